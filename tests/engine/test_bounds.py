@@ -113,8 +113,8 @@ class _Forgetting:
     def __init__(self) -> None:
         self.answers = self.claims = self
 
-    def look_up(self, keys: list[str]) -> dict[str, Answer]:
-        return {}
+    def settled(self, keys: list[str], *, retry_errors: bool) -> set[str]:
+        return set()
 
     def take(self, keys: list[str]) -> set[str]:
         return set(keys)

@@ -44,7 +44,7 @@ def test_writes_64_at_a_time_or_50_ms_after_the_first(in_no_time: Any) -> None:
     async def run() -> None:
         store = Listening()
         committed: list[int] = []
-        committer = Committer(store, committed.append)  # type: ignore[arg-type]
+        committer = Committer(store, lambda group: committed.append(len(group)))  # type: ignore[arg-type]
         for number in range(GROUP + 10):
             committer.add(_entry(number))
         await asyncio.sleep(SECONDS / 2)
@@ -74,7 +74,7 @@ def test_a_write_that_fails_is_known_at_once_and_raised_in_the_end(in_no_time: A
     async def run() -> None:
         told: list[tuple[int, bool]] = []
         store = Listening(fails=True)
-        committer = Committer(store, lambda n: told.append((n, committer.error is not None)))  # type: ignore[arg-type]
+        committer = Committer(store, lambda group: told.append((len(group), committer.error is not None)))  # type: ignore[arg-type]
         for number in range(GROUP):
             committer.add(_entry(number))
         await asyncio.sleep(0.01)

@@ -11,6 +11,7 @@ from sightline.engine import schema
 from sightline.engine.claims import Claims
 from sightline.engine.database import Database, insert_new, parts
 from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.retry import is_settled
 from sightline.types import Answer, Failure
 
 
@@ -36,6 +37,19 @@ class Answers:
         self._database = database
         self._claims = claims
         self._clock = clock
+
+    def settled(self, keys: Sequence[str], *, retry_errors: bool) -> set[str]:
+        """Find the requests that need no new call.
+
+        Args:
+            keys: Request keys.
+            retry_errors: Whether `--retry-errors` asks for permanent and blocked failures again.
+
+        Returns:
+            The keys with an answer, and without `retry_errors` those whose latest failure is not transient.
+        """
+        stored = self.look_up(keys)
+        return {key for key, result in stored.items() if is_settled(result, retry_errors)}
 
     @repeat_if_lost
     def look_up(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:

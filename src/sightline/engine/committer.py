@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
@@ -24,12 +24,12 @@ class Committer:
     `error` is the error of the first write that failed.
     """
 
-    def __init__(self, store: Store, committed: Callable[[int], None]) -> None:
+    def __init__(self, store: Store, committed: Callable[[Sequence[Attempt]], None]) -> None:
         """Start the thread.
 
         Args:
             store: The store.
-            committed: Called on the event loop with the number of attempts of each group after its write.
+            committed: Called on the event loop with the attempts of each group after its write.
         """
         self._store = store
         self._committed = committed
@@ -91,10 +91,10 @@ class Committer:
         group, self._buffer = self._buffer, []
         write = asyncio.get_running_loop().run_in_executor(self._thread, self._store.answers.add, group)
         self._writes.add(write)
-        write.add_done_callback(lambda write: self._written(write, len(group)))
+        write.add_done_callback(lambda write: self._written(write, group))
 
-    def _written(self, write: asyncio.Future[None], attempts: int) -> None:
+    def _written(self, write: asyncio.Future[None], group: Sequence[Attempt]) -> None:
         self._writes.discard(write)
         if not write.cancelled() and write.exception() is not None:
             self.error = self.error or write.exception()
-        self._committed(attempts)
+        self._committed(group)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -30,7 +30,10 @@ from sightline.models.base import Model
 from sightline.models.server_report import ServerReport
 
 READ_AHEAD = 4096
-"""Requests that are read before the check (3 KB each), or all while too few can be asked again."""
+"""Requests that are read before the check and held (3 KB each)."""
+
+Reread = Callable[[], Iterable[KeyedRequest]]
+"""Starts another pass over the requests of a run, which leaves nothing behind."""
 
 MODEL_REMEDY = (
     "--fresh TAG (ask everything again), --model-id NAME (a model of its own), or --accept-changed "
@@ -55,12 +58,20 @@ class CheckPolicy(Struct, frozen=True):
 class _Ahead(NamedTuple):
     """Requests that were read before the check, followed by the rest.
 
-    `times` says when each cached answer among them was stored; `candidates` are the best to ask again.
+    `reports` are those that were the last ones when a cached answer was stored, by URL; None if no answer is
+    cached. `candidates` are the best to ask again.
     """
 
     requests: Iterable[KeyedRequest]
-    times: Sequence[float]
+    reports: Mapping[str, Sequence[ServerReport]] | None
     candidates: Sequence[Candidate]
+
+
+class _Reports(NamedTuple):
+    """The reports of one URL, and since when each of them is the last one."""
+
+    starts: list[float]
+    reports: list[ServerReport]
 
 
 class EndpointCheck:
@@ -91,6 +102,7 @@ class EndpointCheck:
     async def before(
         self,
         requests: Iterable[KeyedRequest],
+        reread: Reread,
         opened: OpenModels,
         budget: Budget,
         counts: Counts,
@@ -100,6 +112,7 @@ class EndpointCheck:
 
         Args:
             requests: The requests of the run, which are read in a thread.
+            reread: Reads them again where the first ones do not suffice.
             opened: Opens the models that are asked.
             budget: The budget of the run; requests of the check are part of it.
             counts: The counts of the run.
@@ -114,14 +127,13 @@ class EndpointCheck:
         """
         if self._is_done or not await run_in_thread(self._log.has_requests, self._identity):
             return requests
-        ahead = await self._read_ahead(requests)
-        if ahead.times:
+        ahead = await self._read_ahead(requests, reread)
+        if ahead.reports is not None:
             self._is_done = True
-            earlier = await run_in_thread(self._reports_at, ahead.times)
             checks = [
                 self._check(
                     model,
-                    earlier,
+                    ahead.reports,
                     AskingAgain(model, ahead.candidates, budget, counts, concurrency),
                     opened,
                 )
@@ -151,45 +163,60 @@ class EndpointCheck:
             )
             await run_in_thread(self._log.add, contact)
 
-    async def _read_ahead(self, requests: Iterable[KeyedRequest]) -> _Ahead:
+    async def _read_ahead(self, requests: Iterable[KeyedRequest], reread: Reread) -> _Ahead:
         """Read requests until enough can be asked again, and look them up in the store."""
         iterator = iter(requests)
+        history = await run_in_thread(self._history)
         read: list[KeyedRequest] = []
-        times: list[float] = []
+        current: dict[str, set[int]] = {address: set() for address in history}
+        has_cached = False
         candidates: Sequence[Candidate] = ()
 
-        def read_chunk() -> bool:
-            nonlocal candidates
-            chunk = list(islice(iterator, CHUNK))
-            read.extend(chunk)
+        def look_at(chunk: Sequence[KeyedRequest]) -> None:
+            nonlocal candidates, has_cached
             cached = self._log.cached([keyed.request.key for keyed in chunk], self._began)
-            times.extend(one.created for one in cached.values())
+            has_cached = has_cached or bool(cached)
+            times = {one.created for one in cached.values()}
+            for address, reports in history.items():
+                current[address].update(bisect_right(reports.starts, time) - 1 for time in times)
             answers = {key: one.answer for key, one in cached.items()}
             candidates = select_candidates(candidates, chunk, answers)
+
+        def read_chunk(source: Iterator[KeyedRequest], held: list[KeyedRequest]) -> bool:
+            chunk = list(islice(source, CHUNK))
+            held.extend(chunk)
+            look_at(chunk)
             return bool(chunk)
 
-        while await run_in_thread(read_chunk):
-            if len(read) >= READ_AHEAD and len(candidates) >= plan_of(candidates).first:
-                break
-        return _Ahead(chain(read, iterator), times, candidates)
+        def is_enough() -> bool:
+            return len(candidates) >= plan_of(candidates).first
 
-    def _reports_at(self, times: Sequence[float]) -> dict[str, list[ServerReport]]:
-        """What each URL said last before these times."""
-        history: dict[str, list[tuple[float, ServerReport]]] = {}
+        while len(read) < READ_AHEAD and await run_in_thread(read_chunk, iterator, read):
+            pass
+        if len(read) >= READ_AHEAD and not is_enough():
+            rest = islice(reread(), len(read), None)
+            while not is_enough() and await run_in_thread(read_chunk, rest, []):
+                pass
+        shown = {
+            address: [reports.reports[index] for index in sorted(current[address]) if index >= 0]
+            for address, reports in history.items()
+        }
+        return _Ahead(chain(read, iterator), shown if has_cached else None, candidates)
+
+    def _history(self) -> dict[str, _Reports]:
+        """What each URL said, and when."""
+        history: dict[str, _Reports] = {}
         for created, record in self._log.records(self._identity):
             if record.report is not None:
-                history.setdefault(record.report.address, []).append((created, record.report))
-        found: dict[str, list[ServerReport]] = {}
-        for address, reports in history.items():
-            starts = [created for created, _ in reports]
-            current = {bisect_right(starts, time) - 1 for time in times}
-            found[address] = [reports[index][1] for index in sorted(current) if index >= 0]
-        return found
+                reports = history.setdefault(record.report.address, _Reports([], []))
+                reports.starts.append(created)
+                reports.reports.append(record.report)
+        return history
 
     async def _check(
         self,
         model: Model,
-        earlier: dict[str, list[ServerReport]],
+        earlier: Mapping[str, Sequence[ServerReport]],
         again: AskingAgain,
         opened: OpenModels,
     ) -> EndpointRecord:

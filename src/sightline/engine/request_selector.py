@@ -1,31 +1,45 @@
 """Selects the requests that must be sent, and puts them into the queue.
 
-The selector skips requests that it has selected before in this run, and requests that the store can answer.
-It waits for requests that another process on the same store is sending. It reads the requests (which hashes
-images) and looks them up in threads, so that the event loop stays responsive.
+The selector skips requests that are on their way or failed in this run, and requests that the store can
+answer. It waits for requests that another process on the same store is sending. It reads the requests (which
+hashes images) and looks them up in a thread, so that the event loop stays responsive.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from sightline.engine.admission import Admission
+from sightline.engine.answers import Attempt
 from sightline.engine.call_queue import Call, CallQueue
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
-from sightline.engine.retry import is_settled
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
+from sightline.types import Failure
 
 CHUNK = 64
-"""Requests that are looked up together."""
+"""Requests that are looked up together where some must be sent."""
+CACHED_CHUNK = 1024
+"""Requests that are looked up together at most, while the store answers all of them."""
+RECENT = 16 * 1024
+"""Requests that the selector remembers. An equal one that comes later counts as cached."""
 REVISIT_SECONDS = 0.2
 """How often requests that another process is sending are looked up again."""
 
 ByKey = Mapping[str, KeyedRequest]
+
+
+class _Chunk(NamedTuple):
+    """New requests by key, and those of their keys that are settled. `is_last` ends the run's requests."""
+
+    requests: ByKey
+    settled: set[str]
+    is_last: bool
 
 
 class RequestSelector:
@@ -47,7 +61,9 @@ class RequestSelector:
         self._queue = queue
         self._counts = counts
         self._retry_errors = retry_errors
-        self._selected: set[str] = set()
+        self._recent: dict[str, None] = {}
+        self._on_their_way: set[str] = set()
+        self._failed: set[str] = set()
         self._claimed_elsewhere: dict[str, KeyedRequest] = {}
 
     async def queue_unanswered(self, requests: Iterable[KeyedRequest]) -> None:
@@ -58,27 +74,55 @@ class RequestSelector:
         """
         loop = asyncio.get_running_loop()
         revisit = loop.time() + REVISIT_SECONDS
-        iterator = iter(requests)
-        while chunk := await run_in_thread(lambda: list(islice(iterator, CHUNK))):
-            new = {keyed.request.key: keyed for keyed in chunk if keyed.request.key not in self._selected}
-            self._selected.update(new)
+        iterator, size, is_last = iter(requests), CHUNK, False
+        while not is_last:
+            new, settled, is_last = await run_in_thread(self._read, iterator, size)
+            size = min(2 * size, CACHED_CHUNK) if len(settled) == len(new) else CHUNK
+            if not await self._queue_chunk(new, settled):
+                break
             if self._claimed_elsewhere and loop.time() >= revisit:
                 revisit = loop.time() + REVISIT_SECONDS
-                new |= self._take_claimed_elsewhere()
-            if not await self._queue_chunk(new):
-                break
+                if not await self._look_again():
+                    break
         while self._claimed_elsewhere and not self._counts.stopped:
             self._queue.pause()
             await asyncio.sleep(REVISIT_SECONDS)
-            await self._queue_chunk(self._take_claimed_elsewhere())
+            await self._look_again()
 
-    def _take_claimed_elsewhere(self) -> dict[str, KeyedRequest]:
+    def written(self, attempts: Iterable[Attempt]) -> None:
+        """Forget requests whose result the store now holds.
+
+        Args:
+            attempts: The attempts that were written.
+        """
+        for attempt in attempts:
+            if isinstance(attempt.result, Failure):
+                self._failed.add(attempt.key)
+            self._on_their_way.discard(attempt.key)
+
+    def _read(self, requests: Iterator[KeyedRequest], size: int) -> _Chunk:
+        """Read the next requests, and look up those that are not remembered."""
+        chunk = list(islice(requests, size))
+        new = {
+            key: keyed
+            for keyed in chunk
+            if (key := keyed.request.key) not in self._recent
+            and key not in self._on_their_way
+            and key not in self._failed
+        }
+        self._recent.update(dict.fromkeys(new))
+        for key in list(islice(self._recent, max(0, len(self._recent) - RECENT))):
+            del self._recent[key]
+        return _Chunk(new, self._settled(list(new)), len(chunk) < size)
+
+    async def _look_again(self) -> bool:
+        """Look again at requests that another process was sending; False: the budget is reached."""
         taken, self._claimed_elsewhere = self._claimed_elsewhere, {}
-        return taken
+        return await self._queue_chunk(taken, await run_in_thread(self._settled, list(taken)))
 
-    async def _queue_chunk(self, requests: ByKey) -> bool:
+    async def _queue_chunk(self, requests: ByKey, settled: set[str]) -> bool:
         """Queue requests without an answer that no other process sends; False: the budget is reached."""
-        unanswered = self._without_cached(requests, await run_in_thread(self._settled, requests))
+        unanswered = self._without_cached(requests, settled)
         if not unanswered:
             return True
         claimed, settled = await self._committer.run(self._claim, unanswered)
@@ -86,9 +130,10 @@ class RequestSelector:
             (key, keyed) for key, keyed in unanswered.items() if key not in claimed
         )
         own = {key: keyed for key, keyed in unanswered.items() if key in claimed}
-        for keyed in self._without_cached(own, settled).values():
+        for key, keyed in self._without_cached(own, settled).items():
             if not await self._admission.admit():
                 return False
+            self._on_their_way.add(key)
             self._queue.put(Call(keyed))
         return True
 
@@ -96,11 +141,10 @@ class RequestSelector:
         """The keys that this process may send, and those of them that are settled by now."""
         claimed = self._store.claims.take(list(requests))
         # Another process may have answered between the first look-up and the claim.
-        return claimed, self._settled(claimed)
+        return claimed, self._settled(list(claimed))
 
-    def _settled(self, keys: Iterable[str]) -> set[str]:
-        stored = self._store.answers.look_up(list(keys))
-        return {key for key, result in stored.items() if is_settled(result, self._retry_errors)}
+    def _settled(self, keys: Sequence[str]) -> set[str]:
+        return self._store.answers.settled(keys, retry_errors=self._retry_errors) if keys else set()
 
     def _without_cached(self, requests: ByKey, settled: set[str]) -> dict[str, KeyedRequest]:
         unanswered = {key: keyed for key, keyed in requests.items() if key not in settled}

@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -20,7 +21,7 @@ from sightline.engine.call_queue import Call, CallQueue
 from sightline.engine.claims import LEASE_SECONDS
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
-from sightline.engine.endpoint_check import EndpointCheck
+from sightline.engine.endpoint_check import EndpointCheck, Reread
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
@@ -82,6 +83,7 @@ class Runner:
         requests: Iterable[KeyedRequest],
         opened: OpenModels | None = None,
         check: EndpointCheck | None = None,
+        reread: Reread | None = None,
     ) -> None:
         """Send every request that the store cannot answer.
 
@@ -92,6 +94,7 @@ class Runner:
             requests: The requests, read in a thread as they are needed; duplicates are sent once.
             opened: Models that stay open after the run; None: the run closes the models that it opens.
             check: Checks the endpoints before cached answers are used; None for no check.
+            reread: Reads the requests again for the check; None: `requests` can be read twice.
 
         Raises:
             UserError: No host can be used at all, or an endpoint has another model than before.
@@ -100,9 +103,9 @@ class Runner:
         async with AsyncExitStack() as stack:
             opened = opened or OpenModels(stack)
             if check is not None:
-                options = self._options
+                again, options = reread or partial(iter, requests), self._options
                 requests = await check.before(
-                    requests, opened, options.budget, self._counts, options.concurrency
+                    requests, again, opened, options.budget, self._counts, options.concurrency
                 )
             await self._run(requests, opened, check)
 
@@ -116,7 +119,7 @@ class Runner:
         capacity = CHUNK + sum(2 * max(options.concurrency, model.batch_size) for model in self._models)
         self._admission = Admission(capacity, options.budget, counts, self._queue)
         self._committer = Committer(self._store, self._on_commit)
-        selector = RequestSelector(
+        self._selector = RequestSelector(
             self._store,
             self._committer,
             self._admission,
@@ -127,7 +130,7 @@ class Runner:
         try:
             async with asyncio.TaskGroup() as tasks:
                 started = [
-                    tasks.create_task(self._select(selector, requests)),
+                    tasks.create_task(self._select(requests)),
                     tasks.create_task(self._renew_claims()),
                 ]
                 # Models load only if something must be sent.
@@ -147,8 +150,8 @@ class Runner:
         finally:
             await self._committer.close()
 
-    async def _select(self, selector: RequestSelector, requests: Iterable[KeyedRequest]) -> None:
-        await selector.queue_unanswered(requests)
+    async def _select(self, requests: Iterable[KeyedRequest]) -> None:
+        await self._selector.queue_unanswered(requests)
         self._is_selecting = False
         self._queue.pause()
         self._finish_if_done()
@@ -248,9 +251,10 @@ class Runner:
         self._admission.settle()
         self._finish_if_done()
 
-    def _on_commit(self, attempts: int) -> None:
+    def _on_commit(self, attempts: Sequence[Attempt]) -> None:
         """Admit more requests for those that are stored; where the store fails, end the run."""
-        self._admission.release(attempts)
+        self._admission.release(len(attempts))
+        self._selector.written(attempts)
         if self._committer.error is not None:
             self._finish()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -13,6 +14,7 @@ from sightline.engine.endpoint_check import (
     NAMED_REMEDY,
     CheckPolicy,
     EndpointCheck,
+    Reread,
 )
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import Limiter
@@ -62,11 +64,12 @@ class RequestSender:
             for model in models
         }
 
-    async def ask_model(self, requests: Iterator[KeyedRequest], total: int) -> Counts:
+    async def ask_model(self, requests: Iterator[KeyedRequest], reread: Reread, total: int) -> Counts:
         """Send the requests of the probes that have no answer yet.
 
         Args:
             requests: The requests; planning them may block, so a thread reads them.
+            reread: Plans them again for the check of the endpoint.
             total: How many there are at most, for the progress display.
 
         Returns:
@@ -77,7 +80,7 @@ class RequestSender:
         name, models = self._prepared.spec.model, self._prepared.models.models
         check = self._endpoint_check(models, MODEL_REMEDY)
         async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
-            await self._send(name, models, requests, counts, check)
+            await self._send(name, models, reread, counts, check, requests)
         self.notes += check.notes if check is not None else []
         self._spent = self._spent.plus(counts)
         return counts
@@ -108,13 +111,18 @@ class RequestSender:
     ) -> Counts:
         """Send the requests of the only judge of a panel."""
         (judge,) = panel.judges
+
+        def requests(attempt: int) -> Iterator[KeyedRequest]:
+            if attempt:
+                return panel.retry_requests(collected.groups(), self._store.answers, attempt)
+            return panel.requests(collected.groups())
+
         name, counts = judge.name, Counts()
         check = self._endpoint_check(models, NAMED_REMEDY)
         async with request_progress(f"judge {name}", counts, show_progress=self._show_progress):
-            await self._send(name, models, panel.requests(collected.groups()), counts, check)
-            for attempt in range(1, 1 if counts.stopped else judge.max_attempts):
-                retries = panel.retry_requests(collected.groups(), self._store.answers, attempt)
-                await self._send(name, models, retries, counts, check)
+            for attempt in range(judge.max_attempts):
+                if not counts.stopped:
+                    await self._send(name, models, partial(requests, attempt), counts, check)
         self.notes += check.notes if check is not None else []
         return counts
 
@@ -122,11 +130,15 @@ class RequestSender:
         self,
         name: str,
         models: Sequence[Model],
-        requests: Iterator[KeyedRequest],
+        reread: Reread,
         counts: Counts,
         check: EndpointCheck | None,
+        requests: Iterator[KeyedRequest] | None = None,
     ) -> None:
-        """Send requests to a model within what is left of the budget; prices go by `name`."""
+        """Send requests to a model within what is left of the budget; prices go by `name`.
+
+        They are those of `reread`, unless the first pass over `requests` does more than read them.
+        """
         spec, spent = self._prepared.spec, self._spent
         budget = Budget(
             None if spec.max_requests is None else max(0, spec.max_requests - spent.sent),
@@ -134,7 +146,9 @@ class RequestSender:
             self._prepared.config.price(name),
         )
         options = RunnerOptions(spec.concurrency, budget, spec.retry_errors)
-        await Runner(self._store, models, self._limiters, options, counts).run(requests, check=check)
+        await Runner(self._store, models, self._limiters, options, counts).run(
+            requests if requests is not None else reread(), check=check, reread=reread
+        )
 
     def _endpoint_check(self, models: Sequence[Model], remedy: str) -> EndpointCheck | None:
         """The check of a model; None if --fingerprint is off, or if the model is no endpoint."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -89,7 +90,9 @@ async def _evaluate(
     sender = RequestSender(prepared, store, caption_counts, began=began, show_progress=show_progress)
     plan = await run_in_thread(make_plan, prepared, store, augmented)
     requests = _requests(plan, store, run)
-    counts = await sender.ask_model(requests, prepared.task.survey.probes * prepared.spec.repeats)
+    counts = await sender.ask_model(
+        requests, partial(_planned_requests, plan), prepared.task.survey.probes * prepared.spec.repeats
+    )
     await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
     await run_in_thread(_store_human_verdicts, prepared, store, run)
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
@@ -111,6 +114,12 @@ def _requests(plan: Plan, store: Store, run: int) -> Iterator[KeyedRequest]:
         store.runs.add_probes(
             run, [(planned.position, msgspec.json.encode(planned.probe)) for planned in chunk]
         )
+        yield from (planned.request for planned in chunk if planned.request is not None)
+
+
+def _planned_requests(plan: Plan) -> Iterator[KeyedRequest]:
+    """The requests of a plan; nothing is written."""
+    for chunk in plan.chunks():
         yield from (planned.request for planned in chunk if planned.request is not None)
 
 
