@@ -36,8 +36,12 @@ class Listening:
         self.released = True
 
 
+def _key(number: int) -> str:
+    return f"{number:064x}"
+
+
 def _entry(number: int) -> Attempt:
-    return Attempt(str(number), b"{}", Answer(""))
+    return Attempt(_key(number), b"{}", Answer(""))
 
 
 def test_writes_64_at_a_time_or_50_ms_after_the_first(in_no_time: Any) -> None:
@@ -52,7 +56,7 @@ def test_writes_64_at_a_time_or_50_ms_after_the_first(in_no_time: Any) -> None:
         await asyncio.sleep(SECONDS)
         assert [len(group) for group in store.groups] == committed == [GROUP, 10]
         assert store.times[1] == pytest.approx(SECONDS)
-        assert [key for group in store.groups for key in group] == [str(n) for n in range(GROUP + 10)]
+        assert [key for group in store.groups for key in group] == [_key(n) for n in range(GROUP + 10)]
         await committer.close()
 
     in_no_time(run())
@@ -64,7 +68,7 @@ def test_closing_writes_the_rest_and_gives_up_the_claims(in_no_time: Any) -> Non
         committer = Committer(store, lambda _: None)  # type: ignore[arg-type]
         committer.add(_entry(1))
         await committer.close()
-        assert store.groups == [["1"]]
+        assert store.groups == [[_key(1)]]
         assert store.released
 
     in_no_time(run())
@@ -92,7 +96,7 @@ def test_other_writes_wait_for_those_before_them(tmp_path: Path, in_no_time: Any
         committer = Committer(store, lambda _: None)
         for number in range(GROUP):
             committer.add(_entry(number))
-        assert len(await committer.run(store.answers.look_up, [str(n) for n in range(GROUP)])) == GROUP
+        assert len(await committer.run(store.answers.look_up, [_key(n) for n in range(GROUP)])) == GROUP
         await committer.close()
         store.close()
 

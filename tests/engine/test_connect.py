@@ -12,10 +12,12 @@ import pytest
 
 from sightline.engine import connect, schema
 from sightline.engine.answers import Attempt
-from sightline.engine.keys import with_key
+from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.types import Answer, Request, user
+from sightline.types import Answer
+
+K = key_of(b"k")
 
 
 def _sql(path: Path, *statements: str) -> None:
@@ -63,16 +65,16 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
     path = tmp_path / "s.db"
     held = Store.open(str(path))
     # Still in the write-ahead log as long as somebody holds the store open: a copy of the file would lack it.
-    held.answers.add([Attempt("k", b"{}", Answer("kept"))])
+    held.answers.add([Attempt(K, b"{}", Answer("kept"))])
     old = schema.SCHEMA_VERSION
     monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 2)
     monkeypatch.setattr(
-        schema,
+        connect,
         "MIGRATIONS",
         {old: ("ALTER TABLE runs ADD COLUMN note TEXT",), old + 1: ("CREATE TABLE more (a INTEGER)",)},
     )
     migrated = Store.open(str(path))
-    assert migrated.answers.look_up(["k"]) == {"k": Answer("kept")}
+    assert migrated.answers.look_up([K]) == {K: Answer("kept")}
     migrated.close()
     held.close()
     with closing(sqlite3.connect(path)) as database:
@@ -83,24 +85,12 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
         assert backup.execute("SELECT count(*) FROM answers").fetchone() == (1,)
 
 
-def test_the_models_of_a_store_of_version_1_are_known_after_the_migration(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    store = Store.open(str(path))
-    asked = [with_key(Request("", (user(text),), {}), text) for text in ("one", "two", 'q"uoted\\')]
-    store.answers.add([Attempt(one.request.key, one.canonical, Answer("a")) for one in asked])
-    store.close()
-    _sql(path, "DROP TABLE models", "DROP TABLE endpoints", "UPDATE meta SET value = '1'")
-    migrated = Store.open(str(path))
-    known = {name: migrated.endpoints.has_requests(name) for name in ("one", "two", 'q"uoted\\', "three", "")}
-    assert known == {"one": True, "two": True, 'q"uoted\\': True, "three": False, "": False}
-
-
 def test_a_migration_that_fails_leaves_the_store_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, old = _new(tmp_path / "s.db"), schema.SCHEMA_VERSION
     monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 1)
-    monkeypatch.setattr(schema, "MIGRATIONS", {old: ("CREATE TABLE more (a INTEGER)", "NO SUCH STATEMENT")})
+    monkeypatch.setattr(connect, "MIGRATIONS", {old: ("CREATE TABLE more (a INTEGER)", "NO SUCH STATEMENT")})
     with pytest.raises(EnvironmentFailedError):
         Store.open(str(path))
     with closing(sqlite3.connect(path)) as database:
@@ -196,11 +186,15 @@ def test_a_database_server_that_is_down_is_one_message_with_host_and_remedy() ->
         assert "\n" not in message
 
 
+def _key(*numbers: int) -> str:
+    return key_of(repr(numbers).encode())
+
+
 def _open_and_add(path: str, number: int, times: int) -> None:
     store = Store.open(path)
     for time in range(times):
-        store.answers.add([Attempt(f"{number}/{time}", b"{}", Answer(str(number)))])
-        store.claims.take([f"{time}"])
+        store.answers.add([Attempt(_key(number, time), b"{}", Answer(str(number)))])
+        store.claims.take([_key(time)])
     store.claims.release()
     store.close()
 
@@ -216,7 +210,7 @@ def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path
             process.join()
         assert [process.exitcode for process in processes] == [0] * 8
         store = Store.open(path)
-        keys = [f"{number}/{time}" for number in range(8) for time in range(20)]
+        keys = [_key(number, time) for number in range(8) for time in range(20)]
         assert len(store.answers.look_up(keys)) == len(keys)
-        assert store.claims.take([str(time) for time in range(20)]) == {str(time) for time in range(20)}
+        assert store.claims.take([_key(time) for time in range(20)]) == {_key(time) for time in range(20)}
         store.close()

@@ -17,7 +17,7 @@ from sightline.engine import database
 from sightline.engine.answers import Attempt
 from sightline.engine.connect import NoStoreError
 from sightline.engine.existing_store import existing_or_empty_store
-from sightline.engine.keys import with_key
+from sightline.engine.keys import key_of, with_key
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Request, user
@@ -97,9 +97,10 @@ def test_a_server_without_a_free_connection_is_reported(postgres: PostgresServer
 def test_a_process_uses_few_connections_however_many_threads_it_has(
     postgres: PostgresServer, opened: Callable[[], Store], postgres_url: str
 ) -> None:
-    store = opened()
+    store, key = opened(), key_of(b"k")
     threads = [
-        threading.Thread(target=lambda: [store.answers.look_up(["k"]) for _ in range(20)]) for _ in range(20)
+        threading.Thread(target=lambda: [store.answers.look_up([key_of(b"k")]) for _ in range(20)])
+        for _ in range(20)
     ]
     for thread in threads:
         thread.start()
@@ -212,5 +213,6 @@ def test_the_settings_of_a_database_do_not_weaken_claims(
         f"ALTER DATABASE {_database(postgres_url)} SET default_transaction_isolation = 'serializable'"
     )
     first, second = opened(), opened()
-    assert first.claims.take(["a", "b"]) == {"a", "b"}
-    assert second.claims.take(["b", "c"]) == {"c"}
+    a, b, c = (key_of(name) for name in (b"a", b"b", b"c"))
+    assert first.claims.take([a, b]) == {a, b}
+    assert second.claims.take([b, c]) == {c}

@@ -13,7 +13,7 @@ from tests.postgres_server import ROLE, PostgresServer
 from sightline.engine import database, postgres
 from sightline.engine.answers import Attempt
 from sightline.engine.database_errors import TransactionLostError, repeat_if_lost
-from sightline.engine.keys import with_key
+from sightline.engine.keys import key_of, with_key
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.types import Answer, Request, user
@@ -21,6 +21,9 @@ from sightline.types import Answer, Request, user
 pytestmark = pytest.mark.postgres
 
 END_SESSIONS = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{ROLE}'"
+
+
+K = key_of(b"k")
 
 
 def _attempt(name: str, answer: str = "a") -> Attempt:
@@ -86,20 +89,20 @@ def test_nobody_takes_the_claims_that_could_not_be_renewed_during_a_restart(
     postgres: PostgresServer, store: Store, postgres_url: str
 ) -> None:
     other = Store.open(postgres_url)
-    store.claims.take(["k"])
+    store.claims.take([K])
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE claims SET until = until - 100")
     with postgres.stopped():
         pass
-    assert other.claims.take(["k"]) == set()
+    assert other.claims.take([K]) == set()
     store.claims.renew()
     other.close()
 
 
 def test_claims_are_compared_with_the_clock_of_the_server(store: Store, postgres_url: str) -> None:
     ahead = Store.open(postgres_url, clock=lambda: time.time() + 3600)
-    assert store.claims.take(["k"]) == {"k"}
-    assert ahead.claims.take(["k"]) == set()
+    assert store.claims.take([K]) == {K}
+    assert ahead.claims.take([K]) == set()
     ahead.close()
 
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from sightline.engine.answers import Attempt
+from sightline.engine.answers import Attempt, State
 from sightline.engine.claims import LEASE_SECONDS
+from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Failure, ImageFile, Usage, Verdict
@@ -20,7 +21,10 @@ PASSING = Failure("transient", "HTTP 500", 2.5, 500)
 FINAL = Failure("blocked", "content filter", status=400)
 
 
-def _add(store: Store, *results: Answer | Failure, key: str = "k") -> None:
+A, B, C, K, UNKNOWN = (key_of(name) for name in (b"a", b"b", b"c", b"k", b"unknown"))
+
+
+def _add(store: Store, *results: Answer | Failure, key: str = K) -> None:
     for result in results:
         store.answers.add([Attempt(key, b'{"v":1}', result)])
 
@@ -28,9 +32,9 @@ def _add(store: Store, *results: Answer | Failure, key: str = "k") -> None:
 @pytest.mark.parametrize("result", [ANSWER, PASSING, FINAL])
 def test_what_came_of_a_request_is_found_again_as_it_was(store: Store, result: Answer | Failure) -> None:
     _add(store, result)
-    assert store.answers.look_up(["k", "unheard of"]) == {"k": result}
-    assert store.answers.request("k") == b'{"v":1}'
-    assert store.answers.request("unheard of") is None
+    assert store.answers.look_up([K, UNKNOWN]) == {K: result}
+    assert store.answers.request(K) == b'{"v":1}'
+    assert store.answers.request(UNKNOWN) is None
 
 
 @given(st.text(), st.text(), st.floats(0, 1e6))
@@ -40,20 +44,20 @@ def test_any_words_survive_the_store(
     store = Store.open(str(tmp_path_factory.mktemp("store") / "s.db"))
     answer = Answer(text, why, latency=s)
     _add(store, answer)
-    assert store.answers.look_up(["k"])["k"] == answer
+    assert store.answers.look_up([K])[K] == answer
     store.close()
 
 
 def test_the_first_answer_of_a_key_counts(store: Store) -> None:
     _add(store, Answer("first"), Answer("second"), PASSING)
-    assert store.answers.look_up(["k"])["k"] == Answer("first")
+    assert store.answers.look_up([K])[K] == Answer("first")
 
 
 def test_a_failure_gives_way_to_a_later_one_and_to_any_answer(store: Store) -> None:
     _add(store, PASSING, FINAL)
-    assert store.answers.look_up(["k"])["k"] == FINAL
+    assert store.answers.look_up([K])[K] == FINAL
     _add(store, Answer("at last"), PASSING)
-    assert store.answers.look_up(["k"])["k"] == Answer("at last")
+    assert store.answers.look_up([K])[K] == Answer("at last")
 
 
 def test_many_keys_are_looked_up_at_once(store: Store) -> None:
@@ -65,8 +69,8 @@ def test_many_keys_are_looked_up_at_once(store: Store) -> None:
 def test_attempts_are_added_and_never_replaced(store: Store) -> None:
     _add(store, PASSING, ANSWER, FINAL)
     with store._database.read() as connection:
-        rows = connection.exec_driver_sql("SELECT ok FROM answers ORDER BY id").scalars().all()
-    assert rows == [0, 1, 0]
+        rows = connection.exec_driver_sql("SELECT state FROM answers ORDER BY id").scalars().all()
+    assert rows == [State.TRANSIENT, State.ANSWERED, State.BLOCKED]
 
 
 def test_everything_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
@@ -77,16 +81,12 @@ def test_everything_is_there_when_the_store_is_opened_again(tmp_path: Path) -> N
     first.runs.add_probes(run, [(1, b"one"), (0, b"zero")])
     first.runs.add_verdicts(
         run,
-        [
-            Verdict(
-                targets=("k",), question="correct", scorer="s", judge="rules", kind="rules", verdict="right"
-            )
-        ],
+        [Verdict(targets=(K,), question="correct", scorer="s", judge="rules", kind="rules", verdict="right")],
     )
     first.runs.finish(run, {"a": 2})
     first.close()
     again = Store.open(path, create=False)
-    assert again.answers.look_up(["k"]) == {"k": ANSWER}
+    assert again.answers.look_up([K]) == {K: ANSWER}
     assert again.runs.get(run) == ({"a": 2}, True)
     assert list(again.runs.probes(run)) == [b"zero", b"one"]
     assert [verdict.verdict for verdict in again.runs.verdicts(run)] == ["right"]
@@ -113,7 +113,7 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
             run,
             [
                 Verdict(
-                    targets=("k",),
+                    targets=(K,),
                     question="correct",
                     scorer="s",
                     judge="rules",
@@ -126,7 +126,7 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
     assert [run for run, *_ in store.runs.all()] == [kept]
     assert (list(store.runs.probes(dropped)), list(store.runs.verdicts(dropped))) == ([], [])
     assert (len(list(store.runs.probes(kept))), len(list(store.runs.verdicts(kept)))) == (1, 1)
-    assert store.answers.look_up(["k"]) == {"k": ANSWER}
+    assert store.answers.look_up([K]) == {K: ANSWER}
     assert store.runs.get(kept) == ({"n": 2}, False)
 
 
@@ -143,26 +143,26 @@ def test_a_image_that_changed_replaces_what_was_seen_of_it(store: Store) -> None
 
 def test_what_one_process_asks_no_other_may(store: Store) -> None:
     other = Store.open(store.name)
-    assert store.claims.take(["a", "b"]) == {"a", "b"}
-    assert other.claims.take(["b", "c"]) == {"c"}
-    assert store.claims.take(["a", "c"]) == {"a"}
+    assert store.claims.take([A, B]) == {A, B}
+    assert other.claims.take([B, C]) == {C}
+    assert store.claims.take([A, C]) == {A}
     other.close()
 
 
 def test_an_answer_or_a_failure_ends_the_claim(store: Store) -> None:
     other = Store.open(store.name)
-    store.claims.take(["a", "b", "c"])
-    store.answers.add([Attempt("a", b"{}", ANSWER), Attempt("b", b"{}", PASSING)])
-    assert other.claims.take(["a", "b", "c"]) == {"a", "b"}
+    store.claims.take([A, B, C])
+    store.answers.add([Attempt(A, b"{}", ANSWER), Attempt(B, b"{}", PASSING)])
+    assert other.claims.take([A, B, C]) == {A, B}
     other.close()
 
 
 def test_a_process_that_ends_gives_up_its_claims_and_only_those(store: Store) -> None:
     other, third = Store.open(store.name), Store.open(store.name)
-    store.claims.take(["a"])
-    other.claims.take(["b"])
+    store.claims.take([A])
+    other.claims.take([B])
     store.claims.release()
-    assert third.claims.take(["a", "b"]) == {"a"}
+    assert third.claims.take([A, B]) == {A}
     other.close()
     third.close()
 
@@ -170,13 +170,13 @@ def test_a_process_that_ends_gives_up_its_claims_and_only_those(store: Store) ->
 def test_the_claims_of_a_killed_process_lapse_and_those_of_a_living_one_do_not(tmp_path: Path) -> None:
     now = 1000.0
     killed, living, third = (Store.open(str(tmp_path / "s.db"), clock=lambda: now) for _ in range(3))
-    killed.claims.take(["a"])
-    living.claims.take(["b"])
+    killed.claims.take([A])
+    living.claims.take([B])
     now += LEASE_SECONDS - 1
     living.claims.renew()
-    assert third.claims.take(["a", "b"]) == set()
+    assert third.claims.take([A, B]) == set()
     now += 2
-    assert third.claims.take(["a", "b"]) == {"a"}
+    assert third.claims.take([A, B]) == {A}
     for store in (killed, living, third):
         store.close()
 
@@ -197,7 +197,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     def fill() -> None:
         nonlocal kept
         while True:
-            store.answers.add([Attempt(str(kept), b'{"v":"%s"}' % (b"x" * 2000), ANSWER)])
+            store.answers.add([Attempt(key_of(b"%d" % kept), b'{"v":"%s"}' % (b"x" * 2000), ANSWER)])
             kept += 1
 
     with pytest.raises(EnvironmentFailedError, match=r"full.*Everything committed before is kept"):
@@ -205,7 +205,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     assert kept > 10
     store.close()
     again = Store.open(str(tmp_path / "s.db"))
-    assert len(again.answers.look_up([str(number) for number in range(1000)])) == kept
+    assert len(again.answers.look_up([key_of(b"%d" % number) for number in range(1000)])) == kept
     again.close()
 
 
@@ -213,6 +213,6 @@ def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Sto
     with store._database.write() as connection:
         connection.exec_driver_sql("DROP TABLE answers")
     with pytest.raises(EnvironmentFailedError) as failure:
-        store.answers.add([Attempt("k", b'{"v":"secret request"}', Answer("secret answer"))])
+        store.answers.add([Attempt(K, b'{"v":"secret request"}', Answer("secret answer"))])
     assert "secret" not in str(failure.value)
     assert "no such table" in str(failure.value)

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import insert, select
+from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.claims import Claims
-from sightline.engine.database import Database, insert_new, parts
-from sightline.engine.database_errors import repeat_if_lost
-from sightline.engine.retry import is_settled
+from sightline.engine.database import Database, insert, insert_new, rows_in
+from sightline.engine.database_errors import damage, repeat_if_lost
+from sightline.engine.dictionaries import COMMON, Dictionaries
+from sightline.engine.requests import Requests
+from sightline.engine.texts import Texts
 from sightline.types import Answer, Failure
+
+
+class State(IntEnum):
+    """What an attempt led to. Failures have a state by their kind."""
+
+    ANSWERED = 1
+    TRANSIENT = 2
+    PERMANENT = 3
+    BLOCKED = 4
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+_FAILURE = msgspec.json.Decoder(Failure)
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -23,23 +40,37 @@ class Attempt(msgspec.Struct, frozen=True):
     result: Answer | Failure
 
 
+class CachedAnswer(NamedTuple):
+    """The answer that the store gives to a request, and when it was stored (seconds since 1970)."""
+
+    answer: Answer
+    created: float
+
+
 class Answers:
     """All requests that were sent, with their results. Use it as `store.answers`."""
 
-    def __init__(self, database: Database, claims: Claims, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, database: Database, dictionaries: Dictionaries, claims: Claims, clock: Callable[[], float]
+    ) -> None:
         """Prepare it; nothing is read yet.
 
         Args:
             database: The database of the store.
+            dictionaries: The dictionaries of the store.
             claims: The claims of this process, which end when a request has its result.
             clock: Returns the seconds since 1970.
         """
         self._database = database
+        self._dictionaries = dictionaries
+        self._texts = Texts(dictionaries)
+        self._requests = Requests(self._texts, database.name)
         self._claims = claims
         self._clock = clock
 
+    @repeat_if_lost
     def settled(self, keys: Sequence[str], *, retry_errors: bool) -> set[str]:
-        """Find the requests that need no new call.
+        """Find the requests that need no new call. Their results are not read.
 
         Args:
             keys: Request keys.
@@ -48,8 +79,12 @@ class Answers:
         Returns:
             The keys with an answer, and without `retry_errors` those whose latest failure is not transient.
         """
-        stored = self.look_up(keys)
-        return {key for key, result in stored.items() if is_settled(result, retry_errors)}
+        states: dict[bytes, int] = {}
+        with self._database.read() as connection:
+            for key, state in _attempts(connection, "requests.key, answers.state", keys):
+                if states.get(key) != State.ANSWERED:
+                    states[key] = state
+        return {key.hex() for key, state in states.items() if is_settled(state, retry_errors=retry_errors)}
 
     @repeat_if_lost
     def look_up(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:
@@ -61,23 +96,43 @@ class Answers:
         Returns:
             Key -> its first answer, or its latest failure if it has no answer; keys without an attempt are
             missing.
+
+        Raises:
+            EnvironmentFailedError: An answer is damaged.
         """
         results: dict[str, Answer | Failure] = {}
-        table = schema.answers
         with self._database.read() as connection:
-            for part in parts(keys):
-                query = (
-                    select(table.c.key, table.c.ok, table.c.body)
-                    .where(table.c.key.in_(part))
-                    .order_by(table.c.id)
-                )
-                for key, ok, body in connection.execute(query):
-                    if not ok:
-                        if not isinstance(results.get(key), Answer):
-                            results[key] = msgspec.json.decode(body, type=Failure)
-                    elif not isinstance(results.get(key), Answer):
-                        results[key] = msgspec.json.decode(body, type=Answer)
+            columns = "requests.key, answers.id, answers.state, answers.body"
+            for binary, row, state, body in _attempts(connection, columns, keys):
+                key = binary.hex()
+                if not isinstance(results.get(key), Answer):
+                    results[key] = self._result(connection, row, state, body)
         return results
+
+    @repeat_if_lost
+    def answers_before(self, keys: Sequence[str], time: float) -> dict[str, CachedAnswer]:
+        """Look up answers that were stored before a time.
+
+        Args:
+            keys: Request keys.
+            time: The time, in seconds since 1970.
+
+        Returns:
+            Key -> its first answer.
+
+        Raises:
+            EnvironmentFailedError: An answer is damaged.
+        """
+        found: dict[str, CachedAnswer] = {}
+        with self._database.read() as connection:
+            columns = "requests.key, answers.id, answers.state, answers.body, answers.created"
+            for binary, row, state, body, created in _attempts(connection, columns, keys):
+                key = binary.hex()
+                if created < time and key not in found:
+                    result = self._result(connection, row, state, body)
+                    if isinstance(result, Answer):
+                        found[key] = CachedAnswer(result, created)
+        return found
 
     @repeat_if_lost
     def add(self, attempts: Sequence[Attempt]) -> None:
@@ -86,28 +141,25 @@ class Answers:
         Args:
             attempts: The attempts.
         """
+        requests = {bytes.fromhex(attempt.key): attempt.request for attempt in attempts}
         now = self._clock()
         with self._database.write() as connection:
-            insert_new(
-                connection,
-                schema.requests,
-                [{"key": attempt.key, "body": attempt.request} for attempt in attempts],
-            )
-            identities = {schema.model_of(attempt.request) for attempt in attempts}
-            insert_new(connection, schema.models, [{"identity": identity} for identity in identities])
-            connection.execute(
-                insert(schema.answers),
-                [
-                    {
-                        "key": attempt.key,
-                        "ok": isinstance(attempt.result, Answer),
-                        "body": msgspec.json.encode(attempt.result),
-                        "created": now,
-                    }
-                    for attempt in attempts
-                ],
-            )
-            self._claims.end(connection, [attempt.key for attempt in attempts])
+            numbers = self._requests.add(connection, requests)
+            identities = {schema.model_of(canonical) for canonical in requests.values()}
+            insert_new(connection, schema.models, ("identity",), ((identity,) for identity in identities))
+            rows = [
+                (
+                    numbers[bytes.fromhex(attempt.key)],
+                    state_of(attempt.result),
+                    self._dictionaries.compress(connection, msgspec.json.encode(attempt.result), COMMON),
+                    now,
+                )
+                for attempt in attempts
+            ]
+            insert(connection, schema.answers, ("request", "state", "body", "created"), rows)
+            self._claims.end(connection, list(requests))
+        if self._texts.training_due:
+            self._train()
 
     @repeat_if_lost
     def request(self, key: str) -> bytes | None:
@@ -118,7 +170,57 @@ class Answers:
 
         Returns:
             Its canonical JSON; None if the store has no attempt of it.
+
+        Raises:
+            EnvironmentFailedError: The request is damaged.
         """
         with self._database.read() as connection:
-            query = select(schema.requests.c.body).where(schema.requests.c.key == key)
-            return connection.execute(query).scalar_one_or_none()
+            return self._requests.canonical(connection, bytes.fromhex(key))
+
+    @repeat_if_lost
+    def _train(self) -> None:
+        with self._database.write() as connection:
+            self._texts.train(connection)
+
+    def _result(self, connection: Connection, row: int, state: int, body: bytes) -> Answer | Failure:
+        content = self._dictionaries.decompress(connection, body, "answers", row)
+        try:
+            if state == State.ANSWERED:
+                return _ANSWER.decode(content)
+            return _FAILURE.decode(content)
+        except msgspec.MsgspecError as error:
+            raise damage(self._database.name, "answers", row, str(error)) from None
+
+
+def state_of(result: Answer | Failure) -> State:
+    """The state of an attempt.
+
+    Args:
+        result: What the attempt led to.
+
+    Returns:
+        The state.
+    """
+    return State[result.kind.upper()] if isinstance(result, Failure) else State.ANSWERED
+
+
+def is_settled(state: int, *, retry_errors: bool) -> bool:
+    """Decide whether a stored result makes a new call unnecessary.
+
+    Args:
+        state: The state of the first answer, or of the latest failure if there is no answer.
+        retry_errors: Whether `--retry-errors` asks for permanent and blocked failures again.
+
+    Returns:
+        True for an answer, and for a permanent or blocked failure without `retry_errors`.
+    """
+    return state == State.ANSWERED or (state != State.TRANSIENT and not retry_errors)
+
+
+def _attempts(connection: Connection, columns: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Columns of the attempts of some requests, in the order in which they were made."""
+    query = (
+        f"SELECT {columns} FROM requests JOIN answers ON answers.request = requests.id "
+        "WHERE requests.key IN ({}) ORDER BY answers.id"
+    )
+    return rows_in(connection, query, [bytes.fromhex(key) for key in keys])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from sqlalchemy import delete, select
+from sqlalchemy import delete
 
 from sightline.engine import schema
 from sightline.engine.database import Database, insert_new, parts
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.types import ImageFile
+
+_ROW = msgspec.msgpack.Decoder(tuple[bytes, str, int, int, int, int, str])
+"""An image: digest, format, width, height, size in bytes, modification time in ns, transform."""
 
 
 class Caches:
@@ -34,14 +38,9 @@ class Caches:
         Returns:
             Path -> metadata, for the files that were inspected before.
         """
-        found: dict[str, ImageFile] = {}
-        table = schema.images
-        with self._database.read() as connection:
-            for part in parts(paths):
-                query = select(table.c.path, table.c.body).where(table.c.path.in_(part))
-                for path, body in connection.execute(query):
-                    found[path] = msgspec.json.decode(body, type=ImageFile)
-        return found
+        keys = {path: _image_key(path) for path in paths}
+        bodies = self._database.bodies(schema.images, list(keys.values()))
+        return {path: _decode(path, bodies[key]) for path, key in keys.items() if key in bodies}
 
     @repeat_if_lost
     def add_image_files(self, files: Sequence[ImageFile]) -> None:
@@ -50,12 +49,12 @@ class Caches:
         Args:
             files: The metadata; it replaces older metadata of the same path.
         """
-        rows = [{"path": file.path, "body": msgspec.json.encode(file)} for file in files]
+        rows = {_image_key(file.path): _encode(file) for file in files}
         if rows:
             with self._database.write() as connection:
-                for part in parts(sorted(file.path for file in files)):
-                    connection.execute(delete(schema.images).where(schema.images.c.path.in_(part)))
-                insert_new(connection, schema.images, rows)
+                for part in parts(sorted(rows)):
+                    connection.execute(delete(schema.images).where(schema.images.c.key.in_(part)))
+                insert_new(connection, schema.images, ("key", "body"), rows.items())
 
     def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Look up text vectors, or the values of text metrics.
@@ -94,3 +93,19 @@ class Caches:
             readings: As `readings` returns them.
         """
         self._database.add_bodies(schema.readings, readings)
+
+
+def _image_key(path: str) -> bytes:
+    return hashlib.sha256(path.encode(errors="surrogateescape")).digest()
+
+
+def _encode(file: ImageFile) -> bytes:
+    """Metadata as a short row: the path is in the key."""
+    return msgspec.msgpack.encode(
+        (bytes.fromhex(file.digest), file.format, file.width, file.height, *file.stamp, file.transform)
+    )
+
+
+def _decode(path: str, body: bytes) -> ImageFile:
+    digest, form, width, height, size, changed, transform = _ROW.decode(body)
+    return ImageFile(path, digest.hex(), form, width, height, (size, changed), transform)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, text, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import schema
-from sightline.engine.database import Database, insert_new, parts
+from sightline.engine.database import Database, insert_new, parts, rows_in
 from sightline.engine.database_errors import repeat_if_lost
 
 LEASE_SECONDS = 5.0
@@ -47,17 +47,15 @@ class Claims:
         Returns:
             The keys that this process may send; another process is sending the others.
         """
-        table = schema.claims
-        mine: set[str] = set()
+        binary, table = [bytes.fromhex(key) for key in keys], schema.claims
         with self._database.write() as connection:
             now, honoured_since = self._times(connection)
             if now - honoured_since > LEASE_SECONDS:
                 connection.execute(delete(table).where(table.c.until < now))
-            for part in parts(sorted(keys)):
-                rows = [{"key": key, "owner": self._owner, "until": now + LEASE_SECONDS} for key in part]
-                insert_new(connection, table, rows)
-                mine.update(connection.scalars(select(table.c.key).where(table.c.key.in_(part), self._owned)))
-        return mine
+            rows = ((key, self._owner, now + LEASE_SECONDS) for key in binary)
+            insert_new(connection, table, ("key", "owner", "until"), rows)
+            query = "SELECT key, owner FROM claims WHERE key IN ({})"
+            return {key.hex() for key, owner in rows_in(connection, query, binary) if owner == self._owner}
 
     @repeat_if_lost
     def renew(self) -> None:
@@ -72,7 +70,7 @@ class Claims:
         with self._database.write() as connection:
             connection.execute(delete(schema.claims).where(self._owned))
 
-    def end(self, connection: Connection, keys: Sequence[str]) -> None:
+    def end(self, connection: Connection, keys: Sequence[bytes]) -> None:
         """End claims of this process, in the transaction that stores their results.
 
         Args:

@@ -17,7 +17,6 @@ from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.limiter import Limiter
 from sightline.engine.open_models import OpenModels
-from sightline.engine.retry import is_settled
 from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
 from sightline.images import transform_for
@@ -215,5 +214,5 @@ class ModelClient:
         Returns:
             The keys of requests with a cached result.
         """
-        stored = store.answers.look_up([keyed.request.key for keyed in requests])
-        return {key for key, result in stored.items() if is_settled(result, self._options.retry_errors)}
+        keys = [keyed.request.key for keyed in requests]
+        return store.answers.settled(keys, retry_errors=self._options.retry_errors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, create_engine, event, insert, inspect, select, text, update
@@ -13,6 +13,8 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from sightline.engine import postgres, schema
+from sightline.engine.dictionaries import add_common_dictionary
+from sightline.engine.migrations import MIGRATIONS
 from sightline.errors import UserError
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
@@ -90,30 +92,39 @@ def prepare(engine: Engine, name: str, *, create: bool) -> None:
         UserError: The database is not a store, or a newer Sightline wrote it.
     """
     with engine.execution_options(writes=True).begin() as connection:
-        if connection.dialect.name == "postgresql":
-            postgres.wait_for_turn(connection, name)
-        tables = set(inspect(connection).get_table_names())
-        if not tables:
-            if not create:
-                raise _no_store(name)
-            schema.metadata.create_all(connection)
-            version = str(schema.SCHEMA_VERSION)
-            connection.execute(insert(schema.meta).values(name="schema_version", value=version))
-            return
-        found = _version(connection, name)
-        if found > schema.SCHEMA_VERSION:
-            raise UserError(
-                "a newer Sightline wrote this store",
-                file=name,
-                field="schema_version",
-                found=found,
-                expected=f"at most {schema.SCHEMA_VERSION}: upgrade Sightline, or name another --store",
-            )
-        if found < schema.SCHEMA_VERSION:
-            _migrate(connection, found, tables)
-        if not tables.issuperset(schema.metadata.tables):
-            # Caches that the user dropped.
-            schema.metadata.create_all(connection)
+        migrated = _prepare(connection, name, create=create)
+    if migrated and engine.dialect.name == "sqlite":
+        _shrink(engine)
+
+
+def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
+    """Create, check or migrate; True after a migration."""
+    if connection.dialect.name == "postgresql":
+        postgres.wait_for_turn(connection, name)
+    tables = set(inspect(connection).get_table_names())
+    if not tables:
+        if not create:
+            raise _no_store(name)
+        schema.metadata.create_all(connection)
+        version = str(schema.SCHEMA_VERSION)
+        connection.execute(insert(schema.meta).values(name="schema_version", value=version))
+        add_common_dictionary(connection)
+        return False
+    found = _version(connection, name)
+    if found > schema.SCHEMA_VERSION:
+        raise UserError(
+            "a newer Sightline wrote this store",
+            file=name,
+            field="schema_version",
+            found=found,
+            expected=f"at most {schema.SCHEMA_VERSION}: upgrade Sightline, or name another --store",
+        )
+    if found < schema.SCHEMA_VERSION:
+        _migrate(connection, found, tables)
+    if not tables.issuperset(schema.metadata.tables):
+        # Caches that the user dropped.
+        schema.metadata.create_all(connection)
+    return found < schema.SCHEMA_VERSION
 
 
 def _parse(url: str) -> URL:
@@ -204,7 +215,7 @@ def _migrate(connection: Connection, version: int, tables: set[str]) -> None:
     else:
         _back_up_sqlite(str(connection.engine.url.database), version)
     for step in range(version, schema.SCHEMA_VERSION):
-        for change in schema.MIGRATIONS[step]:
+        for change in MIGRATIONS[step]:
             if isinstance(change, str):
                 connection.execute(text(change))
             else:
@@ -214,6 +225,12 @@ def _migrate(connection: Connection, version: int, tables: set[str]) -> None:
         .where(schema.meta.c.name == "schema_version")
         .values(value=str(schema.SCHEMA_VERSION))
     )
+
+
+def _shrink(engine: Engine) -> None:
+    """Give the space of the earlier tables back. If it fails, the store is only larger."""
+    with closing(engine.raw_connection()) as connection, suppress(sqlite3.OperationalError):
+        connection.cursor().execute("VACUUM")
 
 
 def _back_up_sqlite(file: str, version: int) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, Table, insert, select
+from sqlalchemy import Engine, Table
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from sightline.engine.database_errors import ATTEMPT_SECONDS, database_errors, repeat_if_lost
 
-Name = TypeVar("Name", str, bytes)
+Name = TypeVar("Name")
 
 LOOKUP = 500
 """Keys in one statement; every database accepts that many parameters."""
@@ -77,12 +77,9 @@ class Database:
         Returns:
             Key -> body, for the keys that exist.
         """
-        found: dict[bytes, bytes] = {}
         with self.read() as connection:
-            for part in parts(keys):
-                query = select(table.c.key, table.c.body).where(table.c.key.in_(part))
-                found.update((bytes(key), bytes(body)) for key, body in connection.execute(query))
-        return found
+            query = f"SELECT key, body FROM {table.name} WHERE key IN ({{}})"
+            return {bytes(key): bytes(body) for key, body in rows_in(connection, query, keys)}
 
     @repeat_if_lost
     def add_bodies(self, table: Table, bodies: Mapping[bytes, bytes]) -> None:
@@ -92,34 +89,62 @@ class Database:
             table: A table with the columns `key` and `body`.
             bodies: Key -> body.
         """
-        rows = [{"key": key, "body": body} for key, body in bodies.items()]
-        if rows:
+        if bodies:
             with self.write() as connection:
-                insert_new(connection, table, rows)
+                insert_new(connection, table, ("key", "body"), bodies.items())
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
 
-def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Insert rows whose primary key does not exist yet; keep existing rows.
+def insert(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> None:
+    """Insert rows. It does without SQLAlchemy's statements, which take longer than the database.
+
+    Args:
+        connection: A connection that writes.
+        table: The table.
+        columns: The names of the columns.
+        rows: The values of each row, in the order of `columns`.
+    """
+    _insert(connection, table, columns, rows, "")
+
+
+def insert_new(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Insert rows whose key does not exist yet; keep existing rows.
 
     Rows are inserted in the order of the key: in different orders two writers could deadlock in PostgreSQL.
 
     Args:
         connection: A connection that writes.
-        table: A table with one primary key column.
-        rows: Column -> value, for each row.
+        table: A table.
+        columns: The names of the columns, first the key.
+        rows: The values of each row, in the order of `columns`.
     """
-    key = table.primary_key.columns[0].name
-    rows = sorted(rows, key=itemgetter(key))
-    if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as insert_postgres
+    _insert(connection, table, columns, sorted(rows, key=itemgetter(0)), " ON CONFLICT DO NOTHING")
 
-        connection.execute(insert_postgres(table).on_conflict_do_nothing(), rows)
-    else:
-        connection.execute(insert(table).prefix_with("OR IGNORE", dialect="sqlite"), rows)
+
+def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Run a query for many values, part by part.
+
+    Args:
+        connection: A connection.
+        query: The SQL, with `{}` in the place of the values.
+        values: The values.
+
+    Yields:
+        The rows of the driver.
+    """
+    mark = _mark(connection)
+    for part in parts(values):
+        result = connection.exec_driver_sql(query.format(", ".join([mark] * len(part))), tuple(part))
+        assert result.cursor is not None
+        yield from result.cursor.fetchall()
+        result.close()
 
 
 def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
@@ -132,3 +157,17 @@ def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
         Parts of at most LOOKUP keys.
     """
     return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))
+
+
+def _insert(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Sequence[Any]], more: str
+) -> None:
+    if rows:
+        marks = ", ".join([_mark(connection)] * len(columns))
+        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}){more}"
+        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
+
+
+def _mark(connection: Connection) -> str:
+    """What stands for a value in the SQL of the driver."""
+    return "?" if connection.dialect.paramstyle == "qmark" else "%s"

@@ -119,6 +119,24 @@ def check_connection(engine: Engine, name: str) -> None:
         ) from None
 
 
+def damage(name: str, table: str, row: int, reason: str) -> EnvironmentFailedError:
+    """Make the error of a row that cannot be read.
+
+    Args:
+        name: What the message calls the database.
+        table: The table.
+        row: The `id` of the row.
+        reason: What is wrong with it.
+
+    Returns:
+        The error.
+    """
+    return EnvironmentFailedError(
+        f"the store {name} is damaged: row {row} of the table {table} cannot be read ({reason}). "
+        "`sightline store verify` lists all rows that are damaged"
+    )
+
+
 def _reason(error: DBAPIError) -> str:
     """The message of the database in one line, without the part of the statement that PostgreSQL adds."""
     diagnosis = getattr(error.orig, "diag", None)

@@ -93,6 +93,7 @@ class EndpointCheck:
         """
         self.notes: list[str] = []
         self._log = store.endpoints
+        self._answers = store.answers
         self._models = models
         self._identity = models[0].identity
         self._policy = policy
@@ -174,7 +175,7 @@ class EndpointCheck:
 
         def look_at(chunk: Sequence[KeyedRequest]) -> None:
             nonlocal candidates, has_cached
-            cached = self._log.cached([keyed.request.key for keyed in chunk], self._began)
+            cached = self._answers.answers_before([keyed.request.key for keyed in chunk], self._began)
             has_cached = has_cached or bool(cached)
             times = {one.created for one in cached.values()}
             for address, reports in history.items():

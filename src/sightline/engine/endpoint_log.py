@@ -1,19 +1,18 @@
-"""What the store holds about endpoints: checks, reports of servers, cached answers."""
+"""What the store holds about endpoints: checks, and reports of servers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 from sqlalchemy import insert, select
 
 from sightline.engine import schema
-from sightline.engine.database import Database, parts
+from sightline.engine.database import Database
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.models.server_report import ServerReport
-from sightline.types import Answer
 
 CheckResult = Literal["first contact", "same", "changed", "unsure", "incomplete", "by name", "not checked"]
 
@@ -36,13 +35,6 @@ class EndpointRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str = ""
     asked: int = 0
     report: ServerReport | None = None
-
-
-class CachedAnswer(NamedTuple):
-    """The answer that the store gives to a request, and when it was stored (seconds since 1970)."""
-
-    answer: Answer
-    created: float
 
 
 class EndpointLog:
@@ -101,28 +93,3 @@ class EndpointLog:
         query = select(schema.models.c.identity).where(schema.models.c.identity == identity)
         with self._database.read() as connection:
             return connection.execute(query).first() is not None
-
-    @repeat_if_lost
-    def cached(self, keys: Sequence[str], before: float) -> dict[str, CachedAnswer]:
-        """Look up answers that were stored before a time.
-
-        Args:
-            keys: Request keys.
-            before: The time, in seconds since 1970.
-
-        Returns:
-            Key -> its first answer.
-        """
-        table = schema.answers
-        found: dict[str, CachedAnswer] = {}
-        with self._database.read() as connection:
-            for part in parts(keys):
-                query = (
-                    select(table.c.key, table.c.body, table.c.created)
-                    .where(table.c.key.in_(part), table.c.ok, table.c.created < before)
-                    .order_by(table.c.id)
-                )
-                for key, body, created in connection.execute(query):
-                    if key not in found:
-                        found[key] = CachedAnswer(msgspec.json.decode(body, type=Answer), created)
-        return found

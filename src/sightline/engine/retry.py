@@ -6,7 +6,7 @@ import random
 
 from sightline.engine.call_queue import Call
 from sightline.engine.limiter import PATIENCE
-from sightline.types import Answer, Failure
+from sightline.types import Failure
 
 MAX_FAILURES = 8
 """Failures of one call after which it is not retried."""
@@ -14,21 +14,6 @@ MAX_REFUSALS = 30
 """Refusals (429) of one call after which it is not retried."""
 BACKOFF_SECONDS = 0.2
 MAX_BACKOFF_SECONDS = 30.0
-
-
-def is_settled(previous: Answer | Failure | None, retry_errors: bool) -> bool:
-    """Decide whether a stored result makes a new call unnecessary.
-
-    Args:
-        previous: What the store holds for the request, None for nothing.
-        retry_errors: Whether `--retry-errors` asks for permanent and blocked failures again.
-
-    Returns:
-        True for an answer, and for a permanent or blocked failure without `retry_errors`.
-    """
-    if isinstance(previous, Failure):
-        return previous.kind != "transient" and not retry_errors
-    return previous is not None
 
 
 def is_capacity_refusal(failure: Failure) -> bool:

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Table, delete, insert, select, update
+from sqlalchemy import delete, select, update
+from sqlalchemy import insert as insert_one
+from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
-from sightline.engine.database import Database
-from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.database import Database, insert, insert_new, rows_in
+from sightline.engine.database_errors import damage, repeat_if_lost
+from sightline.engine.dictionaries import PLAIN, Dictionaries
+from sightline.engine.probe_chunks import ProbeChunk, as_chunk, probes_of
 from sightline.errors import UserError
 from sightline.formats.verdicts import decode_verdict
 from sightline.types import Verdict
+
+CHUNK = 256
+"""The most probes of a chunk."""
+PAGE = 4
+"""The chunks that are read together."""
 
 
 class Runs:
     """All runs of the store. Use it as `store.runs`."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, dictionaries: Dictionaries, clock: Callable[[], float]) -> None:
         """Prepare it; nothing is read yet.
 
         Args:
             database: The database of the store.
+            dictionaries: The dictionaries of the store.
             clock: Returns the seconds since 1970.
         """
         self._database = database
+        self._dictionaries = dictionaries
         self._clock = clock
 
     @repeat_if_lost
@@ -41,7 +54,7 @@ class Runs:
         """
         with self._database.write() as connection:
             result = connection.execute(
-                insert(schema.runs).values(body=msgspec.json.encode(body), created=self._clock())
+                insert_one(schema.runs).values(body=msgspec.json.encode(body), created=self._clock())
             )
             key = result.inserted_primary_key
         assert key is not None
@@ -119,10 +132,9 @@ class Runs:
             run: Its number.
             numbered: The position of each probe in the run, and the encoded probe.
         """
-        rows = [{"run": run, "position": position, "body": body} for position, body in numbered]
-        if rows:
-            with self._database.write() as connection:
-                connection.execute(insert(schema.probes), rows)
+        with self._database.write() as connection:
+            for start in range(0, len(numbered), CHUNK):
+                write_chunk(connection, self._dictionaries, run, numbered[start : start + CHUNK])
 
     def probes(self, run: int) -> Iterator[bytes]:
         """Read the probes of a run.
@@ -130,10 +142,54 @@ class Runs:
         Args:
             run: Its number.
 
-        Returns:
-            The encoded probes in their order.
+        Yields:
+            The encoded probes in the order of their positions.
+
+        Raises:
+            EnvironmentFailedError: A chunk of them is damaged.
         """
-        return self._stream(schema.probes, run, schema.probes.c.position)
+        held: list[tuple[int, bytes]] = []
+        for chunk in self.chunks(run):
+            # Chunks may overlap: samples with the same image are planned together.
+            ready = bisect_left(held, (chunk.first,))
+            yield from (body for _, body in held[:ready])
+            held = sorted([*held[ready:], *self._probes_of(run, chunk)])
+        yield from (body for _, body in held)
+
+    def chunks(self, run: int) -> Iterator[ProbeChunk]:
+        """Read the probes of a run in chunks.
+
+        Args:
+            run: Its number.
+
+        Yields:
+            The chunks in the order of their first positions.
+
+        Raises:
+            EnvironmentFailedError: A chunk is damaged.
+        """
+        table, definitions = schema.probes, schema.definitions
+        query = (
+            select(table.c.place, table.c.answer_keys, definitions.c.id, definitions.c.body)
+            .outerjoin(definitions, definitions.c.id == table.c.definitions)
+            .where(table.c.run == run)
+            .order_by(table.c.place)
+            .limit(PAGE)
+        )
+        last = -1
+        while True:
+            with self._database.read() as connection:
+                rows = connection.execute(query.where(table.c.place > last)).all()
+                chunks = [
+                    ProbeChunk(
+                        place, self._dictionaries.decompress(connection, body, "definitions", row), keys
+                    )
+                    for place, keys, row, body in rows
+                ]
+            yield from chunks
+            if len(rows) < PAGE:
+                return
+            last = rows[-1][0]
 
     def add_verdicts(self, run: int, verdicts: Sequence[Verdict]) -> None:
         """Add verdicts of a run.
@@ -142,10 +198,10 @@ class Runs:
             run: Its number.
             verdicts: The verdicts.
         """
-        rows = [{"run": run, "body": msgspec.json.encode(verdict)} for verdict in verdicts]
+        rows = [(run, msgspec.json.encode(verdict)) for verdict in verdicts]
         if rows:
             with self._database.write() as connection:
-                connection.execute(insert(schema.verdicts), rows)
+                insert(connection, schema.verdicts, ("run", "body"), rows)
 
     def verdicts(self, run: int) -> Iterator[Verdict]:
         """Read the verdicts of a run.
@@ -156,19 +212,42 @@ class Runs:
         Yields:
             The verdicts in the order in which they were added.
         """
-        for body in self._stream(schema.verdicts, run, schema.verdicts.c.id):
-            yield decode_verdict(body)
-
-    def _stream(self, table: Table, run: int, order: Any, page: int = 2000) -> Iterator[bytes]:
-        last = -1
+        table, last = schema.verdicts, -1
         while True:
+            query = select(table.c.id, table.c.body).where(table.c.run == run, table.c.id > last)
             with self._database.read() as connection:
-                query = (
-                    select(order, table.c.body).where(table.c.run == run, order > last).order_by(order)
-                ).limit(page)
-                rows: Sequence[Any] = connection.execute(query).all()
-            for row in rows:
-                yield row[1]
-            if len(rows) < page:
+                rows = connection.execute(query.order_by(table.c.id).limit(2000)).all()
+            yield from (decode_verdict(body) for _, body in rows)
+            if not rows:
                 return
             last = rows[-1][0]
+
+    def _probes_of(self, run: int, chunk: ProbeChunk) -> list[tuple[int, bytes]]:
+        try:
+            return probes_of(chunk)
+        except ValueError as error:
+            reason = f"run {run}: {error}"
+            raise damage(self._database.name, "probes", chunk.first, reason) from None
+
+
+def write_chunk(
+    connection: Connection, dictionaries: Dictionaries, run: int, numbered: Sequence[tuple[int, bytes]]
+) -> None:
+    """Write a chunk of the probes of a run, and its definitions if the store does not have them.
+
+    Args:
+        connection: A connection that writes.
+        dictionaries: The dictionaries of the store.
+        run: The number of the run.
+        numbered: The position of each probe in the run, and its JSON; at least one.
+    """
+    chunk = as_chunk(numbered)
+    digest = hashlib.sha256(chunk.definitions).digest()
+    query = "SELECT id FROM definitions WHERE digest IN ({})"
+    found = list(rows_in(connection, query, [digest]))
+    if not found:
+        body = dictionaries.compress(connection, chunk.definitions, PLAIN)
+        insert_new(connection, schema.definitions, ("digest", "body"), [(digest, body)])
+        found = list(rows_in(connection, query, [digest]))
+    row = (run, chunk.first, found[0][0], chunk.keys)
+    insert(connection, schema.probes, ("run", "place", "definitions", "answer_keys"), [row])

@@ -1,58 +1,73 @@
-"""The tables of the store. Raise `SCHEMA_VERSION` with every change, and add the migration here.
+"""The tables of the store. Raise `SCHEMA_VERSION` with every change, and add the migration to migrations.py.
 
 An older Sightline refuses a store of a newer version, so that it never writes rows that lack something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import msgspec
 from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     Float,
     Index,
     Integer,
     LargeBinary,
     MetaData,
+    SmallInteger,
     String,
     Table,
     Text,
-    insert,
-    select,
 )
-from sqlalchemy.engine import Connection
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")
 
 meta = Table("meta", metadata, Column("name", String(40), primary_key=True), Column("value", Text))
 
+# The dictionaries that bodies are compressed with; see dictionaries.py. Number 1 is made with the store.
+dictionaries = Table(
+    "dictionaries",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# The texts and frames of requests, each once, compressed.
+texts = Table(
+    "texts",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("digest", LargeBinary(16), nullable=False, unique=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# Requests with an attempt. The key is the SHA-256 of the canonical JSON, whose texts the body names; see
+# requests.py.
 requests = Table(
     "requests",
     metadata,
-    Column("key", String(64), primary_key=True),
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("key", LargeBinary(32), nullable=False, unique=True),
     Column("body", LargeBinary, nullable=False),
 )
 
 # The identities of the models that the requests are for.
 models = Table("models", metadata, Column("identity", Text, primary_key=True))
 
-# Attempts are only added. The first answer of a key counts.
+# Attempts are only added. The first answer of a request counts. `state` is a value of `answers.State`.
 answers = Table(
     "answers",
     metadata,
     Column("id", _row_id, primary_key=True, autoincrement=True),
-    Column("key", String(64), nullable=False),
-    Column("ok", Boolean, nullable=False),
+    Column("request", _row_id, nullable=False),
+    Column("state", SmallInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("created", Float, nullable=False),
-    Index("answers_by_key", "key", "ok"),
+    Index("answers_by_request", "request", "state"),
     sqlite_autoincrement=True,
 )
 
@@ -60,7 +75,7 @@ answers = Table(
 claims = Table(
     "claims",
     metadata,
-    Column("key", String(64), primary_key=True),
+    Column("key", LargeBinary(32), primary_key=True),
     Column("owner", String(32), nullable=False),
     Column("until", Float, nullable=False),
 )
@@ -75,13 +90,24 @@ runs = Table(
     sqlite_autoincrement=True,
 )
 
-# The probes of a run with their position: `report` recomputes every number from them.
+# What probes are, without the keys of their answers, each chunk once: runs of several models share them.
+definitions = Table(
+    "definitions",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("digest", LargeBinary(32), nullable=False, unique=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# The probes of a run, in chunks: `report` recomputes every number from them. `place` is the position of the
+# first probe; `answer_keys` has 32 bytes for each, partners included. See probe_chunks.py.
 probes = Table(
     "probes",
     metadata,
     Column("run", _row_id, primary_key=True, autoincrement=False),
-    Column("place", _row_id, key="position", primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("place", _row_id, primary_key=True, autoincrement=False),
+    Column("definitions", _row_id, nullable=False),
+    Column("answer_keys", LargeBinary, nullable=False),
 )
 
 verdicts = Table(
@@ -106,12 +132,13 @@ endpoints = Table(
     sqlite_autoincrement=True,
 )
 
-# Metadata of image files: a cache, may be dropped at any time.
+# Metadata of image files, by the SHA-256 of the path: a cache, may be dropped at any time.
 images = Table(
     "images",
     metadata,
-    Column("path", Text, primary_key=True),
+    Column("key", LargeBinary(32), primary_key=True),
     Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # Vectors of texts, as little-endian 32-bit floats, and values of text metrics, as one 64-bit float: a cache,
@@ -148,18 +175,3 @@ def model_of(body: bytes) -> str:
         The identity of the model; '' if the JSON has none.
     """
     return msgspec.json.decode(body, type=_ModelOfRequest).model
-
-
-def _create_endpoints_and_models(connection: Connection) -> None:
-    """Create two tables, and list the models of the requests."""
-    metadata.create_all(connection, [endpoints, models])
-    query = select(requests.c.body).execution_options(yield_per=1000)
-    identities = sorted({model_of(body) for body in connection.execute(query).scalars()})
-    if identities:
-        connection.execute(insert(models), [{"identity": identity} for identity in identities])
-
-
-MIGRATIONS: Mapping[int, tuple[str | Callable[[Connection], None], ...]] = {
-    1: (_create_endpoints_and_models,)
-}
-"""Version -> the steps that lead to the next version: SQL statements, and functions."""

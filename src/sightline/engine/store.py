@@ -17,6 +17,7 @@ from sightline.engine.claims import Claims
 from sightline.engine.connect import connect, display, prepare
 from sightline.engine.database import Database
 from sightline.engine.database_errors import check_connection, database_errors
+from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.endpoint_log import EndpointLog
 from sightline.engine.runs import Runs
 
@@ -35,8 +36,9 @@ class Store:
         self.name = name
         self._database = Database(engine, name)
         self.claims = Claims(self._database, clock)
-        self.answers = Answers(self._database, self.claims, clock)
-        self.runs = Runs(self._database, clock)
+        dictionaries = Dictionaries(name)
+        self.answers = Answers(self._database, dictionaries, self.claims, clock)
+        self.runs = Runs(self._database, dictionaries, clock)
         self.endpoints = EndpointLog(self._database, clock)
         self.caches = Caches(self._database)
 

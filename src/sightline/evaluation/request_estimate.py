@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import Struct, field
 
 from sightline.config import Price
+from sightline.engine.answers import is_settled, state_of
 from sightline.engine.asking_again import Candidate, plan_of, select_candidates
 from sightline.engine.keys import KeyedRequest
-from sightline.engine.retry import is_settled
 from sightline.types import Answer, Failure, Text, Usage
 
 CHARACTERS_PER_TOKEN = 4
@@ -137,7 +137,8 @@ class RequestTally(Struct, kw_only=True):
             if isinstance(result, Answer):
                 cached[key] = result
                 self.lengths.add(result, size[1])
-            self.sizes[key] = None if key in planned or is_settled(result, retry) else size
+            settled = result is not None and is_settled(state_of(result), retry_errors=retry)
+            self.sizes[key] = None if key in planned or settled else size
         self._candidates = select_candidates(self._candidates, new.values(), cached)
 
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:

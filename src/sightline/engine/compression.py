@@ -1,0 +1,115 @@
+"""Compression of the bodies in the store: zstd with a checksum, and with a dictionary where that pays.
+
+Measured on II-Bench: zlib with a dictionary gives bodies of the same size, but takes 5 to 15 times as long.
+"""
+
+from __future__ import annotations
+
+from threading import local
+from typing import NamedTuple
+
+from zstandard import (
+    FORMAT_ZSTD1_MAGICLESS,
+    ZstdCompressionDict,
+    ZstdCompressionParameters,
+    ZstdCompressor,
+    ZstdDecompressor,
+    ZstdError,
+    train_dictionary,
+)
+
+LEVEL = 3
+DICTIONARY_BYTES = 16_384
+"""The size of a trained dictionary."""
+
+COMMON_TEXTS = (
+    b'"finish_reason":"length","usage":{"prompt_tokens":1024,"completion_tokens":512,"reasoning_tokens":256},'
+    b'{"kind":"transient","message":"the server returned ","retry_after":null,"status":500}'
+    b'{"draw":0,"messages":[["system",["You are a helpful assistant."]],["user",["Answer:\\n",'
+    b'{"picture":"","transform":""}]]],"model":"http://127.0.0.1:8000/v1 ","sampling":{"max_tokens":1024,'
+    b'"temperature":0,"top_p":1},"v":1}'
+    b'{"text":"","reasoning":"","finish_reason":"stop","usage":{"prompt_tokens":1000,"completion_tokens":10},'
+    b'"latency":0.1234,"version":"'
+)
+"""The dictionary that each new store gets. A store keeps its dictionaries, so another text does no harm."""
+
+
+class DamagedBodyError(Exception):
+    """A compressed body does not have the content that was written."""
+
+
+class Compressor:
+    """Compresses and decompresses with one dictionary; several threads may use it."""
+
+    def __init__(self, dictionary: bytes = b"") -> None:
+        """Prepare it.
+
+        Args:
+            dictionary: A trained dictionary, or common texts with the most frequent last; b'' for none.
+        """
+        self._dictionary = ZstdCompressionDict(dictionary) if dictionary else None
+        self._contexts = local()
+
+    def compress(self, body: bytes) -> bytes:
+        """Compress a body.
+
+        Args:
+            body: The body.
+
+        Returns:
+            A frame with its checksum.
+        """
+        return self._of_this_thread().compressor.compress(body)
+
+    def decompress(self, frame: bytes) -> bytes:
+        """Decompress a frame.
+
+        Args:
+            frame: What `compress` returned, with the same dictionary.
+
+        Returns:
+            The body.
+
+        Raises:
+            DamagedBodyError: The frame is not what `compress` returned.
+        """
+        try:
+            return self._of_this_thread().decompressor.decompress(frame)
+        except (ZstdError, MemoryError) as error:
+            raise DamagedBodyError(str(error)) from None
+
+    def _of_this_thread(self) -> _Contexts:
+        contexts: _Contexts | None = getattr(self._contexts, "value", None)
+        if contexts is None:
+            parameters = ZstdCompressionParameters.from_level(
+                LEVEL,
+                format=FORMAT_ZSTD1_MAGICLESS,
+                write_checksum=True,
+                write_content_size=True,
+                write_dict_id=False,
+            )
+            contexts = self._contexts.value = _Contexts(
+                ZstdCompressor(dict_data=self._dictionary, compression_params=parameters),
+                ZstdDecompressor(dict_data=self._dictionary, format=FORMAT_ZSTD1_MAGICLESS),
+            )
+        return contexts
+
+
+class _Contexts(NamedTuple):
+    compressor: ZstdCompressor
+    decompressor: ZstdDecompressor
+
+
+def trained_dictionary(texts: list[bytes]) -> bytes:
+    """Train a dictionary.
+
+    Args:
+        texts: Texts like those that it will compress, the latest last.
+
+    Returns:
+        The dictionary; the latest texts themselves if they are too few or too short to learn from.
+    """
+    try:
+        return train_dictionary(DICTIONARY_BYTES, [*texts]).as_bytes()
+    except ZstdError:
+        return b"".join(texts)[-DICTIONARY_BYTES:]

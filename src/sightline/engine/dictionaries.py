@@ -1,0 +1,114 @@
+"""The dictionaries of a store, and the bodies that are compressed with them.
+
+A body starts with the number of its dictionary. Every store has dictionary 1, for answers; a growing store
+trains more for its prompts (`texts.py`).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.engine import Connection
+
+from sightline.engine import schema
+from sightline.engine.compression import COMMON_TEXTS, Compressor, DamagedBodyError
+from sightline.engine.database import insert_new
+from sightline.engine.database_errors import damage
+
+PLAIN = 0
+"""The number of no dictionary."""
+COMMON = 1
+"""The number of the dictionary that every store has."""
+MOST = 255
+"""The highest number: it is one byte of each body."""
+
+
+class Dictionaries:
+    """Compresses and decompresses the bodies of one store, `name`; several threads may use it."""
+
+    def __init__(self, name: str) -> None:
+        """Prepare it; nothing is read yet.
+
+        Args:
+            name: The store's name in messages.
+        """
+        self.name = name
+        self._compressors = {PLAIN: Compressor()}
+
+    def newest(self, connection: Connection) -> int:
+        """The number of the newest dictionary.
+
+        Args:
+            connection: A connection to the store.
+
+        Returns:
+            The highest number.
+        """
+        self._read_new(connection)
+        return max(self._compressors)
+
+    def add(self, connection: Connection, number: int, dictionary: bytes) -> None:
+        """Add a dictionary. If another process added one with this number, that one stays.
+
+        Args:
+            connection: A connection that writes only this: another number must never be used for it.
+            number: The next number.
+            dictionary: What `trained_dictionary` returned.
+        """
+        row = (number, self.compress(connection, dictionary, PLAIN))
+        insert_new(connection, schema.dictionaries, ("id", "body"), [row])
+
+    def compress(self, connection: Connection, body: bytes, number: int) -> bytes:
+        """Compress a body.
+
+        Args:
+            connection: A connection to the store.
+            body: The body.
+            number: The number of a dictionary.
+
+        Returns:
+            The compressed body.
+        """
+        return bytes((number,)) + self._compressor(connection, number).compress(body)
+
+    def decompress(self, connection: Connection, body: bytes, table: str, row: int) -> bytes:
+        """Decompress a body.
+
+        Args:
+            connection: A connection to the store.
+            body: The compressed body.
+            table: The table that holds it, for messages.
+            row: The `id` of its row, for messages.
+
+        Returns:
+            The body.
+
+        Raises:
+            EnvironmentFailedError: The body is damaged.
+        """
+        try:
+            return self._compressor(connection, body[0]).decompress(body[1:])
+        except (DamagedBodyError, IndexError) as error:
+            raise damage(self.name, table, row, str(error)) from None
+
+    def _compressor(self, connection: Connection, number: int) -> Compressor:
+        if number not in self._compressors:
+            self._read_new(connection)
+        if number not in self._compressors:
+            raise DamagedBodyError(f"dictionary {number} is missing")
+        return self._compressors[number]
+
+    def _read_new(self, connection: Connection) -> None:
+        table = schema.dictionaries
+        known = max(self._compressors)
+        query = select(table.c.id, table.c.body).where(table.c.id > known).order_by(table.c.id)
+        for number, body in connection.execute(query):
+            self._compressors[number] = Compressor(self.decompress(connection, body, "dictionaries", number))
+
+
+def add_common_dictionary(connection: Connection) -> None:
+    """Add the dictionary that every store has.
+
+    Args:
+        connection: A connection that writes.
+    """
+    Dictionaries("").add(connection, COMMON, COMMON_TEXTS)

@@ -1,0 +1,90 @@
+"""The parts of a request's canonical JSON: its texts and image digests, and the frame around them.
+
+Requests share texts (instructions, exemplars) and frames (model, sampling), so the store keeps each once.
+Parts are cut out as bytes: the JSON that is put together again is the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+_HOLE = b"\0"
+"""Stands for a part in a frame. JSON cannot contain this byte."""
+_IMAGE = re.compile(rb'"picture":"([0-9a-f]{64})"')
+
+
+class RequestParts(NamedTuple):
+    """A divided request. `frame` has a hole for each part; a part is a text, or the digest of an image."""
+
+    frame: bytes
+    parts: tuple[bytes | ImageDigest, ...]
+
+
+class ImageDigest(NamedTuple):
+    """The SHA-256 of an image that a request shows."""
+
+    digest: bytes
+
+
+class _Messages(Struct):
+    messages: list[tuple[str, list[Raw]]] = []
+
+
+def divide(canonical: bytes) -> RequestParts:
+    """Divide canonical JSON.
+
+    Args:
+        canonical: The canonical JSON of a request; other content becomes a frame without parts.
+
+    Returns:
+        Frame and parts.
+    """
+    frame: list[bytes] = []
+    parts: list[bytes | ImageDigest] = []
+    done = 0
+    for raw in _raw_parts(canonical):
+        # The same bytes may stand earlier, as a role: the JSON is the same, whichever is cut out.
+        start = canonical.index(raw, done)
+        part: bytes | ImageDigest = raw
+        if image := _IMAGE.search(raw) if raw[:1] == b"{" else None:
+            part, raw = ImageDigest(bytes.fromhex(image[1].decode())), image[1]
+            start = canonical.index(raw, start)
+        frame.append(canonical[done:start])
+        parts.append(part)
+        done = start + len(raw)
+    frame.append(canonical[done:])
+    return RequestParts(_HOLE.join(frame), tuple(parts))
+
+
+def put_together(frame: bytes, parts: Sequence[bytes | ImageDigest]) -> bytes:
+    """Put canonical JSON together: the inverse of `divide`.
+
+    Args:
+        frame: A frame.
+        parts: Its parts.
+
+    Returns:
+        The canonical JSON.
+    """
+    if not parts:
+        return frame
+    first, *others = frame.split(_HOLE)
+    pieces = [first]
+    for part, after in zip(parts, others, strict=True):
+        pieces += (part.digest.hex().encode() if isinstance(part, ImageDigest) else part, after)
+    return b"".join(pieces)
+
+
+def _raw_parts(canonical: bytes) -> Iterator[bytes]:
+    """The parts of the messages: texts as JSON, and other parts as they are."""
+    try:
+        messages = msgspec.json.decode(canonical, type=_Messages).messages
+    except msgspec.DecodeError:
+        return
+    for _, parts in messages:
+        yield from map(bytes, parts)

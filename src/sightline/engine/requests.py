@@ -1,0 +1,119 @@
+"""Requests in the store: each is a row of numbers of texts, from which its canonical JSON is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from sightline.engine import schema
+from sightline.engine.database import insert_new, rows_in
+from sightline.engine.database_errors import damage
+from sightline.engine.request_parts import ImageDigest, divide, put_together
+from sightline.engine.texts import Texts
+
+_DECODER = msgspec.msgpack.Decoder(list[int | bytes])
+"""The body of a request: the number of its frame, then for each part the number of a text, or a digest."""
+
+
+class Requests:
+    """The requests of one store."""
+
+    def __init__(self, texts: Texts, name: str) -> None:
+        """Prepare it; nothing is read yet.
+
+        Args:
+            texts: The texts of the store.
+            name: The store's name in messages.
+        """
+        self._texts = texts
+        self._name = name
+
+    def add(self, connection: Connection, requests: Mapping[bytes, bytes]) -> dict[bytes, int]:
+        """Add the requests that the store does not have.
+
+        Args:
+            connection: A connection that writes.
+            requests: Key -> canonical JSON.
+
+        Returns:
+            Key -> the number of the request.
+        """
+        numbers = self.numbers(connection, list(requests))
+        new = {key: divide(canonical) for key, canonical in requests.items() if key not in numbers}
+        if new:
+            pieces = (piece for frame, parts in new.values() for piece in (frame, *parts))
+            texts = self._texts.add(connection, (piece for piece in pieces if isinstance(piece, bytes)))
+            rows = []
+            for key, (frame, parts) in new.items():
+                refs = [texts[part] if isinstance(part, bytes) else part.digest for part in parts]
+                rows.append((key, msgspec.msgpack.encode([texts[frame], *refs])))
+            insert_new(connection, schema.requests, ("key", "body"), rows)
+            numbers |= self.numbers(connection, list(new))
+        return numbers
+
+    def numbers(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
+        """Look up the numbers of requests.
+
+        Args:
+            connection: A connection to the store.
+            keys: Request keys.
+
+        Returns:
+            Key -> number; keys without an attempt are missing.
+        """
+        return dict(rows_in(connection, "SELECT key, id FROM requests WHERE key IN ({})", keys))
+
+    def canonical(self, connection: Connection, key: bytes) -> bytes | None:
+        """Read a request.
+
+        Args:
+            connection: A connection to the store.
+            key: Its key.
+
+        Returns:
+            Its canonical JSON; None if the store has no attempt of it.
+
+        Raises:
+            EnvironmentFailedError: The request is damaged.
+        """
+        for row, body in rows_in(connection, "SELECT id, body FROM requests WHERE key IN ({})", [key]):
+            return self.read(connection, {row: body})[row]
+        return None
+
+    def read(self, connection: Connection, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Put requests together.
+
+        Args:
+            connection: A connection to the store.
+            bodies: Number -> body, as the table has them.
+
+        Returns:
+            Number -> canonical JSON.
+
+        Raises:
+            EnvironmentFailedError: A request is damaged.
+        """
+        references = {number: self._references(number, body) for number, body in bodies.items()}
+        named = {one for several in references.values() for one in several if isinstance(one, int)}
+        texts = self._texts.read(connection, named)
+        return {number: self._put_together(number, several, texts) for number, several in references.items()}
+
+    def _references(self, number: int, body: bytes) -> list[int | bytes]:
+        try:
+            return _DECODER.decode(body)
+        except msgspec.DecodeError as error:
+            raise damage(self._name, "requests", number, str(error)) from None
+
+    def _put_together(
+        self, number: int, references: Sequence[int | bytes], texts: Mapping[int, bytes]
+    ) -> bytes:
+        try:
+            frame, *parts = references
+            return put_together(
+                texts[int(frame)],
+                [texts[one] if isinstance(one, int) else ImageDigest(one) for one in parts],
+            )
+        except (KeyError, ValueError):
+            raise damage(self._name, "requests", number, "its texts are not those of a request") from None
