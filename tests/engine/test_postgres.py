@@ -97,7 +97,7 @@ def test_a_server_without_a_free_connection_is_reported(postgres: PostgresServer
 def test_a_process_uses_few_connections_however_many_threads_it_has(
     postgres: PostgresServer, opened: Callable[[], Store], postgres_url: str
 ) -> None:
-    store, key = opened(), key_of(b"k")
+    store = opened()
     threads = [
         threading.Thread(target=lambda: [store.answers.look_up([key_of(b"k")]) for _ in range(20)])
         for _ in range(20)
