@@ -53,7 +53,7 @@ def test_hashing_and_look_ups_do_not_run_on_the_event_loop(
         return wrapper
 
     monkeypatch.setattr("sightline.engine.client.with_key", observed(with_key))
-    monkeypatch.setattr(Answers, "look_up", observed(Answers.look_up))
+    monkeypatch.setattr(Answers, "settled", observed(Answers.settled))
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), {})
     with client.store() as store:
         asyncio.run(call(client, store))
