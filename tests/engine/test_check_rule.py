@@ -75,7 +75,9 @@ def test_what_a_server_says_of_its_model_is_evidence_and_the_time_of_its_start_i
         import msgspec
 
         body = {"data": [{"id": "other"}, {"id": "m", "created": 1, **fields}]}
-        return read_server_report(msgspec.json.encode(body), "http://h/v1/models", "m")
+        found = read_server_report(msgspec.json.encode(body), "http://h/v1/models", "m")
+        assert found is not None
+        return found
 
     before = report(root="/step100", max_model_len=4096, created=1)
     assert report_changes([before], report(root="/step100", max_model_len=4096, created=2)) == []
