@@ -49,7 +49,7 @@ class Judge(Protocol):
     repeats: int = 1
     """How often this judge is asked about a case."""
     max_attempts: int = 1
-    """The number of requests that this judge sends at most in each repeat."""
+    """The number of requests that this judge sends at most in each repeat; 0 if it asks no model."""
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         """The request that this judge sends to a model before it can decide.
@@ -81,6 +81,7 @@ class RulesJudge(Judge):
     """The benchmark's own rules."""
 
     name = "rules"
+    max_attempts = 0
 
     def __init__(self, benchmark: Benchmark, options: Mapping[str, Any]) -> None:
         self._scorers = by_question(benchmark.scorers(options), RuleScorer)
@@ -179,6 +180,8 @@ class ModelJudge(Judge):
 
 class HumanJudge(Judge):
     """Humans whose verdicts a file holds."""
+
+    max_attempts = 0
 
     def __init__(self, name: str, verdicts: Sequence[Verdict]) -> None:
         """Make a judge of verdicts that humans gave before.

@@ -108,6 +108,8 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
 
     def _replies(self, cases: Iterable[Case], replies: AnswerLookup) -> Mapping[str, Answer | Failure]:
         """The replies of the judges on these cases, in every repeat and attempt."""
+        if not any(judge.max_attempts for judge in self.judges):
+            return {}
         keys = [
             keyed.request.key for case in cases for judge in self.judges for keyed in _requests(judge, case)
         ]

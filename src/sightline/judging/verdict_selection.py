@@ -55,6 +55,9 @@ def combine_repeats(verdicts: Iterable[Verdict]) -> list[Verdict]:
         One verdict for each judge, in the order of their first verdicts: the majority of its repeats over
         right and not right, `undecided` if they are tied or none decides, `error` if all failed.
     """
+    verdicts = list(verdicts)
+    if len(verdicts) == 1:
+        return verdicts
     by_judge: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in verdicts:
         by_judge.setdefault((verdict.kind, verdict.judge), []).append(verdict)

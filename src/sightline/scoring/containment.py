@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal
 
+from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.text import lexicon
 
 Task = Literal["other", "rephrasing", "restyling", "context"]
@@ -102,6 +103,7 @@ def contains(response: str, references: Iterable[str], task: Task = "other") -> 
     return any(part in text for reference in references if (part := _searched(reference, task)))
 
 
+@cached_for_short_texts
 def normalised(text: str) -> str:
     """An answer for exact comparison: lower case, single blanks, no punctuation, no articles.
 
@@ -118,7 +120,9 @@ def normalised(text: str) -> str:
     """
     lowered = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).lower())
     plain = " ".join(lowered.translate(_INVISIBLE).replace("\u2212", "-").split())
-    signless = " ".join(_SIGN.sub(_replacement, ungrouped(plain)).split()).replace(" %", "%")
+    signless = plain
+    if _SIGN.search(plain):
+        signless = " ".join(_SIGN.sub(_replacement, ungrouped(plain)).split()).replace(" %", "%")
     return _ARTICLES.sub("", signless) or plain or lowered.strip()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.text import FUNCTION_WORDS, is_question, stem, words
 
 _QUALIFIER = (
@@ -125,6 +126,7 @@ _NOT_SHOWN = re.compile(
 )
 
 
+@cached_for_short_texts
 def declines(statement: str, question: str = "") -> bool:
     """Whether a statement leaves its question open.
 

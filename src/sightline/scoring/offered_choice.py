@@ -14,6 +14,7 @@ from sightline.scoring.statements import NEGATIONS, OPEN, excludes, settle
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, stem, words
 
 _HEDGES = frozenset({"either", "both", "neither"})
+_BEFORE_AN_OPTION = DETERMINERS | PLACES
 _JOINTS = frozenset({"and", "or", "nor"})
 _OF_AN_ANSWER = lexicon("the my final correct right answer is would be")
 _ASIDE = re.compile(
@@ -167,7 +168,7 @@ def _hedged(offer: Offer, tokens: tuple[str, ...], named: Named) -> bool:
 
 
 def _follows_hedge(tokens: tuple[str, ...], at: int) -> bool:
-    lead = [word for word in tokens[:at] if word not in DETERMINERS | PLACES]
+    lead = [word for word in tokens[:at] if word not in _BEFORE_AN_OPTION]
     return bool(lead) and lead[-1] in _HEDGES
 
 

@@ -218,7 +218,8 @@ def _phrase(phrase: Words, others: list[Words]) -> Words:
 
 
 def _matter(parts: Iterable[Words], offered: set[str]) -> frozenset[str]:
-    return frozenset(stem(word) for part in parts for word in part if word not in FUNCTION_WORDS | offered)
+    left_out = FUNCTION_WORDS | offered
+    return frozenset(stem(word) for part in parts for word in part if word not in left_out)
 
 
 def _pairs(parts: Iterable[Words], offered: set[str]) -> frozenset[tuple[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sightline.scoring.non_answers import declines
 from sightline.scoring.offered_options import DETERMINERS, PLACES, offer_of
 from sightline.scoring.opposites import relation
+from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.statements import (
     AUXILIARIES,
     NAMES_NOTHING,
@@ -86,6 +87,7 @@ _OF_THE_TASK = frozenset(
 )
 
 
+@cached_for_short_texts
 def asks_yes_or_no(question: str) -> bool:
     """Whether a question asks for yes or no.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.statements import AUXILIARIES, statements, without_lead_in
 from sightline.scoring.text import FUNCTION_WORDS, sentences, words
 
@@ -205,6 +206,7 @@ _YES_OR_NO = re.compile(r"\W*(?:yes|no)\W*(?:[,.;:!]|$)", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]|(?<!\w)['‘][^'’]{2,}['’](?!\w)")
 
 
+@cached_for_short_texts
 def is_refusal(response: str) -> bool | None:
     """Whether a response refuses to answer: it states an inability and gives no answer.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, sentences, stem, words
 
 OPEN = "?"
@@ -58,6 +59,7 @@ def excludes(statement: str) -> bool:
     return bool(_EXCLUDES.search(" ".join(words(statement))))
 
 
+@cached_for_short_texts
 def statements(answer: str) -> tuple[str, ...]:
     """The statements of an answer: its sentences, split at 'but' or 'whereas', without 'rather than ...'.
 

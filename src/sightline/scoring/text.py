@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from sightline.scoring.short_texts import cached_for_short_texts
+
 
 def lexicon(listed: str) -> frozenset[str]:
     """Make a set of words.
@@ -35,23 +37,23 @@ _ESCAPED_NEWLINE = re.compile(r"\\n")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\s\"'*)]+|\n+")
 _WORD = re.compile(r"\d+(?:[.:]\d+)*|[^\W\d_]+")
 _SPELLINGS = tuple(
-    (re.compile(pattern), spelling)
-    for pattern, spelling in (
-        (r"[‘’`]", "'"),
-        (r"\bcan'?t\b|\bcannot\b", "can not"),
-        (r"\bwon't\b", "will not"),
-        (r"n't\b", " not"),
-        (r"\bi'm\b", "i am"),
-        (r"\b(it|he|she|this|that|there|here|what|who)'s\b", r"\1 is"),
-        (r"'re\b", " are"),
-        (r"'(?:s|ll|ve|d)\b", " "),
-        (r"\b(?:counter|anti)[\s-]*(?=clockwise\b)", "counter"),
-        (r"\b(north|south)[\s-]?(east|west)(?=(?:ern|erly|wards?)?\b)", r"\1\2"),
-        (r"\bnon-(?=[a-z])", "non"),
-        (r"\bupside[\s-]+down\b", "upsidedown"),
-        (r"\bgray(?=(?:s|ish)?\b)", "grey"),
+    (literal, re.compile(pattern), spelling)
+    for literal, pattern, spelling in (
+        ("can", r"\bcan'?t\b|\bcannot\b", "can not"),
+        ("won't", r"\bwon't\b", "will not"),
+        ("n't", r"n't\b", " not"),
+        ("i'm", r"\bi'm\b", "i am"),
+        ("'s", r"\b(it|he|she|this|that|there|here|what|who)'s\b", r"\1 is"),
+        ("'re", r"'re\b", " are"),
+        ("'", r"'(?:s|ll|ve|d)\b", " "),
+        ("clockwise", r"\b(?:counter|anti)[\s-]*(?=clockwise\b)", "counter"),
+        ("th", r"\b(north|south)[\s-]?(east|west)(?=(?:ern|erly|wards?)?\b)", r"\1\2"),
+        ("non-", r"\bnon-(?=[a-z])", "non"),
+        ("upside", r"\bupside[\s-]+down\b", "upsidedown"),
+        ("gray", r"\bgray(?=(?:s|ish)?\b)", "grey"),
     )
 )
+"""What every match holds, which is fast to test, the pattern, and the replacement."""
 
 _IRREGULAR = {
     form: base
@@ -138,6 +140,7 @@ def joined(tokens: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+@cached_for_short_texts
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text.
 
@@ -168,6 +171,7 @@ def is_question(text: str) -> bool:
     return text.rstrip(" \"')*").endswith("?")
 
 
+@cached_for_short_texts
 def words(text: str) -> tuple[str, ...]:
     """The words of a text in lower case, without punctuation.
 
@@ -186,6 +190,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(respelled(text)))
 
 
+@cached_for_short_texts
 def respelled(text: str) -> str:
     """A text in lower case with its punctuation, contractions expanded and compounds spelled one way.
 
@@ -196,8 +201,10 @@ def respelled(text: str) -> str:
         The text.
     """
     text = unicodedata.normalize("NFKC", text).casefold()
-    for pattern, spelling in _SPELLINGS:
-        text = pattern.sub(spelling, text)
+    text = text.replace("‘", "'").replace("’", "'").replace("`", "'")
+    for literal, pattern, spelling in _SPELLINGS:
+        if literal in text:
+            text = pattern.sub(spelling, text)
     return text
 
 

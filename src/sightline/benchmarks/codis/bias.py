@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -110,6 +111,7 @@ def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
     )
 
 
+@lru_cache(maxsize=2048)
 def offers(question: str, pair: WordSet) -> bool:
     """Check whether a question offers the two words of a set, and no others.
 

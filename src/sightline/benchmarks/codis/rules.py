@@ -19,6 +19,7 @@ from sightline.scoring.quantities import (
     times_of_day,
 )
 from sightline.scoring.scorer import RuleVerdict
+from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.statements import NAMES_NOTHING, OPEN, announced, denials, excludes, statements
 from sightline.scoring.text import FUNCTION_WORDS, answer_part, content, is_question, joined, stem, words
 
@@ -76,6 +77,7 @@ def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
     return "undecided" if claimed is None else "right" if claimed == expected else "wrong"
 
 
+@cached_for_short_texts
 def claim_of(question: str, answer: str) -> str | None:
     """Read the claim of an answer to a question that offers options or asks yes or no.
 

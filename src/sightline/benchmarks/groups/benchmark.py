@@ -139,10 +139,12 @@ class Groups(Benchmark):
     def cases(self, group: Group) -> Iterator[Case]:
         """Each answer by itself, then every two that differ, which may mean the same."""
         yield from answer_cases(group)
-        for first, second in combinations(group, 2):
-            texts = (_meant(first), _meant(second))
-            if texts[0] != texts[1] and not (first.options and second.options):
-                yield Case((first.key, second.key), "same_meaning", first.question, texts)
+        if all(outcome.options for outcome in group):
+            return
+        meant = [(outcome, _meant(outcome)) for outcome in group]
+        for (first, text), (second, other) in combinations(meant, 2):
+            if text != other and not (first.options and second.options):
+                yield Case((first.key, second.key), "same_meaning", first.question, (text, other))
 
     def pair_verdicts(self, group: Group) -> Iterator[Verdict]:
         """Whether answers to questions with options choose the same one."""
