@@ -146,7 +146,7 @@ def test_an_import_with_data_has_labels_references_and_clusters(data: Path, tmp_
     back = tmp_path / "back.jsonl"
     named = ["--task", "codis", "--data", str(data), "--out", str(back)]
     assert main(["import", write(tmp_path / "lines", lines), *named]) == 0
-    outcomes = read_outcomes(back)
+    outcomes = list(read_outcomes(back))
     assert [(o.sample, o.draw, o.variant) for o in outcomes[:5]] == [
         ("000", 0, "context_1"),
         ("000", 0, "context_2"),
@@ -179,7 +179,7 @@ def test_sample_logs_of_lmms_eval_are_imported(data: Path, tmp_path: Path) -> No
     back = tmp_path / "back.jsonl"
     named = ["--task", "iibench:none", "--data", str(data), "--split", "dev", "--out", str(back)]
     assert main(["import", write(tmp_path / "samples_ii_bench.jsonl", logs), *named]) == 0
-    outcomes = read_outcomes(back)
+    outcomes = list(read_outcomes(back))
     assert [outcome.sample for outcome in outcomes] == [f"dev-{n}" for n in range(1, 36)]
     assert {(o.response, o.variant, o.verdict) for o in outcomes} == {("(B)", "none", "unscored")}
 
@@ -191,7 +191,7 @@ def test_tables_of_vlmevalkit_are_imported_with_their_failed_calls(data: Path, t
     back = tmp_path / "back.jsonl"
     named = ["--task", "iibench:none", "--data", str(data), "--split", "dev", "--out", str(back)]
     assert main(["import", str(table), *named]) == 0
-    third = read_outcomes(back)[2]
+    third = list(read_outcomes(back))[2]
     assert (third.sample, third.status, third.verdict) == ("dev-3", "error", "error")
     assert third.error == "Failed to obtain answer via API."
 

@@ -93,7 +93,7 @@ class Reader:
 
 def run(task: str, recorder: Recorder, data: Path, out: Path, **more: Any) -> list[Outcome]:
     sightline.run(task, model=recorder.model, data=data, out=out, store=out.with_suffix(".db"), **more)
-    return read_outcomes(out / "answers.jsonl")
+    return list(read_outcomes(out / "answers.jsonl"))
 
 
 def check(outcomes: list[Outcome], recorder: Recorder, root: Path) -> None:

@@ -39,7 +39,7 @@ BLOCKING = (
     "sightline.plan.plan.with_key",
     "sightline.results.folder.ResultsFolder.write",
     "sightline.results.folder.ResultsFolder.finish",
-    "sightline.results.folder.read_outcomes",
+    "sightline.formats.export.read_outcomes",
 )
 """Functions that hash, read, write or count."""
 

@@ -68,7 +68,7 @@ def test_outcomes_are_read_as_they_were_written(
 ) -> None:
     path = tmp_path_factory.mktemp("answers") / "answers.jsonl"
     write_answers(outcomes, path)
-    assert read_outcomes(path) == outcomes
+    assert list(read_outcomes(path)) == outcomes
 
 
 def test_a_line_has_the_fields_of_the_contract_in_order(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_line_without_its_group_is_read(tmp_path: Path) -> None:
     line = json.loads(answer_line(outcome()))
     assert line.pop("group") == "test-1"
     (tmp_path / "a.jsonl").write_text(json.dumps(line))
-    assert read_outcomes(tmp_path / "a.jsonl") == [outcome()]
+    assert list(read_outcomes(tmp_path / "a.jsonl")) == [outcome()]
 
 
 def test_other_fields_follow_only_if_they_are_set(
@@ -168,7 +168,7 @@ def test_all_of_ii_bench_is_read_back(tmp_path: Path) -> None:
     options = tuple(f"The comic implies that {word} is what people fear most. " * 4 for word in "uvwxyz")
     outcomes = [outcome(sample=f"test-{n}", options=options, question="Why?") for n in range(1399)]
     write_answers(outcomes, tmp_path / "a.jsonl")
-    assert read_outcomes(tmp_path / "a.jsonl") == outcomes
+    assert list(read_outcomes(tmp_path / "a.jsonl")) == outcomes
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_broken_answer_is_named_by_line_and_field(tmp_path: Path, line: str, s
     write_answers([outcome()], path)
     path.write_text(path.read_text() + line)
     with pytest.raises(UserError) as caught:
-        read_outcomes(path)
+        list(read_outcomes(path))
     assert f"{path}, record {said}" in str(caught.value)
 
 

@@ -46,7 +46,9 @@ def test_an_imported_file_scores_like_the_file_itself(tmp_path: Path) -> None:
     options: Any = {"data": data, "split": "dev"}
     for name, answers in (("direct", file), ("by_import", imported)):
         sightline.score("iibench", answers, **options, out=tmp_path / name)
-    direct, by_import = (read_outcomes(tmp_path / name / "answers.jsonl") for name in ("direct", "by_import"))
+    direct, by_import = (
+        list(read_outcomes(tmp_path / name / "answers.jsonl")) for name in ("direct", "by_import")
+    )
     assert direct == by_import
     assert [one.usage.prompt_tokens for one in direct] == [5, 6, None, None]
     assert [one.verdict for one in direct][2:] == ["wrong", "error"]

@@ -8,7 +8,8 @@ from typing import Any
 
 from sightline.benchmarks.records import refuse_repeated_ids
 from sightline.errors import UserError, did_you_mean
-from sightline.formats.files import json_records, read_bytes
+from sightline.formats.content import read_bytes
+from sightline.formats.files import json_records
 
 
 def read_captions(file: str | None, needed: bool) -> dict[str, str]:

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from sightline.errors import UserError
-from sightline.formats.files import json_records, read_bytes
+from sightline.formats.content import read_bytes
+from sightline.formats.files import json_records
 
 Record = TypeVar("Record")
 

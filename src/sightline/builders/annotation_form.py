@@ -22,7 +22,8 @@ from sightline.builders.review_lists import AnnotatorNames
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError, did_you_mean
 from sightline.escaping import escape_formula, unescape_formula
-from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.content import read_bytes
+from sightline.formats.files import write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.scoring.multiple_choice import SIX_LETTERS
 

@@ -13,7 +13,8 @@ from msgspec import Meta, Struct
 
 from sightline.builders.sources import confined
 from sightline.errors import UserError
-from sightline.formats.files import json_records, read_bytes
+from sightline.formats.content import read_bytes
+from sightline.formats.files import json_records
 
 if TYPE_CHECKING:
     import numpy as np

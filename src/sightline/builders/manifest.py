@@ -12,8 +12,9 @@ from msgspec import Struct, field
 
 import sightline
 from sightline.errors import UserError
+from sightline.formats.content import read_bytes
 from sightline.formats.digests import file_digest
-from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.files import write_atomically
 from sightline.formats.journal import header_of
 
 MANIFEST = "manifest.json"

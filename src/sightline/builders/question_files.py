@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from sightline.builders.sources import SourceItem, confined, refuse_duplicate_ids, table_sources
 from sightline.errors import UserError
-from sightline.formats.files import json_records, read_bytes
+from sightline.formats.content import read_bytes
+from sightline.formats.files import json_records
 
 LONG = 11
 """Smallest number of words of a question to rephrase: 'more than 10 words' (MM-R3, section 3.2)."""

@@ -16,7 +16,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from sightline.errors import UserError, did_you_mean
 from sightline.escaping import for_csv_lines
-from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.content import read_bytes
+from sightline.formats.files import write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.scoring.majority import majority
 

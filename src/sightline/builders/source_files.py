@@ -18,7 +18,8 @@ from sightline.builders.sources import (
     with_columns,
 )
 from sightline.errors import UserError
-from sightline.formats.files import json_records, read_bytes
+from sightline.formats.content import read_bytes
+from sightline.formats.files import json_records
 from sightline.formats.tables import read_table, table_rows
 
 LANDMARK = ("landmark_id", "landmark")

@@ -17,7 +17,8 @@ from msgspec import Struct, field
 from sightline.builders.image_io import SUFFIXES
 from sightline.builders.source_ids import ids_of
 from sightline.errors import UserError
-from sightline.formats.files import Records, json_records, read_bytes, unknown_field
+from sightline.formats.content import read_bytes
+from sightline.formats.files import Records, json_records, unknown_field
 from sightline.formats.tables import RawTable, read_table, table_rows
 from sightline.scoring.letters import LETTERS
 from sightline.types import Labels

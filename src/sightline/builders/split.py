@@ -14,8 +14,9 @@ from sightline.benchmarks.contextual.folder import ANSWER, CATEGORY, COLUMNS, IM
 from sightline.builders.built_folder import add_images
 from sightline.builders.stratified_sampling import draw_indices
 from sightline.errors import UserError
+from sightline.formats.content import read_bytes
 from sightline.formats.digests import changed_files
-from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
+from sightline.formats.files import refuse_overwriting, refuse_unwritable, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.types import ImageFile, ImageRef
 

@@ -28,8 +28,8 @@ from sightline.builders.manifest import (
 from sightline.builders.review_lists import COLUMNS as LIST_COLUMNS
 from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords, normalised_name
 from sightline.errors import UserError
+from sightline.formats.content import read_bytes
 from sightline.formats.digests import file_digest_or_error
-from sightline.formats.files import read_bytes
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.metric_types import MetricValue
 from sightline.metrics.metric_values import clustered_mean

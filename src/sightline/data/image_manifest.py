@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Struct, field
 
 from sightline.errors import UserError
+from sightline.formats.content import read_bytes
 from sightline.formats.digests import changed_files
-from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.files import write_atomically
 from sightline.formats.journal import FinishedSource, Journal
 
 IMAGE_MANIFEST = "image_manifest.json"

@@ -17,7 +17,7 @@ from sightline.benchmarks.release import Release
 from sightline.data.archive_download import InvalidReleaseError, download_archive
 from sightline.data.unpack import unpack
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.files import read_bytes
+from sightline.formats.content import read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, inspect_image
 from sightline.registry import benchmark as find_benchmark

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +16,30 @@ from sightline.types import Outcome
 
 
 class AnswersToExport(NamedTuple):
-    """The answers of one model: their file, the data folder or None, and the model's name or ''."""
+    """The answers of one model: their answers.jsonl, the data folder or None, and the model's name or ''.
+
+    The file is read anew in each pass over the answers, so that its size does not matter.
+    """
 
     file: Path
-    outcomes: Sequence[Outcome]
     data: Path | None
     model: str
+
+    @property
+    def outcomes(self) -> Iterator[Outcome]:
+        """The answers, in a new pass. Raises UserError where the file is no answers.jsonl."""
+        try:
+            yield from read_outcomes(self.file)
+        except UserError as error:
+            expected = f"{error.expected or 'an answers.jsonl'}; `sightline import` converts other formats"
+            raise UserError(
+                error.message, file=error.file, record=error.record, field=error.field, expected=expected
+            ) from None
+
+    @property
+    def first_draws(self) -> Iterator[Outcome]:
+        """The answers without repeats, in a new pass."""
+        return (outcome for outcome in self.outcomes if outcome.draw == 0)
 
     def error(self, message: str, outcome: Outcome, **more: Any) -> UserError:
         """Make the error for one answer.
@@ -34,11 +53,6 @@ class AnswersToExport(NamedTuple):
             The error.
         """
         return UserError(message, file=self.file, record=outcome.sample, **more)
-
-    @property
-    def first_draws(self) -> list[Outcome]:
-        """The answers without repeats."""
-        return [outcome for outcome in self.outcomes if outcome.draw == 0]
 
 
 def _accept(answers: AnswersToExport) -> None:
@@ -80,7 +94,9 @@ def export(file: Path, layout: ExportFormat, path: Path, data: Path | None, mode
     Raises:
         UserError: The answers do not fit the layout; nothing is written then.
     """
-    answers = AnswersToExport(file, _outcomes(file), data, model)
+    answers = AnswersToExport(file, data, model)
+    # A line that cannot be read is found before anything is written.
+    deque(answers.outcomes, maxlen=0)
     layout.check(answers)
     return layout.write(answers, path)
 
@@ -109,7 +125,7 @@ def repeats_note(answers: AnswersToExport) -> tuple[int, str]:
     Returns:
         The count and its note, for `counted`.
     """
-    return len(answers.outcomes) - len(answers.first_draws), "answers of repeats are left out"
+    return sum(outcome.draw != 0 for outcome in answers.outcomes), "answers of repeats are left out"
 
 
 def model_name(answers: AnswersToExport) -> str:
@@ -130,16 +146,6 @@ def model_name(answers: AnswersToExport) -> str:
     if run is None:
         raise UserError("does not say which model answered", file=answers.file, expected="--model NAME")
     return run.model
-
-
-def _outcomes(file: Path) -> list[Outcome]:
-    try:
-        return read_outcomes(file)
-    except UserError as error:
-        expected = f"{error.expected or 'an answers.jsonl'}; `sightline import` converts other formats"
-        raise UserError(
-            error.message, file=error.file, record=error.record, field=error.field, expected=expected
-        ) from None
 
 
 def _write_lines(answers: AnswersToExport, path: Path) -> list[str]:

@@ -1,16 +1,13 @@
-"""Reading files (plain or gzipped), decoding JSON with the line of an error, and checks before writing."""
+"""Decoding JSON with the line of an error, writing files atomically, and checks before writing."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
 import sys
 import tempfile
-import zlib
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +15,7 @@ import msgspec
 
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.atomic_file import AtomicFile
+from sightline.formats.content import numbered_lines
 from sightline.formats.lenient_json import lenient_json
 
 T = TypeVar("T")
@@ -26,32 +24,6 @@ _UNKNOWN_FIELD = re.compile("Object contains unknown field `(.*)`")
 
 Records = list[tuple[str, dict[str, Any]]]
 """Records with their position in the file, such as 'line 3' or 'entry 3'."""
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read the content of a file.
-
-    Args:
-        path: The file; a gzipped one is decompressed.
-
-    Returns:
-        The content without a byte order mark.
-
-    Raises:
-        UserError: The file is missing, unreadable, truncated or empty.
-    """
-    try:
-        content = path.read_bytes()
-        if content.startswith(b"\x1f\x8b"):
-            content = gzip.decompress(content)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError("the gzip archive is broken or truncated", file=path, found=str(error)) from None
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", file=path) from None
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    if not content.strip():
-        raise UserError("the file is empty", file=path, expected="at least one record")
-    return content
 
 
 def json_records(content: bytes, path: Path) -> Records:
@@ -81,31 +53,29 @@ def json_records(content: bytes, path: Path) -> Records:
     return rows
 
 
-def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None = None) -> list[T]:
-    """Read a JSON Lines file as structs.
+def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None = None) -> Iterator[T]:
+    """Read a JSON Lines file as structs, line by line.
 
     Args:
         path: The file; it may be gzipped.
         kind: The struct that each line holds.
         prepare: Changes a decoded line before it is converted; None leaves lines as they are.
 
-    Returns:
+    Yields:
         One struct per line; empty lines are skipped.
 
     Raises:
         UserError: The file cannot be read, or a line is not such a struct; it names the line and the field.
     """
-    content = read_bytes(path)
-    if prepare is None:
-        with suppress(ValueError):
-            return msgspec.json.Decoder(kind).decode_lines(content)
+    decoder = msgspec.json.Decoder(kind)
 
     def decode(line: bytes) -> T:
-        record = msgspec.json.decode(line)
-        return msgspec.convert(record if prepare is None else prepare(record), kind)
+        if prepare is None:
+            return decoder.decode(line)
+        return msgspec.convert(prepare(msgspec.json.decode(line)), kind)
 
-    lines = enumerate(content.splitlines(), 1)
-    return [decode_line(decode, line, number, path, kind) for number, line in lines if line.strip()]
+    for number, line in numbered_lines(path):
+        yield decode_line(decode, line, number, path, kind)
 
 
 def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path, kind: type[Any]) -> T:
@@ -172,6 +142,26 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
     with AtomicFile(path) as file:
         for piece in pieces:
             file.write(piece)
+
+
+def json_list(entries: Iterable[Any]) -> Iterator[bytes]:
+    """Encode a JSON list entry by entry, as `json.dumps` with an indentation of 4 does.
+
+    >>> b"".join(json_list([{"a": 1}, 2])) == json.dumps([{"a": 1}, 2], indent=4).encode()
+    True
+
+    Args:
+        entries: The entries.
+
+    Yields:
+        The pieces of the list.
+    """
+    mark = b"["
+    for entry in entries:
+        # Line breaks within texts are escaped, so that all others are those of the layout.
+        yield mark + b"\n    " + json.dumps(entry, indent=4).replace("\n", "\n    ").encode()
+        mark = b","
+    yield b"[]" if mark == b"[" else b"\n]"
 
 
 def refuse_overwriting(path: Path, force: bool, option: str = "--out", *, read: Iterable[Path] = ()) -> None:

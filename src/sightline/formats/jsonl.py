@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -189,8 +189,8 @@ def answer_line(outcome: Outcome) -> bytes:
     return b"".join((head, b',"group":', _encoder.encode(outcome.sample), name, rest))
 
 
-def read_outcomes(path: Path) -> list[Outcome]:
-    """Read an answers.jsonl.
+def read_outcomes(path: Path) -> Iterator[Outcome]:
+    """Read an answers.jsonl line by line.
 
     Args:
         path: The file.
@@ -202,7 +202,7 @@ def read_outcomes(path: Path) -> list[Outcome]:
     Raises:
         UserError: The file cannot be read, or a line is not an outcome; it names the line and the field.
     """
-    return [_current(outcome) for outcome in read_lines(path, Outcome)]
+    return map(_current, read_lines(path, Outcome))
 
 
 def _current(outcome: Outcome) -> Outcome:

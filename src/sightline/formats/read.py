@@ -8,7 +8,8 @@ from typing import Any
 
 from sightline.errors import UserError, did_you_mean
 from sightline.formats import jsonl, lmms_eval, vlmevalkit
-from sightline.formats.files import json_records, read_bytes
+from sightline.formats.content import read_bytes
+from sightline.formats.files import json_records
 from sightline.formats.prediction import AnswerFiles, Layout, Prediction, PredictionFile
 from sightline.formats.tables import read_table, table_rows
 

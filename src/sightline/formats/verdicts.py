@@ -60,7 +60,7 @@ def read_verdicts(path: Path) -> list[Verdict]:
     Raises:
         UserError: The file cannot be read, or a line is not a verdict; it names the line and the field.
     """
-    return read_lines(path, Verdict, _completed)
+    return list(read_lines(path, Verdict, _completed))
 
 
 def read_recorded_verdicts(path: Path) -> list[Verdict]:

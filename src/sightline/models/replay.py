@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from sightline.formats.files import read_bytes
+from sightline.formats.content import read_bytes
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.formats.read import of_model, read_predictions
 from sightline.models.base import Capabilities

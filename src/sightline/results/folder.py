@@ -14,7 +14,7 @@ from sightline.errors import EnvironmentFailedError
 from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.export import AnswersToExport
 from sightline.formats.files import refuse_unwritable
-from sightline.formats.jsonl import answer_line, read_outcomes
+from sightline.formats.jsonl import answer_line
 from sightline.formats.verdicts import verdict_line
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
@@ -96,7 +96,7 @@ class ResultsFolder:
         with AtomicLineFile(self._path / "report.md") as file:
             file.write(report.encode())
         path = self._path / "answers.jsonl"
-        answers = AnswersToExport(path, read_outcomes(path), data, result.model)
+        answers = AnswersToExport(path, data, result.model)
         released = [one for one in benchmark.export_formats.values() if one.file and one.applies(answers)]
         for one in released:
             one.write(answers, self._path / one.file)

@@ -5,13 +5,12 @@ The layout is that of THUNLP-MT/CODIS README.md ('Evaluation') and data/output_e
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sightline.formats.export import AnswersToExport, ExportFormat, counted, repeats_note
-from sightline.formats.files import Records, write_atomically
+from sightline.formats.files import Records, json_list, write_atomically
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,
@@ -33,14 +32,29 @@ def write_codis(outcomes: Iterable[Outcome], path: Path) -> None:
         outcomes: The answers; pairs are written in the order of their first answer.
         path: The file to write.
     """
+    entries = ({"id": sample, "output": output} for sample, output in _pairs(outcomes))
+    write_atomically(path, json_list(entries))
+
+
+def _pairs(outcomes: Iterable[Outcome]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The pairs in the order of their first answer.
+
+    A pair is kept until both halves are there, and until the pairs before it are.
+    """
     variants = {variant: half for half, variant in HALVES.items()}
     pairs: dict[str, dict[str, str]] = {}
     for outcome in outcomes:
         if outcome.draw == 0:
-            pair = pairs.setdefault(outcome.sample, dict.fromkeys(HALVES, ""))
+            pair = pairs.setdefault(outcome.sample, {})
             pair[variants[outcome.variant]] = outcome.response if outcome.answered else ""
-    entries = [{"id": sample, "output": output} for sample, output in pairs.items()]
-    write_atomically(path, [json.dumps(entries, indent=4).encode()])
+            while pairs and len(pairs[first := next(iter(pairs))]) == len(HALVES):
+                yield first, _in_order(pairs.pop(first))
+    for sample, pair in pairs.items():
+        yield sample, _in_order(pair)
+
+
+def _in_order(pair: Mapping[str, str]) -> dict[str, str]:
+    return {half: pair.get(half, "") for half in HALVES}
 
 
 def _recognises(record: dict[str, Any]) -> bool:
@@ -91,12 +105,12 @@ def _refuse_other_variants(answers: AnswersToExport) -> None:
 
 def _write(answers: AnswersToExport, path: Path) -> list[str]:
     write_codis(answers.outcomes, path)
-    written = answers.first_draws
-    halves = len(HALVES) * len({outcome.sample for outcome in written})
+    halves = len(HALVES) * len({outcome.sample for outcome in answers.first_draws})
+    answered = sum(outcome.answered for outcome in answers.first_draws)
     return counted(
         repeats_note(answers),
         (
-            halves - sum(outcome.answered for outcome in written),
+            halves - answered,
             "failed or missing halves are written as '', which reads as an empty answer",
         ),
     )

@@ -23,7 +23,8 @@ from sightline.benchmarks.contextual.folder import (
 )
 from sightline.benchmarks.records import data_folder, refuse_repeated_ids
 from sightline.errors import UserError
-from sightline.formats.files import json_records, read_bytes, unknown_field
+from sightline.formats.content import read_bytes
+from sightline.formats.files import json_records, unknown_field
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import ImageRef, Labels, Sample
 

@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from sightline.benchmarks.contextual import appendix_cases
 from sightline.benchmarks.contextual.folder import IMAGE, INSTRUCTION
 from sightline.errors import UserError
+from sightline.formats.content import read_bytes
 from sightline.formats.export import AnswersToExport, ExportFormat, counted, model_name, repeats_note
-from sightline.formats.files import Records, json_records, read_bytes, write_atomically
+from sightline.formats.files import Records, json_records, write_atomically
 from sightline.formats.jsonl import id_field, response_of
 from sightline.formats.prediction import (
     AnswerFiles,
@@ -215,11 +216,11 @@ def _export_predictions(answers: AnswersToExport, path: Path) -> list[str]:
 
 def _export_judgements(answers: AnswersToExport, path: Path) -> list[str]:
     written = write_judgements(answers.outcomes, model_name(answers), path)
-    first = answers.first_draws
-    undecided = sum(outcome.verdict == "undecided" for outcome in first)
+    first = sum(1 for _ in answers.first_draws)
+    undecided = sum(outcome.verdict == "undecided" for outcome in answers.first_draws)
     return counted(
         repeats_note(answers),
-        (len(first) - written, "answers that were not judged are left out"),
+        (first - written, "answers that were not judged are left out"),
         (undecided, "undecided answers are written as 0"),
     )
 

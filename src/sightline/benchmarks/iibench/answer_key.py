@@ -8,7 +8,8 @@ from typing import Any
 
 from sightline.benchmarks.iibench.records import IIBenchQuestion
 from sightline.errors import UserError
-from sightline.formats.files import json_records, read_bytes
+from sightline.formats.content import read_bytes
+from sightline.formats.files import json_records
 from sightline.scoring.letters import LETTERS
 
 

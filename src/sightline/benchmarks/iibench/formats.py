@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sightline.errors import UserError
+from sightline.formats.content import read_bytes
 from sightline.formats.export import AnswersToExport, ExportFormat, counted
-from sightline.formats.files import Records, json_records, read_bytes, write_atomically
+from sightline.formats.files import Records, json_records, write_atomically
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,
@@ -100,16 +101,18 @@ def write_iibench(outcomes: Iterable[Outcome], records: Iterable[Mapping[str, An
         path: The file to write.
     """
     answered = _first(outcomes)
-    lines = []
-    for record in records:
-        questions = [
-            _answered(question, answered[question["id"]])
-            for question in record["questions"]
-            if question["id"] in answered
-        ]
-        if questions:
-            lines.append(json.dumps({**record, "questions": questions}).encode() + b"\n")
-    write_atomically(path, lines)
+
+    def lines() -> Iterator[bytes]:
+        for record in records:
+            questions = [
+                _answered(question, answered[question["id"]])
+                for question in record["questions"]
+                if question["id"] in answered
+            ]
+            if questions:
+                yield json.dumps({**record, "questions": questions}).encode() + b"\n"
+
+    write_atomically(path, lines())
 
 
 def write_iibench_submission(
@@ -239,7 +242,7 @@ def _records_of(answers: AnswersToExport) -> list[dict[str, Any]]:
         )
     folders = (data, data / "iibench")
     there = [split for split in SPLITS if any((folder / f"{split}.json").is_file() for folder in folders)]
-    first = answers.outcomes[0]
+    first = next(answers.outcomes)
     for split in there or SPLITS[:1]:
         records = _split_records(data, split)
         options = _options_by_id(records)
@@ -252,7 +255,7 @@ def _records_of(answers: AnswersToExport) -> list[dict[str, Any]]:
 
 
 def _has_data(answers: AnswersToExport) -> bool:
-    return answers.data is not None and bool(answers.outcomes)
+    return answers.data is not None and any(True for _ in answers.outcomes)
 
 
 def _refuse_unextracted(answers: AnswersToExport) -> None:
@@ -282,8 +285,9 @@ def _write_submission(answers: AnswersToExport, path: Path) -> list[str]:
 def _left_out(answers: AnswersToExport, records: Sequence[dict[str, Any]]) -> list[str]:
     questions = len(_options_by_id(records))
     written = len({outcome.sample for outcome in answers.first_draws})
+    answered = sum(1 for _ in answers.outcomes)
     return counted(
-        (len(answers.outcomes) - written, "answers are left out: the layout holds one a question, the first"),
+        (answered - written, "answers are left out: the layout holds one a question, the first"),
         (questions - written, f"of {questions:,} questions have no answer and are left out"),
     )
 

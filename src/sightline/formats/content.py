@@ -1,0 +1,108 @@
+"""The content of files that other tools wrote, plain or gzipped: whole or line by line, within limits."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from sightline.errors import UserError
+
+MAX_FILE = 4 * 1024**3
+"""The most bytes of a file that is read whole, decompressed."""
+
+MAX_LINE = 64 * 1024**2
+"""The most bytes of a line of a file that is read line by line."""
+
+_PIECE = 1024**2
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read the content of a file.
+
+    Args:
+        path: The file; a gzipped one is decompressed.
+
+    Returns:
+        The content without a byte order mark.
+
+    Raises:
+        UserError: The file is missing, unreadable, truncated, empty or too large.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    with _opened(path) as file:
+        while piece := file.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_FILE:
+                raise UserError(
+                    "is too large to be read whole",
+                    file=path,
+                    found=f"more than {MAX_FILE:,} bytes, decompressed",
+                    expected="several smaller files",
+                )
+    content = b"".join(pieces).removeprefix(_BYTE_ORDER_MARK)
+    if not content.strip():
+        raise _empty(path)
+    return content
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Read a file line by line; its size does not matter.
+
+    Args:
+        path: The file; a gzipped one is decompressed.
+
+    Yields:
+        The lines that are not blank, with their numbers from 1, without their line breaks or a byte order
+        mark.
+
+    Raises:
+        UserError: The file is missing, unreadable, truncated or empty, or a line is too long.
+    """
+    number, is_empty = 0, True
+    with _opened(path) as file:
+        while read := file.readline(MAX_LINE + 1):
+            if len(read) > MAX_LINE:
+                raise UserError(
+                    "is too long",
+                    file=path,
+                    record=f"line {number + 1}",
+                    found=f"more than {MAX_LINE:,} bytes",
+                    expected="one JSON object a line",
+                )
+            # A carriage return ends a line too.
+            for line in read.splitlines():
+                number += 1
+                if number == 1:
+                    line = line.removeprefix(_BYTE_ORDER_MARK)
+                if line.strip():
+                    is_empty = False
+                    yield number, line
+    if is_empty:
+        raise _empty(path)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file, plain or gzipped. Raises UserError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            if file.peek(2)[:2] == b"\x1f\x8b":
+                with gzip.open(file) as content:
+                    yield content
+            else:
+                yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError("the gzip archive is broken or truncated", file=path, found=str(error)) from None
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+
+
+def _empty(path: Path) -> UserError:
+    return UserError("the file is empty", file=path, expected="at least one record")
