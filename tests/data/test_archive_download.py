@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sightline.data import archive_download
 from sightline.data.archive_download import InvalidReleaseError, download_archive
 from sightline.errors import EnvironmentFailedError
 
@@ -83,6 +87,36 @@ def test_a_server_that_stops_sending_times_out(part: Path, server: Any) -> None:
     server.silent.clear()
     with pytest.raises(EnvironmentFailedError, match="timed out"):
         download_archive(server.url, part, timeout=0.2)
+
+
+def test_a_server_that_drips_is_given_up_and_what_it_sent_is_kept(
+    part: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_download, "SLOW_SECONDS", 0.2)
+    ended = threading.Event()
+
+    class Drip(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while not ended.wait(0.02):
+                    self.wfile.write(b"x")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Drip) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            with pytest.raises(
+                EnvironmentFailedError, match=r"in 0.2 s; the least is 65,536.*continues from"
+            ):
+                download_archive(f"http://127.0.0.1:{server.server_port}/archive", part)
+        finally:
+            ended.set()
+            server.shutdown()
+    assert part.read_bytes().startswith(b"xx")
 
 
 def test_an_unreachable_server_is_reported(part: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from http.client import HTTPException, HTTPMessage, HTTPResponse, InvalidURL
 from pathlib import Path
 from typing import IO
@@ -17,6 +18,8 @@ from sightline.progress import progress
 TIMEOUT_SECONDS = 60.0
 """The longest wait for data from a server."""
 MAX_BYTES = 2 * 1024**3
+SLOW_SECONDS, SLOW_BYTES = 60.0, 64 * 1024
+"""A server that sends fewer bytes in so many seconds is given up: each byte in time is no progress."""
 PIECE = 256 * 1024
 
 
@@ -97,13 +100,19 @@ def _receive(
         _open_file(path, start) as file,
         progress("archive", total, "bytes", done=start, show_progress=show_progress) as advance,
     ):
-        size = start
-        while piece := response.read(PIECE):
+        size, counted, since = start, start, time.monotonic()
+        # What has arrived is read: a full piece might never come.
+        while piece := response.read1(PIECE):
             size += len(piece)
             if size > limit:
                 raise InvalidReleaseError(f"it has more than {limit:,} bytes")
             _write(file, piece, path)
             advance(len(piece))
+            if time.monotonic() - since > SLOW_SECONDS:
+                if size - counted < SLOW_BYTES:
+                    reason = f"only {size - counted:,} bytes in {SLOW_SECONDS:g} s"
+                    raise _broken(url, path, f"{reason}; the least is {SLOW_BYTES:,}")
+                counted, since = size, time.monotonic()
     if total is not None and size < total:
         raise _broken(url, path, f"{size:,} of {total:,} bytes received")
 

@@ -103,7 +103,7 @@ def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Pa
             known = [one.encode_name for one in msgspec.structs.fields(kind)]
             raise unknown_field(unknown[1], known, path, f"line {number}") from None
         raise UserError(text, file=path, record=f"line {number}", field=field) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _broken(line, path, number) from None
 
 
