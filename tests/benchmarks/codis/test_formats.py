@@ -136,3 +136,24 @@ def test_a_file_cut_off_in_the_middle_names_the_line(shared: Path, tmp_path: Pat
     (tmp_path / "f.json").write_text("\n".join(lines[:100]))
     with pytest.raises(UserError, match="record line 100"):
         read_predictions(tmp_path / "f.json", benchmark_class("codis").answer_files, setting="default")
+
+
+@given(
+    st.permutations(
+        [(sample, half, draw) for sample in "ab\n" for half in ("context_1", "context_2") for draw in (0, 1)]
+    ),
+    st.integers(0, 12),
+)
+def test_pairs_are_written_in_the_order_of_their_first_answer_whatever_the_order_of_lines(
+    tmp_path_factory: pytest.TempPathFactory, probes: list[tuple[str, str, int]], number: int
+) -> None:
+    answered = [Prediction(sample, half, f"{sample} {half}", draw) for sample, half, draw in probes[:number]]
+    expected: dict[str, dict[str, str]] = {}
+    for one in answered:
+        if one.draw == 0:
+            pair = expected.setdefault(one.sample, {"output_1": "", "output_2": ""})
+            pair[one.variant.replace("context", "output")] = one.response
+    entries = [{"id": sample, "output": output} for sample, output in expected.items()]
+    file = tmp_path_factory.mktemp("codis") / "out.json"
+    write_codis(map(outcome, answered), file)
+    assert file.read_bytes() == json.dumps(entries, indent=4).encode()
