@@ -161,6 +161,7 @@ def read_latex(text: str) -> list[ReadTable]:
         lines = [line for line in body.split("\n")[1:] if line not in rules and line]
         title = head.removeprefix("\\centering\n\\caption{")
         assert title.endswith("}")
+        below = below.rstrip("\n") + "\n"
         start = "\n\\footnotesize\\raggedright\n"
         assert below == "\\end{table}\n" or below.startswith(start)
         notes = below.removesuffix("\\end{table}\n").removeprefix(start).split("\n\n")
@@ -185,6 +186,7 @@ def _latex_cells(line: str) -> Iterator[str]:
 
 
 def _latex_text(text: str) -> str:
+    text = re.sub(r"(?<=\d)--(?=\d)", "-", text).replace("$-$", "-")  # how numbers are written
     text = re.sub(r"(?<=\d)--(?=\d)", "-", text).replace("$-$", "-")  # how numbers are written
     for ligature in ("--", "''", ",,", "``", "^^"):
         assert ligature not in text, text

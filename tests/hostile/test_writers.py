@@ -33,16 +33,22 @@ def tables(draw: st.DrawFn) -> ReportTable:
         Column("text", heading(draw(texts)), draw(texts)),
         Column("text", heading(draw(texts), draw(texts)), "second"),
         Column("value", "value\n95 %", "number"),
+        Column("value", "", "other"),
     )
     number = Value(-3.25, -5.0, -1.5, "percent", "wilson")
     rows = draw(st.lists(st.tuples(texts, texts), min_size=1, max_size=3))
     notes = draw(st.lists(texts, max_size=3))
-    return ReportTable(draw(texts), columns, tuple((*row, number) for row in rows), tuple(notes))
+    return ReportTable(
+        draw(texts), columns, tuple((*row, number, Value(50.0, 40.5, 60.0)) for row in rows), tuple(notes)
+    )
 
 
 def shown(table: ReportTable) -> ReadTable:
     """What a reader sees of a table."""
-    rows = [[visible(str(cell)) for cell in row[:2]] + ["-3.2 -5.0 to -1.5"] for row in table.rows]
+    rows = [
+        [visible(str(cell)) for cell in row[:2]] + ["-3.2 -5.0 to -1.5", "50.0 40.5-60.0"]
+        for row in table.rows
+    ]
     return ReadTable(visible(table.title), rows, list(map(visible, table.notes)))
 
 
@@ -89,9 +95,9 @@ def test_latex_has_our_structure_and_the_shown_text(table: ReportTable) -> None:
     assert found.title == expected.title
     assert found.rows == expected.rows
     assert [note for note in found.notes if note] == [note for note in expected.notes if note]
-    (top, *_), (one, other), _ = lines(table)
-    assert [cell.strip() for cell in first] == ["", one.strip(), "value"]
-    assert [cell.strip() for cell in second] == [top.strip(), other.strip(), "95 %"]
+    (top, *_), (one, other), *_ = lines(table)
+    assert [cell.strip() for cell in first] == ["", one.strip(), "value", ""]
+    assert [cell.strip() for cell in second] == [top.strip(), other.strip(), "95 %", ""]
 
 
 @given(tables())

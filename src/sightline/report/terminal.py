@@ -179,7 +179,8 @@ def _flush(texts: Sequence[str]) -> list[str]:
     """Right-aligned texts of one width; a '*' hangs behind the digits."""
     hanging = any(text.endswith("*") for text in texts)
     texts = [text if text.endswith("*") or not hanging else f"{text} " for text in texts]
-    return [text.rjust(_width(texts)) for text in texts]
+    width = _width(texts)
+    return [text.rjust(width) for text in texts]
 
 
 def _width(texts: Sequence[str]) -> int:
@@ -215,8 +216,9 @@ def _grid(columns: Sequence[_Texts], groups: Sequence[str]) -> Grid:
         head = Padding(Text(column.head), (0, 0, 0, column.indent))
         least = min(column.least, SHORTEST_WORD + column.indent) if column.wraps else column.least
         grid.add_column(head, no_wrap=not column.wraps, overflow="fold", min_width=least)
+    first_rows = {name: nth for nth, name in reversed(list(enumerate(groups)))}
     for nth in range(len(columns[0].cells)):
-        if groups and groups[nth] not in groups[:nth]:
+        if groups and first_rows[groups[nth]] == nth:
             grid.add_row(Text(groups[nth], style="bold"))
         grid.add_row(*(Padding(Text(column.cells[nth]), (0, 0, 0, column.indent)) for column in columns))
     return grid
