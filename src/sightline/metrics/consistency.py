@@ -231,9 +231,8 @@ def in_failures(terms: Terms) -> Terms:
         The terms over these groups.
     """
 
-    def restricted(group: Group) -> Iterator[Term]:
-        if _fails(group):
-            yield from _shared(group, terms)
+    def restricted(group: Group) -> Sequence[Term]:
+        return _shared(group, terms) if group.once("fails", _fails) else ()
 
     return restricted
 
@@ -250,9 +249,8 @@ def complete(terms: Terms) -> Terms:
         The terms over these groups.
     """
 
-    def restricted(group: Group) -> Iterator[Term]:
-        if group.complete:
-            yield from _shared(group, terms)
+    def restricted(group: Group) -> Sequence[Term]:
+        return _shared(group, terms) if group.complete else ()
 
     return restricted
 
@@ -267,10 +265,9 @@ def without_empty(terms: Terms) -> Terms:
         The terms over these answers.
     """
 
-    def restricted(group: Group) -> Iterator[Term]:
+    def restricted(group: Group) -> Sequence[Term]:
         remaining = without_empty_answers(group)
-        if remaining.outcomes:
-            yield from _shared(remaining, terms)
+        return _shared(remaining, terms) if remaining.outcomes else ()
 
     return restricted
 
@@ -285,8 +282,8 @@ def over_pairs(terms: Terms) -> Terms:
         The terms whose unit is a pair.
     """
 
-    def restricted(group: Group) -> Iterator[Term]:
-        yield from (Term(term.sum, term.count) for term in _shared(group, terms) if term.overall)
+    def restricted(group: Group) -> list[Term]:
+        return [Term(term.sum, term.count) for term in _shared(group, terms) if term.overall]
 
     return restricted
 
@@ -301,8 +298,8 @@ def by_response(terms: Terms) -> Terms:
         The terms whose unit is a response, under its own labels.
     """
 
-    def restricted(group: Group) -> Iterator[Term]:
-        yield from (term for term in _shared(group, terms) if not term.overall)
+    def restricted(group: Group) -> list[Term]:
+        return [term for term in _shared(group, terms) if not term.overall]
 
     return restricted
 

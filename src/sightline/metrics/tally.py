@@ -82,7 +82,7 @@ class _Accumulator:
         self.metrics = metrics
         self.has_undecided = False
         self.has_answers = False
-        self.with_partner: set[int] = set()
+        self.partners: set[str] = set()
         self.varying: set[str] = set()
         self.decided: set[str] = {"correct"}
         self.judges: defaultdict[tuple[str, str | None], set[str]] = defaultdict(set)
@@ -92,27 +92,25 @@ class _Accumulator:
         self.answered: Integers = np.empty(0, dtype=np.int64)
         self._clusters = OpenClusters(stretches)
         self._pool = ClusterPool(self._clusters)
-        self._chunk = TermChunk(len(metrics), self.label_subsets)
+        self._chunk = TermChunk(metrics, self.label_subsets)
 
     def add(self, group: Group) -> None:
         """Add the terms of every metric over one group."""
-        labels = group.labels
-        self._chunk.enter(labels, self._clusters.number(group.cluster or group.id))
         self._add_judges(group)
+        labels = group.labels
         for outcome in group.outcomes:
             if outcome.labels is not labels and outcome.labels != labels:
                 self.varying.update(outcome.labels.keys() - labels.keys())
         self.has_answers = self.has_answers or any(outcome.answered for outcome in group)
+        self.partners.update(group.partners)
         has_undecided = contains_undecided(group)
         self.has_undecided = self.has_undecided or has_undecided
-        for column, metric in enumerate(self.metrics):
-            if metric.needs in group.partners:
-                self.with_partner.add(column)
-            if not has_undecided:
-                self._chunk.add(metric, column, ALL_SCENARIOS, group)
-                continue
-            for scenario, scenario_group in scenarios(group, metric):
-                self._chunk.add(metric, column, scenario, scenario_group)
+        same = ((ALL_SCENARIOS, group),)
+        self._chunk.add(
+            group,
+            self._clusters.number(group.cluster or group.id),
+            lambda metric: scenarios(group, metric) if has_undecided else same,
+        )
         if self._chunk.is_full:
             self._end_chunk()
 
@@ -122,12 +120,12 @@ class _Accumulator:
         return _Tables(self, self._pool.pooled())
 
     def _end_chunk(self) -> None:
-        rows, answered = self._chunk.rows()
-        self._pool.add(rows)
-        self.answered = np.union1d(self.answered, answered)
+        found = self._chunk.rows()
+        self._pool.add(found.rows)
+        self.answered = np.union1d(self.answered, found.answered)
+        self.uses_group_labels |= found.uses_group_labels
         self.group_subsets |= self._chunk.group_subsets
-        self.uses_group_labels |= self._chunk.uses_group_labels
-        self._chunk = TermChunk(len(self.metrics), self.label_subsets)
+        self._chunk = TermChunk(self.metrics, self.label_subsets)
 
     def _add_judges(self, group: Group) -> None:
         for setting, outcomes in ((None, group.outcomes), *group.partners.items()):
@@ -161,7 +159,7 @@ class _Tables:
         cells = np.array([subset * len(groups.metrics) + column for subset, _ in subsets], dtype=np.int64)
         table = cell_table(pooled, cells, AS_JUDGED)
         clusters = np.where(table.counts > 0, table.pooled.clusters, 0).sum(axis=1)
-        reason = _reason(metric, has_partner=column in groups.with_partner)
+        reason = _reason(metric, has_partner=metric.needs in groups.partners)
         unknown: list[float | None] = [None] * len(subsets)
         decided, if_right = (
             _values(cell_table(pooled, cells, scenario), metric)

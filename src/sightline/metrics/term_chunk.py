@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from math import inf
+from collections.abc import Callable, Iterable, Sequence
+from math import inf, isfinite
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,110 +20,150 @@ TERMS_PER_CHUNK = 1 << 14
 """The number of terms from which a chunk is full."""
 
 
+Variants = Iterable[tuple[int, Group]]
+"""The scenarios of a metric, and a group in each."""
+
+
+class ChunkRows(NamedTuple):
+    """The terms of a chunk in each of their subsets.
+
+    Attributes:
+        rows: The amounts.
+        answered: The cells that hold an answer.
+        uses_group_labels: The columns of the metrics with a term under the labels of its group.
+    """
+
+    rows: ClusterRows
+    answered: Integers
+    uses_group_labels: set[int]
+
+
 class TermChunk:
     """The terms of some groups.
 
     Attributes:
         group_subsets: The subsets of the labels of these groups.
-        uses_group_labels: The columns of the metrics with a term under the labels of its group.
     """
 
-    def __init__(self, metrics: int, subsets: LabelSubsets) -> None:
-        """Start without a term.
+    def __init__(self, metrics: Sequence[Metric], subsets: LabelSubsets) -> None:
+        """Start without a group.
 
         Args:
-            metrics: The number of metrics. Their columns are 0 to metrics - 1.
+            metrics: The metrics. Their columns are their positions.
             subsets: Numbers the subsets.
         """
         self.group_subsets: set[int] = set()
-        self.uses_group_labels: set[int] = set()
+        self._metrics = metrics
         self._subsets = subsets
-        self._width = metrics * SCENARIOS
-        self._label_sets: dict[tuple[bool, tuple[tuple[str, str | tuple[str, ...]], ...]], int] = {}
+        self._label_sets: dict[tuple[tuple[str, str | tuple[str, ...]], ...], int] = {}
         self._members: list[list[int]] = []
-        # One entry for each metric of a group, and one for each of its terms.
-        self._kinds, self._clusters, self._lengths = array("q"), array("q"), array("q")
-        self._sums, self._counts, self._sets, self._answered = array("d"), array("d"), array("q"), array("b")
-        self._known: dict[tuple[int, bool], tuple[Labels, int]] = {}
-        self._cluster = self._group_set = 0
+        # One entry for each group, for each of its metrics and scenarios, and for each term.
+        self._clusters, self._terms_of_group = array("q"), array("q")
+        self._kinds, self._terms_of_kind = array("q"), array("q")
+        self._sums, self._counts, self._sets = array("d"), array("d"), array("q")
+        self._overall, self._answered = bytearray(), bytearray()
 
-    def enter(self, labels: Labels, cluster: int) -> None:
-        """Start a group.
+    def add(self, group: Group, cluster: int, variants: Callable[[Metric], Variants]) -> None:
+        """Add the terms of every metric over a group.
 
         Args:
-            labels: The labels that its outcomes share.
+            group: The group.
             cluster: The number of its cluster.
-        """
-        self._cluster = cluster
-        self._known.clear()
-        self._group_set = self._number(labels, overall=True)
-        self.group_subsets.update(self._members[self._group_set])
-
-    def add(self, metric: Metric, column: int, scenario: int, group: Group) -> None:
-        """Add the terms of a metric over the group.
-
-        Args:
-            metric: The metric.
-            column: The column of the metric.
-            scenario: The scenario.
-            group: The group in this scenario.
+            variants: Lists the scenarios of a metric, and the group in each.
 
         Raises:
             ValueError: A term is not finite.
         """
-        before, complete = len(self._sums), group.complete
-        for term in metric.terms(group):
+        terms: list[Term] = []
+        for column, metric in enumerate(self._metrics):
+            for scenario, variant in variants(metric):
+                before = len(terms)
+                terms.extend(metric.terms(variant))
+                if added := len(terms) - before:
+                    self._kinds.append(column * SCENARIOS + scenario)
+                    self._terms_of_kind.append(added)
+                    if not group.complete:
+                        self._answered += bytes(_is_answered(variant, term) for term in terms[before:])
+        if group.complete:
+            self._answered += b"\1" * len(terms)
+        self._add_columns(group, terms)
+        self._clusters.append(cluster)
+        self._terms_of_group.append(len(terms))
+
+    def _add_columns(self, group: Group, terms: Sequence[Term]) -> None:
+        if not set(map(type, terms)) <= {Term}:
+            self._refuse(group, terms)
+        sums, counts = [term.sum for term in terms], [term.count for term in terms]
+        if not isfinite(sum(sums) + sum(counts)) or min(counts, default=0) < 0:
+            self._refuse(group, terms)
+        # The terms of a group share the labels of its outcomes. As they all exist, so do these identities.
+        own = self._number(group.labels)
+        self.group_subsets.update(self._members[own])
+        labels = {id(term.labels): term.labels for term in terms}
+        # Below 0 if the term counts under the labels of its group.
+        numbers = {key: -1 - own if one is None else self._number(one) for key, one in labels.items()}
+        self._sets.extend([numbers[id(term.labels)] for term in terms])
+        self._overall += bytes([term.overall for term in terms])
+        self._sums.extend(sums)
+        self._counts.extend(counts)
+
+    def _refuse(self, group: Group, terms: Sequence[Term]) -> None:
+        """Raise an error if a term is none or is not finite; the total of finite terms may be too large."""
+        for metric, term in zip(self._metrics_of_last_terms(len(terms)), terms, strict=True):
             if not isinstance(term, Term):
                 raise wrong_return(metric.terms, term, Term)
             if not (-inf < term.sum < inf and 0 <= term.count < inf):
                 raise ValueError(f"metric {metric.name}, group {group.id}: the term {term} is not finite")
-            labels = term.labels
-            if labels is None:
-                self.uses_group_labels.add(column)
-                self._sets.append(self._group_set)
-            else:
-                known = self._known.get((id(labels), term.overall))
-                self._sets.append(self._number(labels, overall=term.overall) if known is None else known[1])
-            self._sums.append(term.sum)
-            self._counts.append(term.count)
-            self._answered.append(complete or _is_answered(group, term))
-        if len(self._sums) > before:
-            self._kinds.append(column * SCENARIOS + scenario)
-            self._clusters.append(self._cluster)
-            self._lengths.append(len(self._sums) - before)
+
+    def _metrics_of_last_terms(self, number: int) -> list[Metric]:
+        pairs = zip(self._kinds, self._terms_of_kind, strict=True)
+        every = [self._metrics[kind // SCENARIOS] for kind, length in pairs for _ in range(length)]
+        return every[len(every) - number :]
 
     @property
     def is_full(self) -> bool:
         """Whether the chunk holds as many terms as it should."""
         return len(self._sums) >= TERMS_PER_CHUNK
 
-    def rows(self) -> tuple[ClusterRows, Integers]:
+    def rows(self) -> ChunkRows:
         """The terms in each of their subsets.
 
         Returns:
-            The rows; and the cells that hold an answer. A cell is subset x metrics + column.
+            The rows, by cells: subset x metrics + column.
         """
         sizes = np.array([len(numbers) for numbers in self._members], dtype=np.int64)
         members = np.array([number for numbers in self._members for number in numbers], dtype=np.int64)
-        sets, lengths = np.array(self._sets, dtype=np.int64), np.array(self._lengths, dtype=np.int64)
+        sets = np.array(self._sets, dtype=np.int64)
+        is_own = sets < 0
+        sets = np.where(is_own, -1 - sets, sets)
+        kinds = np.repeat(
+            np.array(self._kinds, dtype=np.int64), np.array(self._terms_of_kind, dtype=np.int64)
+        )
+        clusters = np.repeat(
+            np.array(self._clusters, dtype=np.int64), np.array(self._terms_of_group, dtype=np.int64)
+        )
         copies = sizes[sets]
-        terms = np.repeat(np.arange(len(sets)), copies)
-        within = np.arange(len(terms)) - np.repeat(np.cumsum(copies) - copies, copies)
-        subsets = members[(np.cumsum(sizes) - sizes)[sets][terms] + within]
-        cells = subsets * self._width + np.repeat(np.array(self._kinds, dtype=np.int64), lengths)[terms]
-        clusters = np.repeat(np.array(self._clusters, dtype=np.int64), lengths)[terms]
-        rows = ClusterRows(cells, clusters, np.array(self._sums)[terms], np.array(self._counts)[terms])
-        return rows, np.unique(cells[np.array(self._answered, dtype=np.bool_)[terms]])
+        labelled = np.repeat(np.arange(len(sets)), copies)
+        within = np.arange(len(labelled)) - np.repeat(np.cumsum(copies) - copies, copies)
+        subsets = members[(np.cumsum(sizes) - sizes)[sets][labelled] + within]
+        overall = np.flatnonzero(np.array(self._overall))
+        terms = np.concatenate([overall, labelled])
+        subsets = np.concatenate([np.full(len(overall), ALL, dtype=np.int64), subsets])
+        cells = subsets * (len(self._metrics) * SCENARIOS) + kinds[terms]
+        amounts = np.array(self._sums)[terms], np.array(self._counts)[terms]
+        return ChunkRows(
+            ClusterRows(cells, clusters[terms], *amounts),
+            np.unique(cells[np.array(self._answered, dtype=np.bool_)[terms]]),
+            set(np.unique(kinds[is_own] // SCENARIOS).tolist()),
+        )
 
-    def _number(self, labels: Labels, *, overall: bool) -> int:
-        """The number of these labels, for terms that count overall or under their labels alone."""
-        key = (overall, tuple(labels.items()))
+    def _number(self, labels: Labels) -> int:
+        """The number of these labels in this chunk."""
+        key = tuple(labels.items())
         number = self._label_sets.get(key)
         if number is None:
             number = self._label_sets[key] = len(self._members)
-            self._members.append([ALL] * overall + self._subsets.numbers(labels))
-        # Outcomes share their labels among terms. The reference keeps the identity from being used again.
-        self._known[id(labels), overall] = labels, number
+            self._members.append(self._subsets.numbers(labels))
         return number
 
 
