@@ -83,7 +83,9 @@ class TermChunk:
                     self._kinds.append(column * SCENARIOS + scenario)
                     self._terms_of_kind.append(added)
                     if not group.complete:
-                        self._answered += bytes(_is_answered(variant, term) for term in terms[before:])
+                        self._answered += bytes(
+                            isinstance(term, Term) and _is_answered(variant, term) for term in terms[before:]
+                        )
         if group.complete:
             self._answered += b"\1" * len(terms)
         self._add_columns(group, terms)
