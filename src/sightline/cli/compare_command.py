@@ -9,25 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
+from sightline.cli.run_words import is_stored
 from sightline.errors import UserError
 from sightline.results.flips import LISTS
 
 if TYPE_CHECKING:
+    from sightline.engine.store import Store
     from sightline.report.report_table import ReportTable
     from sightline.results.comparison import Comparison
 
 EXAMPLE = """examples:
   sightline compare 3 4                        run 4 minus run 3, of ./sightline.db
   sightline compare 3 4 --by style --metric con --metric acc
+  sightline compare base adapter               the same with the names of runs (--name)
   sightline compare 3 4,5,6                    runs 4, 5 and 6 (three seeds), each minus run 3, pooled
   sightline compare 4,5,6 7,8,9                run 7 minus 4, 8 minus 5 and 9 minus 6, pooled
-  sightline compare 3 results/a                results folders and numbers of runs in any mixture
+  sightline compare 3 results/a                results folders, numbers and names of runs in any mixture
   sightline compare 3 4 --list lost            the answers that run 3 has right and run 4 has not
   sightline compare 3 4 --against GPT-4V       with the figures of a row of the paper
   sightline compare 3 4 --tests                all significance tests, and the smallest detectable difference
   sightline compare 3 4 --margin 2             is run 4 non-inferior, or equivalent, within 2 points?
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
-  sightline report --list                      list the numbers of runs
+  sightline runs list                          list the numbers and names of runs
 """
 
 
@@ -35,12 +38,12 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
-    add("base", type=_runs, metavar="RUN[,RUN...]", help="number or results folder of the base run")
+    add("base", type=_words, metavar="RUN[,RUN...]", help="number, name or results folder of the base run")
     add(
         "other",
-        type=_runs,
+        type=_words,
         metavar="RUN[,RUN...]",
-        help="number or results folder of the run that is compared with the base",
+        help="number, name or results folder of the run that is compared with the base",
     )
     add(
         "--metric",
@@ -88,10 +91,13 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.fail_if_comparison import not_applicable, parse_difference_conditions
 
     pairs = _pairs(options.base, options.other)
-    needs_store = any(isinstance(name, int) for pair in pairs for name in pair)
+    needs_store = any(is_stored(word, options.store) for pair in pairs for word in pair)
     store = Store.open(options.store, create=False) if needs_store else None
     try:
-        comparison = compare_runs(store, pairs, options.against)
+        runs = [
+            (_run(base, store, options.store), _run(other, store, options.store)) for base, other in pairs
+        ]
+        comparison = compare_runs(store, runs, options.against)
     finally:
         if store is not None:
             store.close()
@@ -154,8 +160,15 @@ def _with_changes(
     return [*found, answers] if listed else found
 
 
-def _runs(word: str) -> list[int | Path]:
-    return [int(name) if name.isdecimal() else Path(name) for name in word.split(",") if name]
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def _run(word: str, store: Store | None, url: str) -> int | Path:
+    """The number of the run of the store that a word means, or a results folder."""
+    from sightline.results.run_names import find_run
+
+    return Path(word) if store is None or not is_stored(word, url) else find_run(store, word)
 
 
 def _margin(word: str) -> float:
@@ -168,11 +181,11 @@ def _margin(word: str) -> float:
     return margin
 
 
-def _pairs(base: list[int | Path], other: list[int | Path]) -> list[tuple[int | Path, int | Path]]:
+def _pairs(base: Sequence[str], other: Sequence[str]) -> list[tuple[str, str]]:
     """Pair each compared run with its base run, or with the only one."""
     if len(base) not in (1, len(other)):
         raise UserError(
             f"compare: {len(base)} base runs and {len(other)} compared runs",
             expected="one base run, or the same number of both",
         )
-    return list(zip(base if len(base) > 1 else base * len(other), other, strict=True))
+    return list(zip(base if len(base) > 1 else [*base] * len(other), other, strict=True))

@@ -11,7 +11,7 @@ import argcomplete
 from argcomplete.completers import BaseCompleter, FilesCompleter
 from argcomplete.shell_integration import shellcode
 
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.output import print_document
 
 SHELLS = ("bash", "zsh", "fish")
@@ -26,12 +26,17 @@ Then the Tab key completes commands, options, their choices, files, benchmarks a
 
 
 class Values(BaseCompleter):
-    """The values of an argument without choices: benchmarks and settings of TASK, otherwise files."""
+    """The values of an argument without choices: benchmarks and settings of TASK, runs and files of RUN,
+    otherwise files."""
 
-    def __call__(self, *, prefix: str, action: argparse.Action, **context: Any) -> Iterable[str]:
+    def __call__(
+        self, *, prefix: str, action: argparse.Action, parsed_args: argparse.Namespace, **context: Any
+    ) -> Iterable[str]:
         """List the values that begin with a prefix, and possibly others."""
+        if action.dest in ("run", "runs", "base", "other") and "store" in parsed_args:
+            return [*_names_of_runs(prefix, parsed_args.store), *FilesCompleter()(prefix)]
         if action.dest not in ("task", "benchmark"):
-            files: Iterable[str] = FilesCompleter()(prefix, action=action, **context)
+            files: Iterable[str] = FilesCompleter()(prefix)
             return files
         from sightline.registry import benchmark, benchmark_names
 
@@ -39,6 +44,17 @@ class Values(BaseCompleter):
         if colon and action.dest == "task" and name in benchmark_names():
             return [f"{name}:{setting}" for setting in benchmark(name).settings]
         return benchmark_names()
+
+
+def _names_of_runs(prefix: str, store: str) -> list[str]:
+    """The names of the runs in a store, after the other runs of a list with commas; none without a store."""
+    from sightline.engine.run_labels import names_of_runs
+
+    others, comma, _ = prefix.rpartition(",")
+    try:
+        return [f"{others}{comma}{name}" for name in names_of_runs(store)]
+    except (UserError, EnvironmentFailedError):
+        return []
 
 
 def register(parser: argparse.ArgumentParser) -> None:

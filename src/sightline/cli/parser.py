@@ -23,6 +23,7 @@ COMMANDS = {
     "sweep": "run every combination of models and values of options",
     "score": "judge answers that were collected earlier, compute the metrics",
     "compare": "compare runs group by group, with significance tests",
+    "runs": "list, show, name, tag and delete the runs in the store",
     "report": "print tables of runs or results folders",
     "judge-report": "measure how well judges and metrics agree with humans",
     "export": "write answers in the formats of other tools",

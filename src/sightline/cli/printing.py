@@ -143,6 +143,8 @@ def print_run_summary(evaluation: Evaluation) -> None:
         print_note(f"results: {evaluation.out}")
     if evaluation.run is not None:
         print_note(f"run {evaluation.run}: {requests_summary(counts)}")
+    if evaluation.name_moved:
+        print_note(evaluation.name_moved)
     captioned, judged = evaluation.caption_counts, evaluation.judge_counts
     for what, asked in (("captions", captioned), ("judges", judged)):
         if asked.sent or asked.cached:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
 from sightline.cli.printing import print_json
+from sightline.cli.run_words import is_stored
+from sightline.cli.runs_list import print_runs
 from sightline.errors import UserError
 from sightline.output import print_line
 
@@ -17,13 +19,11 @@ if TYPE_CHECKING:
     from sightline.report.varied_options import ResultPoint
     from sightline.results.endpoint_list import EndpointLine
     from sightline.results.fail_if import Condition
-    from sightline.results.run_list import RunLine
 
 EXAMPLE = """examples:
   sightline report                                  the latest finished run of ./sightline.db
-  sightline report --list                           all runs
   sightline report --endpoints                      all checks of endpoints
-  sightline report 3 4 --by category                two runs side by side
+  sightline report 3 base --by category             run 3 and the run named base, side by side
   sightline report results/a results/b --format csv > table.csv
   sightline report 3 4 5 --pivot --plot curves.png  a row for each model, a column for each varied value
   sightline report results/sizes                    the table of a sweep
@@ -38,9 +38,9 @@ def register(parser: argparse.ArgumentParser) -> None:
         "runs",
         nargs="*",
         metavar="RUN",
-        help="number of a run, or folder of results or of a sweep (default: the latest run)",
+        help="number or name of a run, or folder of results or of a sweep (default: the latest run)",
     )
-    parser.add_argument("--list", action="store_true", help="list the runs in the store")
+    parser.add_argument("--list", action="store_true", help="the same as `sightline runs list`")
     parser.add_argument(
         "--endpoints", action="store_true", help="list when which endpoint was checked, and the result"
     )
@@ -66,12 +66,13 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.fail_if import check_condition_metrics, parse_conditions
     from sightline.results.read_results import is_sweep, read_result
     from sightline.results.run_list import list_runs
+    from sightline.results.run_names import find_run
 
     conditions = parse_conditions(options.fail_if)
     listing = options.list or options.endpoints
     if listing and conditions:
         raise UserError("--list and --endpoints print no metrics for --fail-if", expected="one of the two")
-    folders = [Path(name) for name in options.runs if not name.isdecimal()]
+    folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
     swept = {folder: _read_points(folder, options.against) for folder in folders if is_sweep(folder)}
     results: list[Result] = []
     for folder in folders:
@@ -79,16 +80,17 @@ def execute(options: argparse.Namespace) -> int:
             results += [point.result for point in swept[folder]]
         else:
             results.append(_with_rows(read_result(folder), options.against))
-    numbers = [int(name) for name in options.runs if name.isdecimal()]
-    if numbers or listing or not folders:
+    stored = [word for word in options.runs if is_stored(word, options.store)]
+    if stored or listing or not folders:
         store = Store.open(options.store, create=False)
         try:
             if options.list:
-                _print_runs(list_runs(store), options.format)
+                print_runs(list_runs(store), options.format)
             if options.endpoints:
                 _print_endpoints(list_endpoints(store), options.format)
             if listing:
                 return 0
+            numbers = [find_run(store, word) for word in stored]
             results += [recompute(store, number, options.against) for number in numbers or (None,)]
         finally:
             store.close()
@@ -140,18 +142,6 @@ def _read_points(folder: Path, against: Sequence[str]) -> list[ResultPoint]:
         for point in read_sweep(folder).points
         if point.result
     ]
-
-
-def _print_runs(runs: Sequence[RunLine], form: str) -> None:
-    if form == "json":
-        print_json(runs)
-        return
-    from sightline.report.varied_options import options_text
-
-    for run in runs:
-        options = f", {options_text(run.options)}" if run.options else ""
-        judges = f"judged by {', '.join(run.judges)}{run.state}"
-        print_line(f"{run.number:>4}  {run.started}  {run.task:<22} {run.model}{options}, {judges}")
 
 
 def _print_endpoints(endpoints: Sequence[EndpointLine], form: str) -> None:

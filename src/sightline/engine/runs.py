@@ -78,13 +78,14 @@ class Runs:
 
     @repeat_if_lost
     def drop(self, run: int) -> None:
-        """Delete a run with its probes and verdicts; its answers stay.
+        """Delete a run with its probes, verdicts and labels; its answers stay. Its number is not used again.
 
         Args:
             run: Its number.
         """
+        tables = (schema.probes, schema.verdicts, schema.run_labels, schema.run_tags, schema.run_leases)
         with self._database.write() as connection:
-            for column in (schema.probes.c.run, schema.verdicts.c.run, schema.runs.c.id):
+            for column in (*(table.c.run for table in tables), schema.runs.c.id):
                 connection.execute(delete(column.table).where(column == run))
 
     @repeat_if_lost
@@ -108,7 +109,7 @@ class Runs:
             raise UserError(
                 f"there is no run {run} in this store",
                 file=self._database.name,
-                expected="a run of `report --list`",
+                expected="a run of `sightline runs list`",
             )
         return msgspec.json.decode(row[0]), row[1] is not None
 

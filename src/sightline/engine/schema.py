@@ -110,6 +110,30 @@ probes = Table(
     Column("answer_keys", LargeBinary, nullable=False),
 )
 
+# What the user says about a run; its own description never changes.
+run_labels = Table(
+    "run_labels",
+    metadata,
+    Column("run", _row_id, primary_key=True, autoincrement=False),
+    Column("name", String(200), unique=True),
+    Column("note", Text, nullable=False, default=""),
+)
+
+run_tags = Table(
+    "run_tags",
+    metadata,
+    Column("run", _row_id, primary_key=True, autoincrement=False),
+    Column("tag", String(200), primary_key=True),
+)
+
+# Runs that a process is working on now.
+run_leases = Table(
+    "run_leases",
+    metadata,
+    Column("run", _row_id, primary_key=True, autoincrement=False),
+    Column("until", Float, nullable=False),
+)
+
 verdicts = Table(
     "verdicts",
     metadata,

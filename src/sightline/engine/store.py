@@ -19,6 +19,8 @@ from sightline.engine.database import Database
 from sightline.engine.database_errors import check_connection, database_errors
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.endpoint_log import EndpointLog
+from sightline.engine.run_labels import RunLabels
+from sightline.engine.run_leases import RunLeases
 from sightline.engine.runs import Runs
 
 
@@ -39,6 +41,8 @@ class Store:
         dictionaries = Dictionaries(name)
         self.answers = Answers(self._database, dictionaries, self.claims, clock)
         self.runs = Runs(self._database, dictionaries, clock)
+        self.labels = RunLabels(self._database)
+        self.leases = RunLeases(self._database, clock)
         self.endpoints = EndpointLog(self._database, clock)
         self.caches = Caches(self._database)
 

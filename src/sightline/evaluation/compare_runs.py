@@ -89,4 +89,4 @@ def judged_run(store: Store | None, name: RunName) -> JudgedRun:
         groups[judged.group.key] = judged.group
 
     result = recompute(store, name, on_group=keep)
-    return JudgedRun(name=f"run {name}", result=result, groups=groups)
+    return JudgedRun(name=store.labels.of(name).name or f"run {name}", result=result, groups=groups)

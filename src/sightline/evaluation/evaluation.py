@@ -31,12 +31,15 @@ from sightline.results.published import add_published
 class Evaluation(Struct, frozen=True, kw_only=True):
     """The outcome of an evaluation.
 
-    `run` is its number in the store; None if it called no model. `unanswered` lists the first probes without
-    an answer: sample, variant, error. `conditions_met` describes each condition of --fail-if that holds.
+    `run` is its number in the store; None if it called no model. `name_moved` says that its name belonged to
+    an earlier run, and which run has it now; '' if the name is new. `unanswered` lists the first probes
+    without an answer: sample, variant, error. `conditions_met` describes each condition of --fail-if that
+    holds.
     """
 
     result: Result
     run: int | None = None
+    name_moved: str = ""
     counts: Counts = field(default_factory=Counts)
     judge_counts: Counts = field(default_factory=Counts)
     caption_counts: Counts = field(default_factory=Counts)

@@ -25,6 +25,7 @@ from sightline.evaluation.prepared import (
     PreparedModels,
     PreparedTask,
 )
+from sightline.evaluation.run_labels import check_labels
 from sightline.evaluation.survey import Surveyor
 from sightline.judging.judges import (
     HUMAN_PREFIX,
@@ -147,6 +148,7 @@ def _check(prepared: Prepared) -> None:
         check_model(spec, task, models)
     check_judge_images(task, prepared.judges)
     check_sampling_names(spec, models, prepared.judges)
+    check_labels(spec)
     if spec.max_cost is not None:
         prepared.config.require_prices([*([spec.model] if models.models else []), *prepared.judges.models])
     for row in spec.against:

@@ -25,6 +25,8 @@ from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_sender import RequestSender
+from sightline.evaluation.run_labels import check_name, label_run, move_name
+from sightline.evaluation.run_lease import held_run
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.text_metrics import identities_of
 from sightline.plan.plan import Plan
@@ -60,11 +62,16 @@ async def run_evaluation(
     await run_in_thread(check_results_folder, spec, description)
     store = await run_in_thread(Store.open, spec.store)
     try:
+        await run_in_thread(check_name, spec, store, description)
         run = await run_in_thread(store.runs.start, _run_body(prepared, description))
         try:
-            return await _evaluate(
-                prepared, description, store, run, began=began, show_progress=show_progress
-            )
+            holder = await run_in_thread(label_run, spec, store, run, description)
+            async with held_run(store, run):
+                evaluation = await _evaluate(
+                    prepared, description, store, run, began=began, show_progress=show_progress
+                )
+            moved = await run_in_thread(move_name, spec, store, run, holder)
+            return replace(evaluation, name_moved=moved)
         except UserError:
             # An evaluation that is refused leaves no run behind, however late it is refused.
             await run_in_thread(store.runs.drop, run)

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.evaluation.checks import check_results_folder
@@ -19,6 +20,7 @@ from sightline.evaluation.estimate import RunEstimate, estimate_run
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.run import run_evaluation
+from sightline.evaluation.run_labels import check_name
 from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue
@@ -176,8 +178,11 @@ def estimate_sweep(points: Sequence[SweepPoint]) -> list[RunEstimate]:
 def _check(points: Sequence[SweepPoint], out: str | None) -> None:
     for point in points:
         prepared = prepare_evaluation(point.spec)
-        if point.spec.out is not None:
-            check_results_folder(point.spec, describe_evaluation(prepared))
+        description = describe_evaluation(prepared)
+        check_results_folder(point.spec, description)
+        if point.spec.name is not None:
+            with existing_or_empty_store(point.spec.store) as store:
+                check_name(point.spec, store, description)
     ResultsFolder.check(out)
     if out is not None and not points[0].spec.force:
         refuse_other_sweep(Path(out), points[0].spec.task)

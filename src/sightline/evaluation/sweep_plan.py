@@ -1,4 +1,4 @@
-"""The points of a sweep: every combination of models and values of options, a folder each."""
+"""The points of a sweep: every combination of models and values of options, a folder and a name each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def plan_sweep(
     """Combine every model with every combination of values; models change slowest.
 
     Args:
-        base: What all points share; its `out` is the folder of the whole sweep.
+        base: What all points share; its `out` is the folder of the whole sweep, its `name` the beginning of
+            the names of all runs.
         models: The models.
         options: Benchmark option -> its values; one with a single value is not varied.
         sampling: Sampling option -> its values, likewise.
@@ -90,7 +91,7 @@ def plan_sweep(
         name = ", ".join(filter(None, (short[model], options_text(values))))
         spec = replace(base, model=model, set=fields["set"], gen=fields["gen"])
         points.append(SweepPoint(name, values, _augmented(spec, augments, **fields["augment"])))
-    return _with_folders(points, base.out)
+    return _with_names(points, base)
 
 
 def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) -> Spec:
@@ -104,22 +105,31 @@ def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) 
     return replace(spec, augment=augment)
 
 
-def _with_folders(points: Sequence[SweepPoint], out: str | None) -> list[SweepPoint]:
-    """The points with a folder each inside `out`; the names are distinct and safe on every file system."""
-    if out is None:
-        return list(points)
+def _with_names(points: Sequence[SweepPoint], base: Spec) -> list[SweepPoint]:
+    """The points with a folder each inside --out, and a name each that begins with --name."""
+    return [
+        replace(
+            point,
+            spec=replace(
+                point.spec,
+                out=None if base.out is None else str(Path(base.out) / short),
+                name=None if base.name is None else f"{base.name}:{short}",
+            ),
+        )
+        for point, short in zip(points, _distinct_names(points), strict=True)
+    ]
+
+
+def _distinct_names(points: Sequence[SweepPoint]) -> list[str]:
+    """A name for each point that is distinct and safe on every file system."""
     names = [re.sub(r"[^\w.=+-]+", "-", point.name.replace(", ", "_"), flags=re.ASCII) for point in points]
     names = [name.lstrip(".-") for name in names]
     times = Counter(name.casefold() for name in names)
-    folders = [
+    return [
         name
         if name and times[name.casefold()] == 1 and len(name) <= LONGEST_NAME
         else f"{name[: LONGEST_NAME - 9]}-{_digest(point)}".lstrip("-")
         for name, point in zip(names, points, strict=True)
-    ]
-    return [
-        replace(point, spec=replace(point.spec, out=str(Path(out) / folder)))
-        for point, folder in zip(points, folders, strict=True)
     ]
 
 

@@ -182,6 +182,15 @@ class RequestOptions(EvaluationOptions, total=False):
     repeats: Annotated[
         int, Argument("send each request N times, as separate draws", "requests", "N", recorded=True)
     ]
+    name: Annotated[
+        str | None,
+        Argument(
+            "name of the run in the store, for report and compare; a sweep adds the values of each run",
+            "results",
+            "NAME",
+        ),
+    ]
+    tag: Annotated[Names, Argument("tag of the run in the store; may repeat", "results", "TAG")]
     fresh: Annotated[
         str,
         Argument("ignore cached answers and store new ones under this tag", "requests", "TAG", recorded=True),
@@ -278,6 +287,8 @@ class Spec(Struct, frozen=True, kw_only=True):
     captioner: str | None = None
     captions: str | None = None
     repeats: int = 1
+    name: str | None = None
+    tag: tuple[str, ...] = ()
     fresh: str = ""
     model: str = ""
     augment: Augmentation | None = None

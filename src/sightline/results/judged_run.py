@@ -42,9 +42,9 @@ def read_judged_run(folder: Path) -> JudgedRun:
     """
     if not (folder / METRICS).is_file():
         raise UserError(
-            "is neither the number of a run nor a results folder",
+            "is neither the number or name of a run nor a results folder",
             file=folder,
-            expected=f"a number of `sightline report --list`, or a folder with {METRICS} (--out)",
+            expected=f"a run of `sightline runs list`, or a folder with {METRICS} (--out)",
         )
     result = read_result(folder)
     benchmark = find_benchmark(result.benchmark)

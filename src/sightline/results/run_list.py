@@ -1,14 +1,15 @@
-"""The list of the runs in a store: `sightline report --list`."""
+"""The list of the runs in a store: `sightline runs list`."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
+from sightline.engine.run_labels import Labels
 from sightline.engine.store import Store
 from sightline.results.description import EvaluationDescription
 from sightline.results.earlier_options import default_options, known_setting
@@ -24,6 +25,9 @@ class RunLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: The number of the run.
+        name: Its name; None without one.
+        tags: Its tags.
+        note: Its note; '' without one.
         task: Benchmark and setting.
         model: The model as the user named it.
         judges: The names of the judges.
@@ -36,6 +40,9 @@ class RunLine(Struct, frozen=True, kw_only=True):
     """
 
     number: int = field(name="run")
+    name: str | None
+    tags: Sequence[str]
+    note: str
     task: str
     model: str
     judges: Sequence[str]
@@ -60,18 +67,44 @@ def list_runs(store: Store) -> list[RunLine]:
     ]
     options = [_options(run.description) for run, _ in runs]
     differing = _differing_facts([run.description for run, _ in runs], options)
+    labels, held = store.labels.all(), store.leases.held()
+    labelled = [labels.get(run.number, Labels()) for run, _ in runs]
     return [
         RunLine(
             number=run.number,
+            name=own_labels.name,
+            tags=own_labels.tags,
+            note=own_labels.note,
             task=run.task,
             model=run.description.model,
             judges=run.description.judges,
             started=time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started)),
             limit=run.description.options.get("limit"),
             options={**own, **others},
-            state=_state(run),
+            state=run_state(run, is_held=run.number in held),
         )
-        for (run, started), own, others in zip(runs, options, differing, strict=True)
+        for (run, started), own_labels, own, others in zip(runs, labelled, options, differing, strict=True)
+    ]
+
+
+def select_runs(runs: Sequence[RunLine], tags: Collection[str], benchmark: str, model: str) -> list[RunLine]:
+    """Select runs of a list.
+
+    Args:
+        runs: The runs.
+        tags: The tags that a run must have.
+        benchmark: Its benchmark, or benchmark and setting; '' for any.
+        model: A part of the name of its model, in small or capital letters; '' for any.
+
+    Returns:
+        The runs that have all of this.
+    """
+    return [
+        run
+        for run in runs
+        if set(tags) <= set(run.tags)
+        and benchmark in ("", run.task, run.task.partition(":")[0])
+        and model.casefold() in run.model.casefold()
     ]
 
 
@@ -117,7 +150,16 @@ def _options(run: EvaluationDescription) -> dict[str, Any]:
     }
 
 
-def _state(run: StoredRun) -> str:
+def run_state(run: StoredRun, *, is_held: bool) -> str:
+    """How a run ended.
+
+    Args:
+        run: The run.
+        is_held: Whether a process is working on it.
+
+    Returns:
+        The state in brackets after a space; '' if the run is complete.
+    """
     if not run.is_finished:
-        return " (not finished)"
+        return " (in progress)" if is_held else " (not finished)"
     return f" (stopped: {run.stopped})" if run.stopped else ""

@@ -1,8 +1,8 @@
-"""Refuses to write results over those of another run, or over files that no run wrote."""
+"""Refuses to put a run in the place of another one: its folder, or its name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,19 +73,33 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
         raise UserError(f"holds {names}, but no {METRICS} of a run", file=out, expected=REMEDY)
     if METRICS not in present:
         return
-    before, now = _identity_of_result(out / METRICS), _identity(description)
-    ignored = set(REUSE)
+    ignored = frozenset[str]()
     if scored is not None and scored.resolve().parent == out.resolve():
-        ignored |= ANSWERED_BY
-    if not before["ids_digest"]:
-        ignored.add("ids_digest")
-    if _extends(before, now):
-        ignored |= {"limit", "ids_digest"}
-    compared = [name for name in dict.fromkeys([*now, *before]) if name not in ignored]
-    differences = [_difference(name, before.get(name), now.get(name)) for name in compared]
-    if different := [one for one in differences if one]:
+        ignored = ANSWERED_BY
+    if different := _differences(_identity_of_result(out / METRICS), _identity(description), ignored):
         raise UserError(
             f"holds the results of another run: {some_of(different, SHOWN)}", file=out, expected=REMEDY
+        )
+
+
+def refuse_name_of_other_run(
+    name: str, run: int, before: EvaluationDescription, description: EvaluationDescription
+) -> None:
+    """Refuse a name that belongs to another evaluation. The same run, as for a folder, may take it.
+
+    Args:
+        name: The name.
+        run: The number of the run that has it.
+        before: The description of that run.
+        description: The evaluation that would take the name.
+
+    Raises:
+        UserError: The two are not the same evaluation.
+    """
+    if different := _differences(_identity(before), _identity(description)):
+        raise UserError(
+            f"the name '{name}' belongs to run {run}, another evaluation: {some_of(different, SHOWN)}",
+            expected=f"another --name, or `sightline runs rename {name} NEW` first",
         )
 
 
@@ -105,6 +119,20 @@ def refuse_other_sweep(out: Path, task: str) -> None:
         raise UserError(
             "holds a sweep of another task", file=out / SWEEP, found=found, expected=f"{task}; {REMEDY}"
         )
+
+
+def _differences(
+    before: Mapping[str, Any], now: Mapping[str, Any], ignored: Collection[str] = frozenset()
+) -> list[str]:
+    """How two runs differ beyond their reuse of answers, data that were corrected, and a larger --limit."""
+    omitted = {*REUSE, *ignored}
+    if not before["ids_digest"]:
+        omitted.add("ids_digest")
+    if _extends(before, now):
+        omitted |= {"limit", "ids_digest"}
+    compared = [name for name in dict.fromkeys([*now, *before]) if name not in omitted]
+    differences = (_difference(name, before.get(name), now.get(name)) for name in compared)
+    return [one for one in differences if one]
 
 
 def _extends(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

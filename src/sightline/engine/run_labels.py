@@ -1,0 +1,168 @@
+"""Names, tags and notes of runs in the store. Users change them, while a run stays as it is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from msgspec import Struct
+from sqlalchemy import Connection, delete, insert, select, text, update
+
+from sightline.engine.connect import connect, display
+from sightline.engine.database import Database, database_errors
+from sightline.engine.schema import run_labels, run_tags
+
+
+class Labels(Struct, frozen=True):
+    """What the user says about a run: its name, its tags in the order of the alphabet, a note."""
+
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+
+class RunLabels:
+    """The labels of all runs of the store. Use it as `store.labels`."""
+
+    def __init__(self, database: Database) -> None:
+        """Prepare it; nothing is read yet.
+
+        Args:
+            database: The database of the store.
+        """
+        self._database = database
+
+    def all(self) -> dict[int, Labels]:
+        """Read the labels of all runs.
+
+        Returns:
+            The labels by the number of the run; runs without any are missing.
+        """
+        tags = defaultdict[int, list[str]](list)
+        with self._database.read() as connection:
+            for run, tag in connection.execute(select(run_tags).order_by(run_tags.c.tag)):
+                tags[run].append(tag)
+            rows = {run: (name, note) for run, name, note in connection.execute(select(run_labels))}
+        found = {}
+        for run in sorted({*tags, *rows}):
+            name, note = rows.get(run, (None, ""))
+            found[run] = Labels(name, tuple(tags[run]), note)
+        return found
+
+    def of(self, run: int) -> Labels:
+        """Read the labels of a run.
+
+        Args:
+            run: The number of the run.
+
+        Returns:
+            Its labels.
+        """
+        return self.all().get(run, Labels())
+
+    def names(self) -> dict[str, int]:
+        """Read the names of runs.
+
+        Returns:
+            The number of the run by its name.
+        """
+        query = select(run_labels.c.name, run_labels.c.run).where(run_labels.c.name.is_not(None))
+        with self._database.read() as connection:
+            return {row.name: row.run for row in connection.execute(query)}
+
+    def give_name(self, run: int, name: str, instead_of: int | None = None) -> int:
+        """Give a run a name, unless another run has it. The former name of the run becomes free.
+
+        Args:
+            run: The number of the run.
+            name: The name.
+            instead_of: The run that loses the name if it has it.
+
+        Returns:
+            The run that has the name now: `run`, or the other one.
+        """
+        with self._database.write() as connection:
+            if connection.dialect.name == "postgresql":
+                # Otherwise two processes could both find that nobody has the name.
+                connection.execute(text("LOCK TABLE run_labels IN SHARE ROW EXCLUSIVE MODE"))
+            query = select(run_labels.c.run).where(run_labels.c.name == name)
+            holder: int | None = connection.execute(query).scalar_one_or_none()
+            if holder is not None and holder not in (run, instead_of):
+                return holder
+            if holder is not None:
+                _set(connection, holder, name=None)
+            _set(connection, run, name=name)
+        return run
+
+    def remove_name(self, run: int) -> None:
+        """Remove the name of a run.
+
+        Args:
+            run: The number of the run.
+        """
+        with self._database.write() as connection:
+            _set(connection, run, name=None)
+
+    def set_note(self, run: int, note: str) -> None:
+        """Replace the note of a run.
+
+        Args:
+            run: The number of the run.
+            note: The note; '' for none.
+        """
+        with self._database.write() as connection:
+            _set(connection, run, note=note)
+
+    def add_tags(self, run: int, tags: Sequence[str]) -> None:
+        """Add tags to a run; those that it has stay.
+
+        Args:
+            run: The number of the run.
+            tags: The tags.
+        """
+        with self._database.write() as connection:
+            _delete_tags(connection, run, tags)
+            if tags:
+                rows = [{"run": run, "tag": tag} for tag in sorted(set(tags))]
+                connection.execute(insert(run_tags), rows)
+
+    def remove_tags(self, run: int, tags: Sequence[str]) -> None:
+        """Remove tags from a run.
+
+        Args:
+            run: The number of the run.
+            tags: The tags; those that the run has not are ignored.
+        """
+        with self._database.write() as connection:
+            _delete_tags(connection, run, tags)
+
+
+def names_of_runs(url: str) -> list[str]:
+    """Read the names of runs without migrating the store, as the completion of a shell needs them.
+
+    Args:
+        url: A path or a database URL.
+
+    Returns:
+        The names in the order of the alphabet.
+
+    Raises:
+        UserError: There is no store.
+        EnvironmentFailedError: The store cannot be read, or has no names yet.
+    """
+    engine = connect(url, create=False)
+    try:
+        with database_errors(display(url)), engine.connect() as connection:
+            return sorted(name for name in connection.scalars(select(run_labels.c.name)) if name)
+    finally:
+        engine.dispose()
+
+
+def _set(connection: Connection, run: int, **values: str | None) -> None:
+    changed = connection.execute(update(run_labels).where(run_labels.c.run == run).values(**values))
+    if not changed.rowcount:
+        connection.execute(insert(run_labels).values(run=run, **values))
+
+
+def _delete_tags(connection: Connection, run: int, tags: Sequence[str]) -> None:
+    connection.execute(delete(run_tags).where(run_tags.c.run == run, run_tags.c.tag.in_(tags)))

@@ -1,0 +1,60 @@
+"""Leases of runs: they show which runs a process is working on now, on this machine or another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import delete, insert, select, update
+
+from sightline.engine.database import Database
+from sightline.engine.schema import run_leases
+
+LEASE_SECONDS = 30.0
+"""How long a lease holds without renewal. A killed process holds its run for this time."""
+
+
+class RunLeases:
+    """The leases of all runs of the store. Use it as `store.leases`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        """Prepare it; nothing is read yet.
+
+        Args:
+            database: The database of the store.
+            clock: Returns the seconds since 1970.
+        """
+        self._database = database
+        self._clock = clock
+
+    def renew(self, run: int) -> None:
+        """Hold a run for another LEASE_SECONDS.
+
+        Args:
+            run: The number of the run.
+        """
+        until = self._clock() + LEASE_SECONDS
+        with self._database.write() as connection:
+            changed = connection.execute(
+                update(run_leases).where(run_leases.c.run == run).values(until=until)
+            )
+            if not changed.rowcount:
+                connection.execute(insert(run_leases).values(run=run, until=until))
+
+    def release(self, run: int) -> None:
+        """End the lease of a run.
+
+        Args:
+            run: The number of the run.
+        """
+        with self._database.write() as connection:
+            connection.execute(delete(run_leases).where(run_leases.c.run == run))
+
+    def held(self) -> set[int]:
+        """Find the runs that a process is working on.
+
+        Returns:
+            The numbers of the runs.
+        """
+        query = select(run_leases.c.run).where(run_leases.c.until > self._clock())
+        with self._database.read() as connection:
+            return set(connection.scalars(query))

@@ -1,0 +1,93 @@
+"""How users refer to a run of the store: by its number or its name. What a name or a tag may look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sightline.engine.store import Store
+from sightline.errors import UserError, did_you_mean
+
+LONGEST = 200
+_NAME = re.compile(r"\w[\w.:=+-]*")
+_FORM = f"at most {LONGEST} letters, digits and any of . : = + - _ , first a letter or a digit"
+
+
+def check_run_name(name: str) -> None:
+    """Check the form of a name for a run: it must not be taken for a number, a path or a list of runs.
+
+    Args:
+        name: The name.
+
+    Raises:
+        UserError: The name has another form.
+    """
+    if not is_run_name(name):
+        what = "looks like a number" if _is_number(name) else "has a character that names cannot have"
+        raise UserError(f"the name of a run {what}", found=name, expected=f"{_FORM}, and not a number")
+
+
+def check_tags(tags: Iterable[str]) -> None:
+    """Check the form of tags. A tag may be a number.
+
+    Args:
+        tags: The tags.
+
+    Raises:
+        UserError: A tag has another form.
+    """
+    for tag in tags:
+        if not _has_form(tag):
+            raise UserError("a tag has a character that tags cannot have", found=tag, expected=_FORM)
+
+
+def is_run_name(word: str) -> bool:
+    """Whether a word can be the name of a run; paths with a separator and numbers cannot.
+
+    >>> [is_run_name(word) for word in ("llava-13b", "sizes:size=224", "12", "1e3", "results/a", ".", "")]
+    [True, True, False, False, False, False, False]
+
+    Args:
+        word: The word.
+
+    Returns:
+        Whether it has the form of a name.
+    """
+    return _has_form(word) and not _is_number(word)
+
+
+def find_run(store: Store, word: str) -> int:
+    """Find a run by its number or its name.
+
+    Args:
+        store: The store.
+        word: The number or the name.
+
+    Returns:
+        The number of the run; whether a run has this number is not checked.
+
+    Raises:
+        UserError: No run has this name.
+    """
+    if word.isdecimal():
+        return int(word)
+    names = store.labels.names()
+    if word not in names:
+        raise UserError(
+            f"no run is called '{word}'{did_you_mean(word, names)}",
+            file=store.name,
+            expected="the number or name of a run, see `sightline runs list`",
+        )
+    return names[word]
+
+
+def _has_form(word: str) -> bool:
+    return _NAME.fullmatch(word) is not None and len(word) <= LONGEST
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return word.isdecimal()
+    return True

@@ -1,0 +1,200 @@
+"""`sightline runs ...` as a user meets it, and names of runs in `report` and `compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.builders.synthetic import generate_codis
+from sightline.cli.main import main
+from sightline.engine.store import Store
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def codis(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(generate_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=6))
+
+
+@pytest.fixture(autouse=True)
+def store(codis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store with run 1, named base, and run 2, named other."""
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "--model", "baseline/chance", "--data", codis, "--quiet"]
+    assert main([*words, "codis", "--name", "base", "--tag", "july", "--tag", "v2"]) == 0
+    assert main([*words, "codis:no-context", "--name", "other", "--tag", "july"]) == 0
+
+
+def listed(capsys: Capture, *words: str) -> list[Any]:
+    capsys.readouterr()
+    assert main(["runs", "list", "--json", *words]) == 0
+    found: list[Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def error(capsys: Capture, *words: str) -> str:
+    capsys.readouterr()
+    assert main([*words]) == 2
+    return capsys.readouterr().err
+
+
+def test_the_list_has_names_tags_and_notes(capsys: Capture) -> None:
+    assert main(["runs", "note", "base", "before the\nrestart"]) == 0
+    first, second = listed(capsys)
+    assert (first["run"], first["name"], first["tags"], first["task"]) == (
+        1,
+        "base",
+        ["july", "v2"],
+        "codis:default",
+    )
+    assert (first["note"], second["note"]) == ("before the\nrestart", "")
+    assert main(["runs", "list"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "base" in line)
+    assert line.split()[0] == "1"
+    assert line.endswith("judged by rules, tags july, v2")
+    assert main(["report", "--list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (["--tag", "july"], [1, 2]),
+        (["--tag", "july", "--tag", "v2"], [1]),
+        (["--benchmark", "codis"], [1, 2]),
+        (["--benchmark", "codis:no-context"], [2]),
+        (["--benchmark", "iibench"], []),
+        (["--model", "CHANCE"], [1, 2]),
+        (["--model", "llava"], []),
+    ],
+)
+def test_filters_of_the_list(capsys: Capture, filters: list[str], expected: list[int]) -> None:
+    assert [run["run"] for run in listed(capsys, *filters)] == expected
+
+
+def test_a_run_is_shown_with_all_its_options(capsys: Capture) -> None:
+    capsys.readouterr()
+    assert main(["runs", "show", "base", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["run"], shown["name"], shown["samples"]) == (1, "base", 6)
+    assert shown["options"]["cot"] is True
+    assert main(["runs", "show", "1"]) == 0
+    assert "model identity  baseline/chance" in capsys.readouterr().out
+
+
+def test_report_and_compare_take_names_and_numbers_alike(capsys: Capture) -> None:
+    outputs = []
+    for words in (["report", "base", "--json"], ["report", "1", "--json"]):
+        capsys.readouterr()
+        assert main(words) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    tables = []
+    for words in (["compare", "base", "other", "--json"], ["compare", "1", "2", "--json"]):
+        assert main(words) == 0
+        tables.append(capsys.readouterr().out)
+    assert tables[0] == tables[1]
+    assert main(["compare", "1", "other"]) == 0
+    heading = capsys.readouterr().out.partition("─")[0]
+    assert "base" in heading
+    assert "other" in heading
+
+
+def test_an_unknown_name_suggests_a_similar_one(capsys: Capture) -> None:
+    for words in (["report", "bsae"], ["compare", "bsae", "other"], ["runs", "show", "bsae"]):
+        assert "no run is called 'bsae', did you mean 'base'?" in error(capsys, *words)
+
+
+def test_a_folder_comes_before_a_run_of_the_same_name(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    assert "base" in (message := error(capsys, "report", "base"))
+    assert "metrics.json" in message
+    assert main(["report", "1"]) == 0
+
+
+def test_a_word_without_a_store_is_a_folder(capsys: Capture, tmp_path: Path) -> None:
+    message = error(capsys, "compare", "nothing", "here", "--store", str(tmp_path / "none.db"))
+    assert "neither the number or name of a run nor a results folder" in message
+
+
+def test_rename(capsys: Capture) -> None:
+    assert main(["runs", "rename", "base", "first"]) == 0
+    assert main(["runs", "rename", "2", "base"]) == 0
+    assert main(["runs", "rename", "first", "--remove"]) == 0
+    assert [run["name"] for run in listed(capsys)] == [None, "base"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["1", "other"], "run 2 is called 'other'"),
+        (["1", "7"], "looks like a number"),
+        (["1", "results/a"], "a character that names cannot have"),
+        (["1"], "expected one of the two"),
+        (["1", "x", "--remove"], "expected one of the two"),
+        (["9", "x"], "there is no run 9"),
+    ],
+)
+def test_a_wrong_name_changes_nothing(capsys: Capture, words: list[str], message: str) -> None:
+    assert message in error(capsys, "runs", "rename", *words)
+    assert [run["name"] for run in listed(capsys)] == ["base", "other"]
+
+
+def test_tags_are_added_and_removed(capsys: Capture) -> None:
+    assert main(["runs", "tag", "other", "paper", "v2"]) == 0
+    assert main(["runs", "tag", "2", "july", "--remove"]) == 0
+    assert [run["tags"] for run in listed(capsys)] == [["july", "v2"], ["paper", "v2"]]
+    assert "a tag" in error(capsys, "runs", "tag", "2", "a,b")
+
+
+def test_an_empty_note_removes_the_note(capsys: Capture) -> None:
+    assert main(["runs", "note", "base", "text"]) == 0
+    assert main(["runs", "note", "base", ""]) == 0
+    assert listed(capsys)[0]["note"] == ""
+
+
+def test_a_deleted_run_is_gone_and_its_answers_stay(capsys: Capture, codis: str) -> None:
+    assert main(["runs", "delete", "2", "other", "--yes"]) == 0
+    assert "run 2; all answers are kept" in capsys.readouterr().out
+    assert "no run is called 'other'" in error(capsys, "report", "other")
+    words = ["run", "codis:no-context", "--model", "baseline/chance", "--data", codis, "--name", "other"]
+    assert main([*words, "--quiet"]) == 0
+    assert "run 3: sent 0, cached 6" in capsys.readouterr().err
+    assert [run["run"] for run in listed(capsys)] == [1, 3]
+
+
+def test_without_a_terminal_nothing_is_deleted_without_yes(capsys: Capture) -> None:
+    assert "expected --yes" in error(capsys, "runs", "delete", "base")
+    assert [run["run"] for run in listed(capsys)] == [1, 2]
+
+
+@pytest.mark.parametrize(("reply", "left"), [("y", [2]), ("yes", [2]), ("", [1, 2]), ("n", [1, 2])])
+def test_deleting_asks_and_says_what_goes_and_what_stays(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, reply: str, left: list[int]
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _: reply)
+    capsys.readouterr()
+    assert main(["runs", "delete", "base"]) == 0
+    asked = capsys.readouterr().out
+    assert "run 1 (base): codis:default, baseline/chance" in asked
+    assert "kept: all answers" in asked
+    assert [run["run"] for run in listed(capsys)] == left
+
+
+def test_a_run_in_progress_is_listed_as_such_and_not_deleted(capsys: Capture, tmp_path: Path) -> None:
+    opened = Store.open(str(tmp_path / "sightline.db"))
+    body, _ = opened.runs.get(1)
+    run = opened.runs.start(body)
+    assert listed(capsys)[-1]["state"] == " (not finished)"
+    opened.leases.renew(run)
+    assert listed(capsys)[-1]["state"] == " (in progress)"
+    assert f"run {run} is in progress" in error(capsys, "runs", "delete", "base", str(run), "--yes")
+    assert [one["run"] for one in listed(capsys)] == [1, 2, run]
+    opened.leases.release(run)
+    assert main(["runs", "delete", str(run), "--yes"]) == 0
+    opened.close()

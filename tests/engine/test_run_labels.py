@@ -1,0 +1,123 @@
+"""Names, tags, notes and leases of runs: a name has one run, and a deleted run leaves only its answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.engine.run_labels import Labels, names_of_runs
+from sightline.engine.run_leases import LEASE_SECONDS
+from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError, UserError
+
+
+def test_a_run_has_a_name_tags_and_a_note(store: Store) -> None:
+    first, second = store.runs.start({}), store.runs.start({})
+    store.labels.add_tags(second, ["v2", "july", "v2"])
+    store.labels.set_note(second, "the second")
+    assert store.labels.give_name(second, "base") == second
+    store.labels.add_tags(second, ["july", "paper"])
+    store.labels.remove_tags(second, ["v2", "unknown"])
+    assert store.labels.all() == {second: Labels("base", ("july", "paper"), "the second")}
+    assert store.labels.of(first) == Labels()
+
+
+def test_a_name_of_another_run_is_given_only_in_its_place(store: Store) -> None:
+    first, second = store.runs.start({}), store.runs.start({})
+    store.labels.give_name(first, "base")
+    assert store.labels.give_name(second, "base") == first
+    assert store.labels.give_name(second, "base", instead_of=second) == first
+    assert store.labels.names() == {"base": first}
+    assert store.labels.give_name(second, "base", instead_of=first) == second
+    assert store.labels.names() == {"base": second}
+
+
+def test_a_new_name_frees_the_former_one(store: Store) -> None:
+    first, second = store.runs.start({}), store.runs.start({})
+    store.labels.give_name(first, "base")
+    store.labels.give_name(first, "old")
+    assert store.labels.give_name(second, "base") == second
+    store.labels.remove_name(second)
+    assert store.labels.names() == {"old": first}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.integers(0, 3)), max_size=12))
+def test_no_name_has_two_runs_and_no_run_two_names(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str, int]]
+) -> None:
+    store = Store.open(str(tmp_path_factory.mktemp("store") / "s.db"))
+    runs = [store.runs.start({}) for _ in range(4)]
+    for run, name, instead_of in steps:
+        before = store.labels.names()
+        holder = store.labels.give_name(runs[run], name, instead_of=runs[instead_of])
+        names = store.labels.names()
+        assert names[name] == holder
+        assert len(set(names.values())) == len(names)
+        assert holder in (runs[run], before.get(name))
+    store.close()
+
+
+def test_a_deleted_run_loses_its_labels_and_its_name_is_free(store: Store) -> None:
+    first, second = store.runs.start({}), store.runs.start({})
+    for run, name in ((first, "one"), (second, "two")):
+        store.labels.give_name(run, name)
+        store.labels.add_tags(run, ["july"])
+    store.runs.drop(first)
+    assert store.labels.all() == {second: Labels("two", ("july",))}
+    assert store.labels.give_name(second, "one") == second
+
+
+def test_the_number_of_a_deleted_run_is_never_used_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    store = Store.open(path)
+    used = [store.runs.start({}) for _ in range(3)]
+    for run in used:
+        store.runs.drop(run)
+    store.close()
+    again = Store.open(path)
+    assert again.runs.start({}) > max(used)
+    again.close()
+
+
+def test_a_lease_ends_when_it_is_not_renewed(tmp_path: Path) -> None:
+    now = 1000.0
+    store = Store.open(str(tmp_path / "s.db"), clock=lambda: now)
+    run = store.runs.start({})
+    assert store.leases.held() == set()
+    store.leases.renew(run)
+    now += LEASE_SECONDS - 1
+    assert store.leases.held() == {run}
+    store.leases.renew(run)
+    now += LEASE_SECONDS - 1
+    assert store.leases.held() == {run}
+    now += 2
+    assert store.leases.held() == set()
+    store.leases.renew(run)
+    store.leases.release(run)
+    assert store.leases.held() == set()
+    store.close()
+
+
+def test_completion_reads_the_names_of_a_store_and_creates_none(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with pytest.raises(UserError):
+        names_of_runs(str(path))
+    assert not path.exists()
+    store = Store.open(str(path))
+    for name in ("beta", "alpha"):
+        store.labels.give_name(store.runs.start({}), name)
+    store.labels.set_note(store.runs.start({}), "no name")
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE meta SET value = '1'")
+    store.close()
+    # The version shows that the store was not migrated.
+    assert names_of_runs(str(path)) == ["alpha", "beta"]
+    assert not (tmp_path / "s.db.v1.backup").exists()
+    with store._database.write() as connection:
+        connection.exec_driver_sql("DROP TABLE run_labels")
+    with pytest.raises(EnvironmentFailedError):
+        names_of_runs(str(path))
+    store.close()
