@@ -153,7 +153,7 @@ def test_a_run_is_held_while_it_goes_on_and_free_afterwards(
 def test_the_runs_of_a_sweep_have_a_name_each_that_begins_with_that_of_the_sweep(
     codis: str, url: str
 ) -> None:
-    options = {"data": codis, "store": url, "name": "cot", "tag": "july"}
+    options: dict[str, Any] = {"data": codis, "store": url, "name": "cot", "tag": "july"}
     sightline.sweep("codis", model="baseline/chance", set={"cot": [True, False]}, **options)
     assert [(one.name, one.tags) for one in labels(url).values()] == [
         ("cot:chance_cot=on", ("july",)),
@@ -165,7 +165,7 @@ def test_a_sweep_with_a_name_of_another_evaluation_is_refused_before_its_first_r
     codis: str, url: str
 ) -> None:
     run(codis, url, name="cot:chance_cot=off", seed=7)
-    options = {"data": codis, "store": url, "name": "cot"}
+    options: dict[str, Any] = {"data": codis, "store": url, "name": "cot"}
     with pytest.raises(UserError, match="belongs to run 1"):
         sightline.sweep("codis", model="baseline/chance", set={"cot": [True, False]}, **options)
     assert numbers(url) == [1]

@@ -49,7 +49,7 @@ class Claims:
         """
         binary, table = [bytes.fromhex(key) for key in keys], schema.claims
         with self._database.write() as connection:
-            now, honoured_since = self._times(connection)
+            now, honoured_since = times(connection, self._clock)
             if now - honoured_since > LEASE_SECONDS:
                 connection.execute(delete(table).where(table.c.until < now))
             rows = ((key, self._owner, now + LEASE_SECONDS) for key in binary)
@@ -61,7 +61,7 @@ class Claims:
     def renew(self) -> None:
         """Renew every claim of this process for another LEASE_SECONDS."""
         with self._database.write() as connection:
-            until = self._times(connection)[0] + LEASE_SECONDS
+            until = times(connection, self._clock)[0] + LEASE_SECONDS
             connection.execute(update(schema.claims).where(self._owned).values(until=until))
 
     @repeat_if_lost
@@ -80,17 +80,25 @@ class Claims:
         for part in parts(keys):
             connection.execute(delete(schema.claims).where(schema.claims.c.key.in_(part), self._owned))
 
-    def _times(self, connection: Connection) -> tuple[float, float]:
-        """The time, and since when claims could be renewed without an interruption (seconds since 1970).
-
-        A server's own clock is the only one that all machines share. While it restarts, no process can renew
-        its claims.
-        """
-        if connection.dialect.name != "postgresql":
-            return self._clock(), 0.0
-        now, started = connection.execute(_SERVER_TIMES).one()
-        return float(now), float(started)
-
     @property
     def _owned(self) -> ColumnElement[bool]:
         return schema.claims.c.owner == self._owner
+
+
+def times(connection: Connection, clock: Callable[[], float]) -> tuple[float, float]:
+    """Read the time, and since when claims could be renewed without an interruption.
+
+    A server's own clock is the only one that all machines share. While it restarts, no process can renew its
+    claims.
+
+    Args:
+        connection: A connection.
+        clock: Returns the seconds since 1970; the clock of a database without a server.
+
+    Returns:
+        Both in seconds since 1970.
+    """
+    if connection.dialect.name != "postgresql":
+        return clock(), 0.0
+    now, started = connection.execute(_SERVER_TIMES).one()
+    return float(now), float(started)

@@ -9,7 +9,8 @@ from msgspec import Struct
 from sqlalchemy import Connection, delete, insert, select, text, update
 
 from sightline.engine.connect import connect, display
-from sightline.engine.database import Database, database_errors
+from sightline.engine.database import Database
+from sightline.engine.database_errors import database_errors, repeat_if_lost
 from sightline.engine.schema import run_labels, run_tags
 
 
@@ -32,6 +33,7 @@ class RunLabels:
         """
         self._database = database
 
+    @repeat_if_lost
     def all(self) -> dict[int, Labels]:
         """Read the labels of all runs.
 
@@ -60,6 +62,7 @@ class RunLabels:
         """
         return self.all().get(run, Labels())
 
+    @repeat_if_lost
     def names(self) -> dict[str, int]:
         """Read the names of runs.
 
@@ -70,6 +73,7 @@ class RunLabels:
         with self._database.read() as connection:
             return {row.name: row.run for row in connection.execute(query)}
 
+    @repeat_if_lost
     def give_name(self, run: int, name: str, instead_of: int | None = None) -> int:
         """Give a run a name, unless another run has it. The former name of the run becomes free.
 
@@ -94,6 +98,7 @@ class RunLabels:
             _set(connection, run, name=name)
         return run
 
+    @repeat_if_lost
     def remove_name(self, run: int) -> None:
         """Remove the name of a run.
 
@@ -103,6 +108,7 @@ class RunLabels:
         with self._database.write() as connection:
             _set(connection, run, name=None)
 
+    @repeat_if_lost
     def set_note(self, run: int, note: str) -> None:
         """Replace the note of a run.
 
@@ -113,6 +119,7 @@ class RunLabels:
         with self._database.write() as connection:
             _set(connection, run, note=note)
 
+    @repeat_if_lost
     def add_tags(self, run: int, tags: Sequence[str]) -> None:
         """Add tags to a run; those that it has stay.
 
@@ -126,6 +133,7 @@ class RunLabels:
                 rows = [{"run": run, "tag": tag} for tag in sorted(set(tags))]
                 connection.execute(insert(run_tags), rows)
 
+    @repeat_if_lost
     def remove_tags(self, run: int, tags: Sequence[str]) -> None:
         """Remove tags from a run.
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from sqlalchemy import delete, insert, select, update
 
+from sightline.engine.claims import times
 from sightline.engine.database import Database
+from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.schema import run_leases
 
 LEASE_SECONDS = 30.0
@@ -26,20 +28,22 @@ class RunLeases:
         self._database = database
         self._clock = clock
 
+    @repeat_if_lost
     def renew(self, run: int) -> None:
         """Hold a run for another LEASE_SECONDS.
 
         Args:
             run: The number of the run.
         """
-        until = self._clock() + LEASE_SECONDS
         with self._database.write() as connection:
+            until = times(connection, self._clock)[0] + LEASE_SECONDS
             changed = connection.execute(
                 update(run_leases).where(run_leases.c.run == run).values(until=until)
             )
             if not changed.rowcount:
                 connection.execute(insert(run_leases).values(run=run, until=until))
 
+    @repeat_if_lost
     def release(self, run: int) -> None:
         """End the lease of a run.
 
@@ -49,12 +53,14 @@ class RunLeases:
         with self._database.write() as connection:
             connection.execute(delete(run_leases).where(run_leases.c.run == run))
 
+    @repeat_if_lost
     def held(self) -> set[int]:
         """Find the runs that a process is working on.
 
         Returns:
             The numbers of the runs.
         """
-        query = select(run_leases.c.run).where(run_leases.c.until > self._clock())
         with self._database.read() as connection:
-            return set(connection.scalars(query))
+            now, honoured_since = times(connection, self._clock)
+            since = min(now, honoured_since + LEASE_SECONDS)
+            return set(connection.scalars(select(run_leases.c.run).where(run_leases.c.until > since)))
