@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,22 @@ def codis(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(generate_codis(tmp_path_factory.mktemp("drawn") / "codis", pairs=6))
 
 
-@pytest.fixture(autouse=True)
-def store(codis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def written(codis: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with run 1, named base, and run 2, named other."""
-    monkeypatch.chdir(tmp_path)
-    words = ["run", "--model", "baseline/chance", "--data", codis, "--quiet"]
+    file = tmp_path_factory.mktemp("store") / "sightline.db"
+    words = ["run", "--model", "baseline/chance", "--data", codis, "--quiet", "--store", str(file)]
     assert main([*words, "codis", "--name", "base", "--tag", "july", "--tag", "v2"]) == 0
     assert main([*words, "codis:no-context", "--name", "other", "--tag", "july"]) == 0
+    return file
+
+
+@pytest.fixture(autouse=True)
+def store(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the store in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for file in written.parent.glob("sightline.db*"):
+        shutil.copy(file, tmp_path)
 
 
 def listed(capsys: Capture, *words: str) -> list[Any]:

@@ -72,5 +72,6 @@ def _is_confirmed(runs: Sequence[RunLine]) -> bool:
     for run in runs:
         name = f" ({run.name})" if run.name else ""
         print_line(f"run {run.number}{name}: {run.task}, {run.model}, {run.started}{run.state}")
-    print_line(f"{GOES}\n{STAYS}")
+    print_line(GOES)
+    print_line(STAYS)
     return input("delete? [y/N] ").strip().casefold() in ("y", "yes")

@@ -62,5 +62,6 @@ class RunLeases:
         """
         with self._database.read() as connection:
             now, honoured_since = times(connection, self._clock)
-            since = min(now, honoured_since + LEASE_SECONDS)
-            return set(connection.scalars(select(run_leases.c.run).where(run_leases.c.until > since)))
+            # Just after a restart of the server, leases could not be renewed yet.
+            limit = now if now - honoured_since > LEASE_SECONDS else 0.0
+            return set(connection.scalars(select(run_leases.c.run).where(run_leases.c.until > limit)))
