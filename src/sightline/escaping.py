@@ -15,18 +15,19 @@ from sightline.visible import replace_unsafe, visible, visible_lines
 _FORMULA = re.compile(r"'*\s*[=+\-@\t\r\n＝＋－＠]")
 """The beginning of a formula in a spreadsheet (OWASP, CSV Injection), with or without apostrophes."""
 
-_MARKDOWN = re.compile(
-    r"""
+_MARKDOWN_INLINE = r"""
     [\\`*\[\]|~$^{}]                 # emphasis, code, links, images, cells, struck text, formulas
     | (?<![^\W_])_ | _(?![^\W_])     # emphasis; not within a name such as acc_p
     | :(?=//) | (?<=www)\. | @       # autolinks of GitHub
+    """
+_MARKDOWN_BLOCK = r"""
     | ^\# | ^[+:-](?=\s|$)           # headings, list items, definitions
     | ^[-=](?=[-=\s]*$)              # rules, underlines of headings
     | ^\d{1,9}[.)](?=\s|$)           # numbered list items
     | \#(?=\#*$)                     # the closing of a heading
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
+    """
+_IN_CELL = re.compile(_MARKDOWN_INLINE, re.VERBOSE | re.IGNORECASE)
+_IN_BLOCK = re.compile(_MARKDOWN_INLINE + _MARKDOWN_BLOCK, re.VERBOSE | re.IGNORECASE)
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -106,7 +107,7 @@ def unescape_formula(cell: str) -> str:
 
 
 def for_markdown(text: str) -> str:
-    """Escape a text for Markdown (CommonMark, GitHub, pandoc): in a table, a heading, a list or a paragraph.
+    """Escape a text for Markdown (CommonMark, GitHub, pandoc): for a heading, an item of a list, a paragraph.
 
     Args:
         text: The text.
@@ -114,11 +115,25 @@ def for_markdown(text: str) -> str:
     Returns:
         Markdown that displays the text, without a link, an image, HTML or any other structure.
 
-    >>> print(for_markdown("![x](http://a.b) | <b> acc_p"))
-    !\\[x\\](http\\://a.b) \\| &lt;b&gt; acc_p
+    >>> print(for_markdown("# ![x](http://a.b) | <b> acc_p"))
+    \\# !\\[x\\](http\\://a.b) \\| &lt;b&gt; acc_p
     """
-    escaped = _MARKDOWN.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", visible(text).strip())
-    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _markdown(text, _IN_BLOCK)
+
+
+def for_markdown_cell(text: str) -> str:
+    """Escape a text for a cell of a table in Markdown, where nothing is a heading or an item of a list.
+
+    Args:
+        text: The text.
+
+    Returns:
+        Markdown as of `for_markdown`.
+
+    >>> print(for_markdown_cell("-"), for_markdown_cell("a|b"))
+    - a\\|b
+    """
+    return _markdown(text, _IN_CELL)
 
 
 def for_latex(text: str) -> str:
@@ -181,3 +196,9 @@ def for_plot(text: str) -> str:
     \$x\$
     """
     return visible(text).replace("$", r"\$")
+
+
+def _markdown(text: str, special: re.Pattern[str]) -> str:
+    """Put a backslash before the last character of each match, and entities for the characters of HTML."""
+    escaped = special.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", visible(text).strip())
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -187,7 +187,6 @@ def _latex_cells(line: str) -> Iterator[str]:
 
 def _latex_text(text: str) -> str:
     text = re.sub(r"(?<=\d)--(?=\d)", "-", text).replace("$-$", "-")  # how numbers are written
-    text = re.sub(r"(?<=\d)--(?=\d)", "-", text).replace("$-$", "-")  # how numbers are written
     for ligature in ("--", "''", ",,", "``", "^^"):
         assert ligature not in text, text
     depth, shown = 0, []

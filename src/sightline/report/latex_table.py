@@ -59,4 +59,4 @@ def _row(cells: Sequence[str]) -> str:
 def _cell(cell: Cell, column: Column) -> str:
     """A cell; numbers have minus signs, and dashes between the bounds of their intervals."""
     text = for_latex(cell_text(cell, column))
-    return text if isinstance(cell, str) else _MINUS.sub("$-$", _RANGE.sub("--", text))
+    return text if isinstance(cell, str) else _RANGE.sub("--", _MINUS.sub("$-$", text))

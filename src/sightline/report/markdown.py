@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from sightline.escaping import for_markdown
+from sightline.escaping import for_markdown, for_markdown_cell
 from sightline.metric_types import Result
 from sightline.report.notes import compact
 from sightline.report.report_table import ReportTable
@@ -45,9 +45,9 @@ def markdown(tables: Iterable[ReportTable]) -> str:
 
 
 def _section(table: ReportTable) -> str:
-    heads = ["<br>".join(map(for_markdown, column.head.split("\n"))) for column in table.columns]
+    heads = ["<br>".join(map(for_markdown_cell, column.head.split("\n"))) for column in table.columns]
     rows = [
-        [for_markdown(cell_text(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
+        [for_markdown_cell(cell_text(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
     marks = ["---" if column.kind == "text" else "---:" for column in table.columns]
@@ -67,7 +67,7 @@ def _run(result: Result) -> str:
         **{f"version of {name}": value for name, value in result.versions.items()},
         **{f"option {name}": value for name, value in result.options.items()},
     }
-    rows = [[for_markdown(name), for_markdown(compact(value))] for name, value in facts.items()]
+    rows = [[for_markdown_cell(name), for_markdown_cell(compact(value))] for name, value in facts.items()]
     return _grid(["", ""], ["---", "---"], rows)
 
 
