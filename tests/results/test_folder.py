@@ -11,7 +11,7 @@ from tests.results.conftest import Collect, MakeResult, OneWord
 from sightline.errors import UserError
 from sightline.judging.judges import RulesJudge
 from sightline.judging.panel import JudgePanel
-from sightline.results.folder import ResultsFolder
+from sightline.results.folder import ResultsFolder, lines_of
 from sightline.results.read_results import is_sweep, read_result, read_sweep
 
 
@@ -20,7 +20,7 @@ def write(folder: Path, collect: Collect, make_result: MakeResult, *, error: Exc
     panel = JudgePanel(benchmark=OneWord(), judges=[RulesJudge(OneWord(), {})])
     with ResultsFolder(str(folder)) as results:
         for judged in panel.judge(collected.groups(), collected.answers):
-            results.write(judged)
+            results.write(lines_of(judged))
         if error:
             raise error
         results.finish(make_result(samples=2), OneWord(), report="# Report\n", data=None)
@@ -54,7 +54,7 @@ def test_without_a_path_nothing_is_written(
     panel = JudgePanel(benchmark=OneWord(), judges=[RulesJudge(OneWord(), {})])
     with ResultsFolder(None) as results:
         for judged in panel.judge(collected.groups(), collected.answers):
-            results.write(judged)
+            results.write(lines_of(judged))
         results.finish(make_result(), OneWord(), report="", data=None)
     assert list(tmp_path.iterdir()) == []
 

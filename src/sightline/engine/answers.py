@@ -110,6 +110,24 @@ class Answers:
         return results
 
     @repeat_if_lost
+    def counting(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, float]]:
+        """Find the attempts whose results `look_up` returns. The results are not read.
+
+        Args:
+            keys: Request keys as bytes.
+
+        Returns:
+            Key -> the number of the attempt, and when it was stored.
+        """
+        found: dict[bytes, tuple[int, int, float]] = {}
+        with self._database.read() as connection:
+            columns = "requests.key, answers.state, answers.id, answers.created"
+            for key, state, row, created in _attempts(connection, columns, [key.hex() for key in keys]):
+                if key not in found or found[key][0] != State.ANSWERED:
+                    found[key] = (state, row, created)
+        return {bytes(key): (row, created) for key, (_, row, created) in found.items()}
+
+    @repeat_if_lost
     def answers_before(self, keys: Sequence[str], time: float) -> dict[str, CachedAnswer]:
         """Look up answers that were stored before a time.
 

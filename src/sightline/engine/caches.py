@@ -94,6 +94,25 @@ class Caches:
         """
         self._database.add_bodies(schema.readings, readings)
 
+    def results(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Look up judged results, or lines of their files.
+
+        Args:
+            keys: SHA-256 of what a result depends on.
+
+        Returns:
+            Key -> what `add_results` stored.
+        """
+        return self._database.bodies(schema.results, keys)
+
+    def add_results(self, results: Mapping[bytes, bytes]) -> None:
+        """Store judged results, or lines of their files.
+
+        Args:
+            results: As `results` returns them.
+        """
+        self._database.add_bodies(schema.results, results)
+
 
 def _image_key(path: str) -> bytes:
     return hashlib.sha256(path.encode(errors="surrogateescape")).digest()

@@ -174,6 +174,15 @@ vectors = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
+# Results of evaluations that were judged by rules, and the lines of their files, by what they depend on; see
+# result_cache.py of results. A cache, may be dropped at any time.
+results = Table(
+    "results",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
 # OCR results, as JSON: a cache, may be dropped at any time.
 readings = Table(
     "readings",

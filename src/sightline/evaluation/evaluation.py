@@ -16,6 +16,7 @@ from sightline.errors import UserError
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.measures import answer_measures
 from sightline.evaluation.prepared import Prepared
+from sightline.evaluation.result_key import result_key
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
@@ -24,8 +25,9 @@ from sightline.report.markdown import report_markdown
 from sightline.results.aggregate import aggregate
 from sightline.results.description import EvaluationDescription
 from sightline.results.fail_if import conditions_met
-from sightline.results.folder import ResultsFolder
+from sightline.results.folder import ResultsFolder, lines_of
 from sightline.results.published import add_published
+from sightline.results.result_cache import CachedResult, LineRecorder, ResultCache
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ async def judge_and_write(
     collected: CollectedAnswers,
     store: Store | None,
     *,
+    run: int | None = None,
     show_progress: bool,
 ) -> Evaluation:
     """Judge and count the answers of an evaluation, and write its results folder, in a thread.
@@ -98,6 +101,7 @@ async def judge_and_write(
         description: What the result reports about it.
         collected: The probes with their answers.
         store: The replies of judges and the cached measures; None if the evaluation uses neither.
+        run: The number of the run in the store, whose result may be cached; None for no run.
         show_progress: Whether to show progress on standard error.
 
     Returns:
@@ -106,8 +110,10 @@ async def judge_and_write(
 
     def work(stop: Event) -> Evaluation:
         interruptible = replace(collected, probes=lambda: until_set(collected.probes(), stop))
+        key = None if store is None or run is None else result_key(prepared, description, store, run)
+        cache = None if store is None or key is None else ResultCache(store.caches, key)
         return _judge_and_write(
-            prepared, description, interruptible, store, stop, show_progress=show_progress
+            prepared, description, interruptible, store, cache, stop, show_progress=show_progress
         )
 
     return await run_until_cancelled(work)
@@ -118,36 +124,74 @@ def _judge_and_write(
     description: EvaluationDescription,
     collected: CollectedAnswers,
     store: Store | None,
+    cache: ResultCache | None,
     stop: Event,
     *,
     show_progress: bool,
 ) -> Evaluation:
+    spec, task = prepared.spec, prepared.task
+    with ResultsFolder(spec.out) as folder:
+        cached = cache.load(with_lines=spec.out is not None) if cache is not None else None
+        if cached is None:
+            cached = _judge(
+                prepared, description, collected, store, cache, folder, stop, show_progress=show_progress
+            )
+        elif cache is not None and spec.out is not None:
+            for lines in until_set(cache.lines(cached.parts or 0), stop):
+                folder.write(lines)
+        result = cached.result
+        raise_if_set(stop)
+        folder.finish(result, task.benchmark, report=report_markdown(result), data=task.folder)
+    return Evaluation(
+        result=result,
+        unanswered=cached.unanswered,
+        out=spec.out,
+        conditions_met=conditions_met(prepared.fail_if, result),
+    )
+
+
+def _judge(
+    prepared: Prepared,
+    description: EvaluationDescription,
+    collected: CollectedAnswers,
+    store: Store | None,
+    cache: ResultCache | None,
+    folder: ResultsFolder,
+    stop: Event,
+    *,
+    show_progress: bool,
+) -> CachedResult:
+    """Judge and count, write the lines into the folder, and cache both."""
     spec, task = prepared.spec, prepared.task
     measures = NO_MEASURES
     if store is not None:
         measures = answer_measures(
             task.benchmark, task.options.benchmark, prepared.measures, store, show_progress=show_progress
         )
-    with ResultsFolder(spec.out) as folder:
+    recorder = LineRecorder(cache) if cache is not None else None
 
-        def write(judged: JudgedGroup) -> None:
-            raise_if_set(stop)
-            folder.write(judged)
-
-        aggregated = aggregate(
-            description,
-            collected,
-            prepared_panel(prepared),
-            collected.answers if store is None else store.answers,
-            measures=measures,
-            on_group=write,
-        )
-        result = add_published(aggregated.result, *spec.against)
+    def write(judged: JudgedGroup) -> None:
         raise_if_set(stop)
-        folder.finish(result, task.benchmark, report=report_markdown(result), data=task.folder)
-    return Evaluation(
-        result=result,
-        unanswered=aggregated.unanswered,
-        out=spec.out,
-        conditions_met=conditions_met(prepared.fail_if, result),
+        if spec.out is not None:
+            lines = lines_of(judged)
+            folder.write(lines)
+            if recorder is not None:
+                recorder.add(lines)
+
+    aggregated = aggregate(
+        description,
+        collected,
+        prepared_panel(prepared),
+        store.answers if store is not None else collected.answers,
+        measures=measures,
+        on_group=write,
     )
+    result = add_published(aggregated.result, *spec.against)
+    parts = None
+    if recorder is not None and spec.out is not None:
+        recorder.finish()
+        parts = recorder.parts
+    judged = CachedResult(result, aggregated.unanswered, parts)
+    if cache is not None:
+        cache.save(judged)
+    return judged

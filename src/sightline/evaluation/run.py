@@ -106,7 +106,9 @@ async def _evaluate(
     judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
     caption_notes = replacement.notes if replacement is not None else []
     description = with_notes(description, [*caption_notes, *sender.notes])
-    evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
+    evaluation = await judge_and_write(
+        prepared, description, collected, store, run=run, show_progress=show_progress
+    )
     body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
     await run_in_thread(store.runs.finish, run, body)
     return replace(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
 from sightline.benchmarks.base import Benchmark
 from sightline.errors import EnvironmentFailedError
-from sightline.formats.atomic_file import AtomicLineFile
+from sightline.formats.atomic_file import AtomicFile, AtomicLineFile
 from sightline.formats.export import AnswersToExport
 from sightline.formats.files import refuse_unwritable
 from sightline.formats.jsonl import answer_line
@@ -22,6 +22,28 @@ from sightline.registry import export_formats
 
 FILES = frozenset({"answers.jsonl", "verdicts.jsonl", "metrics.json", "report.md"})
 """The files of every results folder; other files come from the released formats of benchmarks."""
+
+
+class Lines(NamedTuple):
+    """Lines of answers.jsonl and of verdicts.jsonl, each with its line break."""
+
+    answers: bytes
+    verdicts: bytes
+
+
+def lines_of(judged: JudgedGroup) -> Lines:
+    """Encode a judged group.
+
+    Args:
+        judged: The group.
+
+    Returns:
+        Its lines.
+    """
+    return Lines(
+        b"".join([answer_line(outcome) + b"\n" for outcome in judged.group]),
+        b"".join([verdict_line(verdict) + b"\n" for verdict in judged.verdicts]),
+    )
 
 
 class ResultsFolder:
@@ -56,8 +78,8 @@ class ResultsFolder:
                 self._path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise EnvironmentFailedError(f"{self._path}: cannot be created: {error.strerror}") from None
-            self._answers = self._stack.enter_context(AtomicLineFile(self._path / "answers.jsonl"))
-            self._verdicts = self._stack.enter_context(AtomicLineFile(self._path / "verdicts.jsonl"))
+            self._answers = self._stack.enter_context(AtomicFile(self._path / "answers.jsonl"))
+            self._verdicts = self._stack.enter_context(AtomicFile(self._path / "verdicts.jsonl"))
         return self
 
     def __exit__(
@@ -66,18 +88,15 @@ class ResultsFolder:
         """Give the files their names; after an error, remove them."""
         self._stack.__exit__(kind, error, trace)
 
-    def write(self, judged: JudgedGroup) -> None:
-        """Add the lines of a group.
+    def write(self, lines: Lines) -> None:
+        """Add lines.
 
         Args:
-            judged: The group.
+            lines: The lines of one or several groups.
         """
-        if self._path is None:
-            return
-        for outcome in judged.group:
-            self._answers.write(answer_line(outcome))
-        for verdict in judged.verdicts:
-            self._verdicts.write(verdict_line(verdict))
+        if self._path is not None:
+            self._answers.write(lines.answers)
+            self._verdicts.write(lines.verdicts)
 
     def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
         """Write the files that need the complete result: the metrics, the report, the released format.
