@@ -210,3 +210,19 @@ class Result(Struct, frozen=True, kw_only=True):
     def unanswered(self) -> int:
         """The number of probes without an answer: failed or not sent."""
         return self.errors + self.not_sent
+
+
+def difference_range(bounds: Range) -> Range:
+    """The range of the difference of two values.
+
+    Args:
+        bounds: The range of each value.
+
+    Returns:
+        The smallest and the largest difference; None without a bound.
+
+    >>> difference_range((0.0, 100.0))
+    (-100.0, 100.0)
+    """
+    low, high = bounds
+    return (None, None) if low is None or high is None else (low - high, high - low)

@@ -16,7 +16,7 @@ import sightline
 from sightline.benchmarks.groups.benchmark import Groups
 from sightline.engine.answers import Attempt
 from sightline.engine.store import Store
-from sightline.evaluation import evaluation, result_key
+from sightline.evaluation import result_key
 from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import PreparedMeasures
@@ -25,7 +25,7 @@ from sightline.formats.groups import GroupLine, write_groups
 from sightline.metric_types import Result
 from sightline.models.embedder import SentenceEmbedder
 from sightline.plan.spec import Spec
-from sightline.results import result_cache
+from sightline.results import aggregate, result_cache
 from sightline.types import Failure
 
 FILES = ("answers.jsonl", "verdicts.jsonl", "metrics.json", "report.md")
@@ -37,7 +37,7 @@ Judged = Callable[[], int]
 def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
     """How often answers were judged since the last call."""
     calls: list[str] = []
-    judge = evaluation.aggregate
+    judge = aggregate.aggregate
 
     def counted(*arguments: Any, **options: Any) -> Any:
         calls.append("judged")
@@ -48,7 +48,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
         calls.clear()
         return number
 
-    monkeypatch.setattr(evaluation, "aggregate", counted)
+    monkeypatch.setattr(aggregate, "aggregate", counted)
     return count
 
 

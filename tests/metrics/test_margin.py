@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sightline.metric_types import PERCENT, Better, MetricDefinition, Unit
-from sightline.metrics.difference import difference_range
+from sightline.metric_types import PERCENT, Better, MetricDefinition, Unit, difference_range
 from sightline.metrics.margin import NO_DIRECTION, ONLY_POINTS, MarginVerdict, margin_verdict
 from sightline.metrics.significance import PairedValues
 from sightline.metrics.statistics import TOO_FEW, Floats, Interval, difference_intervals

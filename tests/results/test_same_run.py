@@ -12,7 +12,7 @@ from tests.results.conftest import Describe
 
 from sightline.errors import UserError
 from sightline.plan.spec import Spec, recorded_options
-from sightline.results.aggregate import judge_names
+from sightline.results.description import judge_names
 from sightline.results.earlier_options import default_options
 from sightline.results.same_run import refuse_other_run, refuse_other_sweep
 

@@ -83,7 +83,7 @@ def _metrics(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
     from msgspec.structs import asdict
 
     from sightline.benchmarks.text_metrics import NAMES
-    from sightline.metrics.agreement import DEFINITIONS
+    from sightline.metrics.agreement_definitions import DEFINITIONS
     from sightline.plan.effective import effective
     from sightline.plan.spec import Spec
     from sightline.report.notes import direction

@@ -22,7 +22,6 @@ from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import MetricValue, Result
 from sightline.report.markdown import report_markdown
-from sightline.results.aggregate import aggregate
 from sightline.results.description import EvaluationDescription
 from sightline.results.fail_if import conditions_met
 from sightline.results.folder import ResultsFolder, lines_of
@@ -162,6 +161,9 @@ def _judge(
     show_progress: bool,
 ) -> CachedResult:
     """Judge and count, write the lines into the folder, and cache both."""
+    # A cached result does without numpy, whose import takes longer than the rest of a small run.
+    from sightline.results.aggregate import aggregate
+
     spec, task = prepared.spec, prepared.task
     measures = NO_MEASURES
     if store is not None:

@@ -35,7 +35,7 @@ from sightline.judging.judges import (
     judge_kind,
     with_deciding_rules,
 )
-from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
+from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENT_METRICS
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import EffectiveOptions, effective, setting_of, split_of

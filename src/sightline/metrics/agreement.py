@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.metric_types import PERCENT, MetricDefinition, MetricValue
+from sightline.metric_types import MetricValue
+from sightline.metrics.agreement_definitions import WITH_HUMANS
 from sightline.metrics.association import AGREEMENT, NOMINAL_ALPHA
 from sightline.metrics.judge_statistics import statistic_value
 from sightline.metrics.metric_values import clustered_mean
@@ -23,47 +24,6 @@ Targets that are absent form a cluster of their own."""
 
 JudgedItem = tuple[tuple[str, ...], str, str]
 """The targets, the question and the variant of a verdict."""
-
-WITH_HUMANS = "agreement_with_humans"
-"""The name of the agreement of a judge model with humans."""
-
-DEFINITIONS: Mapping[str, MetricDefinition] = {
-    "agreement": MetricDefinition(
-        meaning="answers on which two judges agree, right or not right, of those that both decided",
-        better="higher",
-        range=PERCENT,
-        source="Sightline, for every benchmark",
-    ),
-    WITH_HUMANS: MetricDefinition(
-        meaning="answers on which a judge model agrees with the majority of the humans, of all that both"
-        " evaluated; an undecided verdict of the model counts as not right",
-        better="higher",
-        range=PERCENT,
-        source="Sightline, for every benchmark",
-    ),
-    "self_agreement": MetricDefinition(
-        meaning="answers, or pairs of answers, on which all repeats of a judge give the same verdict: right,"
-        " not right or undecided",
-        better="higher",
-        range=PERCENT,
-        source="Sightline, for every benchmark",
-    ),
-    "self_alpha": MetricDefinition(
-        meaning="agreement of the repeats of a judge corrected for chance: Krippendorff's alpha over right,"
-        " not right and undecided",
-        better="higher",
-        range=(-1.0, 1.0),
-        unit="number",
-        source="Sightline, for every benchmark",
-    ),
-    "human_consistency": MetricDefinition(
-        meaning="ratings that agree with the majority of the human annotators",
-        better="higher",
-        range=PERCENT,
-        source="Sightline, for every benchmark",
-    ),
-}
-"""The metrics of this file by name. Every benchmark gets them, so `source` names no paper."""
 
 NOT_REPEATED = "no answer was judged by two repeats"
 

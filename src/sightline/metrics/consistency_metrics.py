@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from sightline.metric_types import PERCENT, Metric
+from sightline.metric_types import PERCENT, Metric, difference_range
 from sightline.metrics.consistency import (
     UNCHANGED,
     acc,
@@ -32,7 +32,6 @@ from sightline.metrics.consistency import (
     same_meaning,
     without_empty,
 )
-from sightline.metrics.difference import difference_range
 from sightline.scoring.similarity import SIMILAR
 
 COMPLETE = {name: f"{name}_complete" for name in ("con", "s_c", "agree")}

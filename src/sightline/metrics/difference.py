@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from sightline.metric_types import (
     Metric,
-    Range,
     Term,
     Unit,
+    difference_range,
 )
 from sightline.metrics.significance import PairedValues
 from sightline.scoring.similarity import PRECISION
@@ -74,22 +74,6 @@ def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
         unit=unit,
         absent=NO_SHARED_GROUP,
     )
-
-
-def difference_range(bounds: Range) -> Range:
-    """The range of the difference of two values.
-
-    Args:
-        bounds: The range of each value.
-
-    Returns:
-        The smallest and the largest difference; None without a bound.
-
-    >>> difference_range((0.0, 100.0))
-    (-100.0, 100.0)
-    """
-    low, high = bounds
-    return (None, None) if low is None or high is None else (low - high, high - low)
 
 
 def paired(

@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from sightline.metric_types import MetricValue
+from sightline.metric_types import MetricValue, difference_range
 from sightline.metrics.association import Statistic, value_of
-from sightline.metrics.difference import difference_range
 from sightline.metrics.metric_values import with_interval
 from sightline.metrics.significance import LEVEL
 from sightline.metrics.statistics import (

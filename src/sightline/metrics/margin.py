@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from sightline.metric_types import MetricDefinition
-from sightline.metrics.difference import difference_range
+from sightline.metric_types import MetricDefinition, difference_range
 from sightline.metrics.significance import PairedValues
 from sightline.metrics.statistics import Interval, difference_intervals
 

@@ -22,12 +22,12 @@ from sightline.metric_types import (
     MetricValue,
     Result,
 )
-from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
+from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.cluster_ends import Stretches, count_stretches
 from sightline.metrics.confusion import DEFINITIONS as CONFUSION_METRICS
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.tally import tally
-from sightline.results.description import EvaluationDescription
+from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.summary import Summary, long_response_notes, summary_notes
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group, Verdict
@@ -227,19 +227,6 @@ def _definitions(values: Iterable[MetricValue], metrics: Iterable[Metric]) -> di
         **{metric.name: metric.definition for metric in metrics},
     }
     return {name: known[name] for name in dict.fromkeys(value.metric for value in values)}
-
-
-def judge_names(description: EvaluationDescription) -> str:
-    """Name the judges of an evaluation, as `judge` in metrics.json does.
-
-    Args:
-        description: The evaluation.
-
-    Returns:
-        The names; of several judges, also which one decides.
-    """
-    names = ", ".join(description.judges)
-    return f"{names} (decides: {description.decide})" if len(description.judges) > 1 else names
 
 
 def _unmatched_notes(judges: Sequence[Judge]) -> list[str]:

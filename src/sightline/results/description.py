@@ -55,3 +55,16 @@ def stored_description(record: Mapping[str, Any]) -> EvaluationDescription:
     else:
         current["against"] = tuple(against)
     return msgspec.convert({**record, **current}, EvaluationDescription)
+
+
+def judge_names(description: EvaluationDescription) -> str:
+    """Name the judges of an evaluation, as `judge` in metrics.json does.
+
+    Args:
+        description: The evaluation.
+
+    Returns:
+        The names; of several judges, also which one decides.
+    """
+    names = ", ".join(description.judges)
+    return f"{names} (decides: {description.decide})" if len(description.judges) > 1 else names

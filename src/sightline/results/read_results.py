@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sightline.errors import UserError
 from sightline.formats.run_metadata import METRICS
 from sightline.metric_types import Result
-from sightline.metrics.agreement import DEFINITIONS, WITH_HUMANS
+from sightline.metrics.agreement_definitions import DEFINITIONS, WITH_HUMANS
 from sightline.metrics.consistency_metrics import BY_RESPONSE, COMPLETE, PAIR_METRICS
 from sightline.results.earlier_options import complete_options
 from sightline.results.sweep_record import SweepRecord

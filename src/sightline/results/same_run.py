@@ -12,8 +12,7 @@ from msgspec import Struct
 from sightline.errors import UserError, some_of
 from sightline.formats.run_metadata import METRICS
 from sightline.registry import export_formats
-from sightline.results.aggregate import judge_names
-from sightline.results.description import EvaluationDescription
+from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.earlier_options import complete_options
 from sightline.results.folder import FILES
 from sightline.results.read_results import SWEEP, is_sweep, sweep_task
