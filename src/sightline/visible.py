@@ -88,12 +88,16 @@ def replace_unsafe(text: str, escape: Callable[[str], str]) -> str:
     Returns:
         The text.
     """
-    return _pattern().sub(lambda found: found[0] if found.lastgroup is None else escape(found[0]), text)
+    unsafe, in_context = _patterns()
+    if not unsafe.search(text):
+        return text
+    return in_context.sub(lambda found: found[0] if found.lastgroup is None else escape(found[0]), text)
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
-    return re.compile(f"{'|'.join(_MEANINGFUL)}|(?P<unsafe>{_UNSAFE})")
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """The unsafe characters, which most texts lack, and those or what needs them; made for the first text."""
+    return re.compile(_UNSAFE), re.compile(f"{'|'.join(_MEANINGFUL)}|(?P<unsafe>{_UNSAFE})")
 
 
 def _escape(character: str) -> str:
