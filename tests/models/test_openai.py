@@ -24,6 +24,7 @@ from sightline.models.chat_request import INLINE_BYTES
 from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Request, Text, user
 
+DEEP_LIST = '{"data": [], "more": ' + "[" * 100_000 + "]" * 100_000 + "}"
 KEY = "sk-planted/0123+456=="
 Handler = Callable[[dict[str, Any], web.Request], Awaitable[web.StreamResponse]]
 
@@ -436,9 +437,7 @@ def test_the_body_of_an_error_over_the_limit_is_read_in_part(monkeypatch: pytest
     assert (failure.kind, failure.status) == ("transient", 500)
 
 
-@pytest.mark.parametrize(
-    "reply", ["[" * 100_000 + "]" * 100_000, " " * 2000 + '{"data": []}', '{"data": [{"id": "\\ud800"}]}']
-)
+@pytest.mark.parametrize("reply", [DEEP_LIST, " " * 2000 + '{"data": []}', '{"data": [{"id": "\\ud800"}]}'])
 def test_a_list_of_models_over_a_limit_says_nothing(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if reply.startswith(" "):
         monkeypatch.setattr(reply_body, "MAX_BYTES", 1000)
