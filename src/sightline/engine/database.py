@@ -128,7 +128,7 @@ def insert_new(
     _insert(connection, table, columns, sorted(rows, key=itemgetter(0)), " ON CONFLICT DO NOTHING")
 
 
-def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[Any]:
     """Run a query for many values, part by part.
 
     Args:
@@ -137,14 +137,11 @@ def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterat
         values: The values.
 
     Yields:
-        The rows of the driver.
+        The rows.
     """
     mark = _mark(connection)
     for part in parts(values):
-        result = connection.exec_driver_sql(query.format(", ".join([mark] * len(part))), tuple(part))
-        assert result.cursor is not None
-        yield from result.cursor.fetchall()
-        result.close()
+        yield from connection.exec_driver_sql(query.format(", ".join([mark] * len(part))), tuple(part)).all()
 
 
 def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:

@@ -169,28 +169,31 @@ class Runs:
         Raises:
             EnvironmentFailedError: A chunk is damaged.
         """
+        last = -1
+        while page := self._page(run, last):
+            yield from page
+            last = page[-1].first
+
+    @repeat_if_lost
+    def _page(self, run: int, last: int) -> list[ProbeChunk]:
+        """The next chunks after a position."""
         table, definitions = schema.probes, schema.definitions
         query = (
             select(table.c.place, table.c.answer_keys, definitions.c.id, definitions.c.body)
             .outerjoin(definitions, definitions.c.id == table.c.definitions)
-            .where(table.c.run == run)
+            .where(table.c.run == run, table.c.place > last)
             .order_by(table.c.place)
             .limit(PAGE)
         )
-        last = -1
-        while True:
-            with self._database.read() as connection:
-                rows = connection.execute(query.where(table.c.place > last)).all()
-                chunks = [
-                    ProbeChunk(
-                        place, self._dictionaries.decompress(connection, body, "definitions", row), keys
-                    )
-                    for place, keys, row, body in rows
-                ]
-            yield from chunks
-            if len(rows) < PAGE:
-                return
-            last = rows[-1][0]
+        chunks = []
+        with self._database.read() as connection:
+            for place, keys, row, body in connection.execute(query):
+                if body is None:
+                    reason = f"run {run}: its definitions are missing"
+                    raise damage(self._database.name, "probes", place, reason)
+                content = self._dictionaries.decompress(connection, body, "definitions", row)
+                chunks.append(ProbeChunk(place, content, keys))
+        return chunks
 
     def add_verdicts(self, run: int, verdicts: Sequence[Verdict]) -> None:
         """Add verdicts of a run.
