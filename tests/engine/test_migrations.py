@@ -1,8 +1,8 @@
 """Stores of earlier versions keep everything when they are migrated, or stay as they were.
 
 `earlier_stores` holds dumps of stores that versions 1 and 2 of the schema wrote (commits
-5b48cc5^ and 0d82b9c), with `run groups:groups.jsonl --model baseline/chance --judge baseline/chance --judge rules
---set embedder=none` in tests/e2e/previous_version, and what `report 1 --format csv` printed then.
+5b48cc5^ and 0d82b9c), with `run groups:groups.jsonl --model baseline/chance --judge baseline/chance
+--judge rules --set embedder=none` in tests/e2e/previous_version, and what `report 1 --format csv` printed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -74,10 +75,10 @@ def test_a_migrated_run_has_the_metrics_that_it_had(
 
 def _migrate_and_die(path: Path) -> None:
     def die(*_: object) -> None:
-        os._exit(1)
+        os._exit(77)
 
-    migrations.write_chunk = die
-    Store.open(str(path))
+    with mock.patch("sightline.engine.migrations.write_chunk", die):
+        Store.open(str(path))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -87,7 +88,7 @@ def test_a_migration_that_is_killed_leaves_the_store_as_it_was(tmp_path: Path, v
     process = multiprocessing.get_context("fork").Process(target=_migrate_and_die, args=(path,))
     process.start()
     process.join()
-    assert process.exitcode == 1
+    assert process.exitcode == 77
     copy = shutil.copytree(tmp_path, tmp_path / "copy") / "s.db"
     assert _rows(copy, "SELECT value FROM meta WHERE name = 'schema_version'") == [(str(version),)]
     assert _rows(copy, "SELECT key, body FROM requests") == before

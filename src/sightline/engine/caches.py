@@ -115,7 +115,8 @@ class Caches:
 
 
 def _image_key(path: str) -> bytes:
-    return hashlib.sha256(path.encode(errors="surrogateescape")).digest()
+    """128 bits of the SHA-256: enough to tell paths apart."""
+    return hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:16]
 
 
 def _encode(file: ImageFile) -> bytes:

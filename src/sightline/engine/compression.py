@@ -18,7 +18,7 @@ from zstandard import (
     train_dictionary,
 )
 
-LEVEL = 3
+LEVEL = 6
 DICTIONARY_BYTES = 16_384
 """The size of a trained dictionary."""
 

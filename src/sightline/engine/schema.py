@@ -156,11 +156,11 @@ endpoints = Table(
     sqlite_autoincrement=True,
 )
 
-# Metadata of image files, by the SHA-256 of the path: a cache, may be dropped at any time.
+# Metadata of image files, by 128 bits of the SHA-256 of the path: a cache, may be dropped at any time.
 images = Table(
     "images",
     metadata,
-    Column("key", LargeBinary(32), primary_key=True),
+    Column("key", LargeBinary(16), primary_key=True),
     Column("body", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
