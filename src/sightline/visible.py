@@ -22,6 +22,11 @@ _NOT_CHARACTERS = "\ufdd0-\ufdef" + "".join(
 )
 _UNSAFE = f"[{_CONTROLS}{_SEPARATORS}{_BIDIRECTIONAL}{_SURROGATES}{_INVISIBLE}{_NOT_CHARACTERS}]"
 
+_UNSAFE_PRINTABLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Those that `str.isprintable` accepts."""
+
 _EMOJI = (
     "[©®‼⁉™ℹ\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff〰〽㊗㊙\U0001f000-\U0001faff]"
     "[\ufe0e\ufe0f]?[\U0001f3fb-\U0001f3ff]?"
@@ -88,16 +93,14 @@ def replace_unsafe(text: str, escape: Callable[[str], str]) -> str:
     Returns:
         The text.
     """
-    unsafe, in_context = _patterns()
-    if not unsafe.search(text):
-        return text
-    return in_context.sub(lambda found: found[0] if found.lastgroup is None else escape(found[0]), text)
+    if text.isprintable() and not _UNSAFE_PRINTABLE.search(text):
+        return text  # as almost every text
+    return _pattern().sub(lambda found: found[0] if found.lastgroup is None else escape(found[0]), text)
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The unsafe characters, which most texts lack, and those or what needs them; made for the first text."""
-    return re.compile(_UNSAFE), re.compile(f"{'|'.join(_MEANINGFUL)}|(?P<unsafe>{_UNSAFE})")
+def _pattern() -> re.Pattern[str]:
+    return re.compile(f"{'|'.join(_MEANINGFUL)}|(?P<unsafe>{_UNSAFE})")
 
 
 def _escape(character: str) -> str:
