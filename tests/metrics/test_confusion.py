@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sightline.metric_types import MetricValue
-from sightline.metrics.confusion import confused, similarity_warning
+from sightline.metrics.confusion import MOST_KEPT, ComparedTexts, confused, similarity_warning
 
 SIDES = {"yes": 0, "no": 0, "cat": 1, "dog": 2, "a long answer of six words": 3}
 
@@ -26,8 +26,15 @@ def one_hot(texts: Sequence[str]) -> NDArray[np.float32]:
     return np.eye(4, dtype=np.float32)[[SIDES[text] for text in texts]]
 
 
+def compared(texts: Mapping[str, int]) -> ComparedTexts:
+    found = ComparedTexts()
+    for text, count in texts.items():
+        found.add(text, count)
+    return found
+
+
 def measured(texts: Mapping[str, int]) -> MetricValue:
-    return confused(texts, 1, one_hot)
+    return confused(compared(texts), 1, one_hot)
 
 
 @given(st.dictionaries(st.sampled_from(["yes", "no", "cat", "dog"]), st.integers(1, 4), min_size=2))
@@ -41,8 +48,15 @@ def test_it_is_the_share_of_pairs_of_different_texts_that_are_similar(texts: dic
 
 
 def test_equal_texts_and_long_texts_say_nothing() -> None:
-    assert confused({"yes": 3, "Yes.": 2}, 1, one_hot).value is None
+    assert confused(compared({"yes": 3, "Yes.": 2}), 1, one_hot).value is None
     assert measured({"a long answer of six words": 6, "yes": 2, "no": 3}).value is None
+
+
+def test_a_run_of_many_different_short_texts_keeps_the_first_ones_and_counts_all() -> None:
+    texts = compared({"yes": 3, **{f"{n}": 1 for n in range(2 * MOST_KEPT)}})
+    assert len(texts.counts) == MOST_KEPT
+    assert texts.counts["yes"] == 3
+    assert (texts.total, texts.short) == (2 * MOST_KEPT + 3, 2 * MOST_KEPT + 3)
 
 
 def test_a_value_above_the_limit_is_a_warning() -> None:
@@ -74,6 +88,6 @@ def test_the_default_embedder_confuses_closed_answers_and_tells_real_short_answe
     ]
     embed = embedder("all-MiniLM-L6-v2").embed
     for texts in reliable:
-        assert similarity_warning([confused(texts, 1, embed)]) is None
+        assert similarity_warning([confused(compared(texts), 1, embed)]) is None
     for texts in unreliable:
-        assert similarity_warning([confused(texts, 1, embed)]) is not None
+        assert similarity_warning([confused(compared(texts), 1, embed)]) is not None

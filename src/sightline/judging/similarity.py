@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue
-from sightline.metrics.confusion import confused
+from sightline.metrics.confusion import ComparedTexts, confused
 from sightline.models.embedder import Embedder
 from sightline.progress import progress
 from sightline.scoring.scorer import VectorScorer, by_question
@@ -70,8 +70,8 @@ class Similarity:
         self._load = load
         self._store = store
         self._show_progress = show_progress
-        self._texts: Counter[str] = Counter()
-        self._clusters: set[str] = set()
+        self._texts = ComparedTexts()
+        self._clusters = array("q")
 
     def embed(self, groups: Iterable[Group]) -> None:
         """Embed and store every text of these groups that has no vector yet.
@@ -83,9 +83,9 @@ class Similarity:
             UserError: The embedder is not the one that measured the run.
             EnvironmentFailedError: The embedder gives no finite vector, or the store fails.
         """
-        texts = self._texts_without_vector(groups)
-        batch = list(islice(texts, TEXTS_PER_COMMIT))
-        if not batch:
+        batches = self._texts_without_vector(groups)
+        first = next(batches, None)
+        if first is None:
             return
         model = self._load()
         if model.identity != self.identity:
@@ -97,12 +97,11 @@ class Similarity:
         with progress(
             f"embedding ({model.name})", None, "texts", show_progress=self._show_progress
         ) as advance:
-            while batch:
-                vectors = model.embed([text for _, text in batch])
+            for batch in chain([first], batches):
+                vectors = model.embed(list(batch.values()))
                 rows = (row.tobytes() for row in vectors.astype("<f4", copy=False))
-                self._store.caches.add_vectors(dict(zip((key for key, _ in batch), rows, strict=True)))
+                self._store.caches.add_vectors(dict(zip(batch, rows, strict=True)))
                 advance(len(batch))
-                batch = list(islice(texts, TEXTS_PER_COMMIT))
 
     def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
         """Add scores and judgements of similarity to groups and their partners.
@@ -113,15 +112,19 @@ class Similarity:
         Yields:
             The groups, in the same order.
         """
-        self._texts.clear()
+        self._texts, self._clusters = ComparedTexts(), array("q")
+        last = None
         iterator = iter(groups)
         while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
             parts = [[group, *partner_groups(group)] for group in chunk]
             texts = [[self._scorer.texts(part) for part in own] for own in parts]
             vectors = iter(self._vectors([several for own in texts for several in own]))
             for group, own, own_texts in zip(chunk, parts, texts, strict=True):
-                self._texts.update(own_texts[0])
-                self._clusters.add(group.cluster)
+                for text in own_texts[0]:
+                    self._texts.add(text)
+                if group.cluster != last:
+                    last = group.cluster
+                    self._clusters.append(hash(last))
                 scored = [self._scorer.read(part, next(vectors)) for part in own]
                 yield _joined(group, scored)
 
@@ -131,19 +134,28 @@ class Similarity:
         Returns:
             The value of the metric `confused`.
         """
-        return confused(self._texts, len(self._clusters), lambda texts: next(self._vectors([texts])))
+        import numpy as np
 
-    def _texts_without_vector(self, groups: Iterable[Group]) -> Iterator[tuple[bytes, str]]:
-        """The distinct texts that have no vector, with their keys."""
-        seen: set[bytes] = set()
+        clusters = len(np.unique(np.array(self._clusters)))
+        return confused(self._texts, clusters, lambda texts: next(self._vectors([texts])))
+
+    def _texts_without_vector(self, groups: Iterable[Group]) -> Iterator[dict[bytes, str]]:
+        """The distinct texts that have no vector, by key, in batches. The next batch may be read when the
+        vectors of the one before are stored."""
+        new: dict[bytes, str] = {}
         iterator = iter(groups)
         while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
             parts = (part for group in chunk for part in (group, *partner_groups(group)))
             keyed = {self._key(text): text for part in parts for text in self._scorer.texts(part)}
-            new = {key: text for key, text in keyed.items() if key not in seen}
-            seen.update(new)
-            cached = self._store.caches.vectors(list(new))
-            yield from ((key, text) for key, text in new.items() if key not in cached)
+            unknown = [key for key in keyed if key not in new]
+            cached = self._store.caches.vectors(unknown)
+            new |= {key: keyed[key] for key in unknown if key not in cached}
+            while len(new) >= TEXTS_PER_COMMIT:
+                batch = dict(islice(new.items(), TEXTS_PER_COMMIT))
+                yield batch
+                new = dict(islice(new.items(), TEXTS_PER_COMMIT, None))
+        if new:
+            yield new
 
     def _vectors(self, texts: Sequence[Sequence[str]]) -> Iterator[Vectors]:
         """The unit vectors of several lists of texts: one matrix of shape (texts, dimensions) each."""

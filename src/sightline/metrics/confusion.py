@@ -21,6 +21,9 @@ SHORT = 5
 MOST_TEXTS = 1000
 """The number of distinct texts, the most frequent ones, that are compared with each other."""
 
+MOST_KEPT = 20_000
+"""The number of distinct short texts, the first ones, that are counted: more would take memory with each."""
+
 UNRELIABLE = 10.0
 """The value of `confused`, in percent, above which similarity metrics are unreliable.
 
@@ -38,15 +41,36 @@ DEFINITIONS: Mapping[str, MetricDefinition] = {
 }
 
 
-def confused(
-    texts: Mapping[str, int], clusters: int, vectors: Callable[[Sequence[str]], Vectors]
-) -> MetricValue:
+class ComparedTexts:
+    """The texts of a run that are compared by similarity: how many, and how often each short one occurs."""
+
+    def __init__(self) -> None:
+        """Start without a text."""
+        self.total = 0
+        self.short = 0
+        self.counts: Counter[str] = Counter()
+
+    def add(self, text: str, count: int = 1) -> None:
+        """Count a text.
+
+        Args:
+            text: The text.
+            count: How often it occurs.
+        """
+        self.total += count
+        if len(text.split()) <= SHORT:
+            self.short += count
+            if text in self.counts or len(self.counts) < MOST_KEPT:
+                self.counts[text] += count
+
+
+def confused(texts: ComparedTexts, clusters: int, vectors: Callable[[Sequence[str]], Vectors]) -> MetricValue:
     """How often two different short texts, drawn at random from those of a run, count as similar.
 
     Texts are different if they differ after normalisation.
 
     Args:
-        texts: The compared texts of the run, and how often each occurs.
+        texts: The compared texts of the run.
         clusters: The number of clusters that they come from.
         vectors: Returns the unit vectors of some of the texts, shape (texts, dimensions).
 
@@ -56,11 +80,10 @@ def confused(
     """
     short: Counter[str] = Counter()
     as_written: dict[str, str] = {}
-    for text, count in texts.items():
-        if len(text.split()) <= SHORT:
-            short[normalised(text)] += count
-            as_written.setdefault(normalised(text), text)
-    if 2 * short.total() < sum(texts.values()):
+    for text, count in texts.counts.items():
+        short[normalised(text)] += count
+        as_written.setdefault(normalised(text), text)
+    if 2 * texts.short < texts.total:
         return _none(f"fewer than half of the compared texts are short (at most {SHORT} words)")
     frequent = short.most_common(MOST_TEXTS)
     pairs = sum(count for _, count in frequent) ** 2 - sum(count**2 for _, count in frequent)

@@ -43,8 +43,8 @@ class Aggregate(Struct, frozen=True, kw_only=True):
 class _GroupTotals:
     """Counts and digest of one pass over the judged groups.
 
-    All verdicts are stored if there are several judges, repeats or humans, whose agreement is computed from
-    them.
+    If there are several judges, repeats or humans, it keeps the verdicts that their agreement is computed
+    from, without texts, which take most of the memory.
     """
 
     def __init__(self, data_digest: str, judges: Sequence[Judge]) -> None:
@@ -53,8 +53,9 @@ class _GroupTotals:
         self.verdicts: list[Verdict] = []
         self.clusters: dict[tuple[str, ...], str] = {}
         self._last_sample = ""
-        self._keep = len(judges) > 1 or any(
-            isinstance(judge, HumanJudge) or judge.repeats > 1 for judge in judges
+        self._repeated = {judge.name for judge in judges if judge.repeats > 1}
+        self._keep = (
+            len(judges) > 1 or bool(self._repeated) or any(isinstance(judge, HumanJudge) for judge in judges)
         )
 
     def add(self, judged: JudgedGroup) -> None:
@@ -64,8 +65,13 @@ class _GroupTotals:
             self.digest.update(judged.group.cluster.encode())
         self.summary.add(judged)
         if self._keep:
-            self.verdicts.extend(judged.verdicts)
-            self.clusters.update({verdict.targets: judged.group.cluster for verdict in judged.verdicts})
+            kept = [
+                replace(verdict, raw="", extracted=None, scores={})
+                for verdict in judged.verdicts
+                if verdict.question == "correct" or verdict.judge in self._repeated
+            ]
+            self.verdicts += kept
+            self.clusters.update({verdict.targets: judged.group.cluster for verdict in kept})
 
 
 def aggregate(
