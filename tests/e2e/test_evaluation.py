@@ -62,7 +62,7 @@ def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_only_the_c
     assert server.stats()["with_image"] == (0 if setting == "text-only" else CODIS_SETTINGS[setting])
     assert server.stats()["resent"] == 0
     with sqlite3.connect(store) as database:
-        (rows, keys) = database.execute("select count(*), count(distinct key) from answers").fetchone()
+        (rows, keys) = database.execute("select count(*), count(distinct request) from answers").fetchone()
     assert rows == keys == CODIS_SETTINGS[setting]
     server.reset()
     again = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store)
