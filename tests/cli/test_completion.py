@@ -14,6 +14,7 @@ import pytest
 
 from sightline.cli.completion_command import SHELLS
 from sightline.cli.main import main
+from sightline.engine.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +98,16 @@ def test_settings_follow_a_benchmark(complete: Complete) -> None:
         "no-instructions",
         "no-context",
     }
+
+
+def test_names_of_runs_follow_a_command_that_takes_runs(complete: Complete, tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path / "sightline.db"))
+    for name in ("baseline", "bare", "adapter"):
+        store.labels.give_name(store.runs.start({}), name)
+    store.close()
+    assert sorted(complete("sightline report ba")) == ["bare", "baseline"]
+    assert complete("sightline runs show ad") == ["adapter"]
+    assert complete("sightline compare bare,ad") == ["bare,adapter"]
 
 
 def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

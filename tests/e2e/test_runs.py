@@ -1,0 +1,36 @@
+"""Named runs as their users meet them: interrupted, repeated, and not deleted while they run."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import Any
+
+
+def test_a_named_run_that_is_interrupted_keeps_its_name_until_it_is_repeated(
+    mock: Any, start: Any, iibench_folder: Any
+) -> None:
+    server, data = mock("--latency-ms", 50), iibench_folder(200)
+    words = ["run", "iibench:none", "--model", server.model, "--data", data, "--quiet", "--concurrency", 4]
+    words += ["--fingerprint", "off", "--name", "base", "--tag", "july"]
+    running = start(*words)
+    while server.stats()["ok"] < 20:
+        assert running.poll() is None, running.end()
+        time.sleep(0.02)
+    status, out, _ = start("runs", "list", "--json").end()
+    (run,) = json.loads(out)
+    assert (status, run["name"], run["tags"], run["state"]) == (0, "base", ["july"], " (in progress)")
+    status, _, err = start("runs", "delete", "base", "--yes").end()
+    assert (status, "run 1 is in progress" in err) == (2, True), err
+    running.send_signal(signal.SIGINT)
+    assert running.end()[0] == 130
+    (run,) = json.loads(start("runs", "list", "--json").end()[1])
+    assert (run["name"], run["state"]) == ("base", " (not finished)")
+    status, _, err = start(*words).end()
+    assert status == 0, err
+    assert "the name 'base' moved from run 1, the same evaluation, to run 2" in err
+    assert server.stats()["resent"] <= 4
+    assert start("runs", "delete", "1", "--yes").end()[0] == 0
+    status, out, err = start("report", "base", "--json").end()
+    assert (status, json.loads(out)["probes"]) == (0, 200), err
