@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,40 @@ from sightline.engine.run_labels import Labels, names_of_runs
 from sightline.engine.run_leases import LEASE_SECONDS
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    """A store of either kind."""
+    opened = Store.open(store_url)
+    yield opened
+    opened.close()
+
+
+def test_of_processes_that_want_one_name_at_once_one_gets_it(store: Store, store_url: str) -> None:
+    runs = [store.runs.start({}) for _ in range(6)]
+
+    def want(run: int) -> int:
+        own = Store.open(store_url)
+        try:
+            return own.labels.give_name(run, "base")
+        finally:
+            own.close()
+
+    with ThreadPoolExecutor(len(runs)) as threads:
+        holders = list(threads.map(want, runs))
+    assert len(set(holders)) == 1
+    assert store.labels.names() == {"base": holders[0]}
+
+
+def test_a_lease_is_held_until_it_is_released(store: Store) -> None:
+    first, second = store.runs.start({}), store.runs.start({})
+    for run in (first, second, first):
+        store.leases.renew(run)
+    store.leases.release(second)
+    assert first in store.leases.held()
+    store.leases.release(first)
+    assert store.leases.held() == set()
 
 
 def test_a_run_has_a_name_tags_and_a_note(store: Store) -> None:
@@ -70,14 +106,13 @@ def test_a_deleted_run_loses_its_labels_and_its_name_is_free(store: Store) -> No
     assert store.labels.give_name(second, "one") == second
 
 
-def test_the_number_of_a_deleted_run_is_never_used_again(tmp_path: Path) -> None:
-    path = str(tmp_path / "s.db")
-    store = Store.open(path)
+def test_the_number_of_a_deleted_run_is_never_used_again(store_url: str) -> None:
+    store = Store.open(store_url)
     used = [store.runs.start({}) for _ in range(3)]
     for run in used:
         store.runs.drop(run)
     store.close()
-    again = Store.open(path)
+    again = Store.open(store_url)
     assert again.runs.start({}) > max(used)
     again.close()
 
