@@ -52,6 +52,27 @@ def test_a_request_that_comes_again_is_asked_once(
     assert counts.sent == counts.done == 10
 
 
+@pytest.mark.parametrize("retry_errors", [False, True])
+def test_a_request_that_the_selector_forgot_is_asked_once(
+    store: Store,
+    scripted: Any,
+    asking: Asking,
+    in_no_time: Any,
+    ask: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+    retry_errors: bool,
+) -> None:
+    """It is on its way, or its answer is in the store, or its failure is remembered."""
+    monkeypatch.setattr("sightline.engine.request_selector.RECENT", 4)
+    model = scripted(
+        lambda text, _: Failure("permanent", "no") if int(text) % 3 == 0 else Answer("yes"), seconds=0.1
+    )
+    requests = asking(*[number % 200 for number in range(1000)])
+    counts = in_no_time(ask(store, requests, model, retry_errors=retry_errors))
+    assert sorted(model.asked, key=int) == [str(number) for number in range(200)]
+    assert (counts.sent, counts.answered, counts.failed) == (200, 133, 67)
+
+
 def test_what_is_known_is_not_asked_and_a_model_that_nobody_asks_is_not_even_entered(
     store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
 ) -> None:
