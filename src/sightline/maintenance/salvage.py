@@ -1,0 +1,198 @@
+"""Copies the rows of a damaged SQLite file that are still readable to a new one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from sightline.maintenance.sqlite.pages import Pages
+from sightline.maintenance.sqlite.records import INDEX_INTERIOR, INDEX_LEAF, TABLE_LEAF, Row, read_rows
+from sightline.maintenance.sqlite.trees import (
+    SCHEMA_ROOT,
+    Definition,
+    Page,
+    TableShape,
+    lost_pages,
+    read_definitions,
+    shapes,
+    table_of,
+    walk,
+)
+from sightline.progress import Advance
+
+_SEQUENCE = "sqlite_sequence"
+"""SQLite's table of the last number that each table gave to a row."""
+
+
+class SalvagedTable(Struct, frozen=True):
+    """What was read of a table: rows, rows that are damaged, pages that are damaged, and where rows were."""
+
+    rows: int
+    damaged_rows: int
+    damaged_pages: int
+
+
+class Salvaged(Struct, frozen=True):
+    """What was read of a file.
+
+    Attributes:
+        tables: What was read of each table.
+        unknown_pages: Pages with rows of which it is unknown to which table they belong.
+        damaged_frames: Damaged pages of the write-ahead log.
+        lost_definitions: The tables whose definitions were lost; those of this version were used.
+    """
+
+    tables: Mapping[str, SalvagedTable]
+    unknown_pages: int
+    damaged_frames: int
+    lost_definitions: Sequence[str]
+
+
+def salvage(
+    pages: Pages, target: sqlite3.Connection, expected: Sequence[str], advance: Advance = lambda _: None
+) -> Salvaged:
+    """Copy all readable rows to an empty database.
+
+    Rows of pages that a table still leads to come first: they replace older copies of the same rows.
+
+    Args:
+        pages: The damaged database.
+        target: The empty database.
+        expected: The definitions of the tables and indexes that a store of this version has; used if those of
+            the file are damaged.
+        advance: Reports how many more pages are done.
+
+    Returns:
+        What was read.
+    """
+    definitions = read_definitions(pages)
+    tables = _tables(definitions, expected, target)
+    found = {one.name for one in definitions}
+    return _Salvage(pages, target, tables, advance).copy(definitions, lost=sorted(set(tables) - found))
+
+
+def _tables(
+    definitions: Sequence[Definition], expected: Sequence[str], target: sqlite3.Connection
+) -> dict[str, TableShape]:
+    """Create the tables and indexes of the file.
+
+    Those of this version that the file lacks are created if the others are those of this version.
+    """
+    found = shapes([one.sql for one in definitions if one.kind == "table" and one.sql and _is_own(one.name)])
+    usual = shapes([sql for sql in expected if _is_table(sql)])
+    is_current = all(found[name] == usual[name] for name in found.keys() & usual.keys())
+    statements = [one.sql for one in definitions if one.sql and _is_own(one.name)]
+    if is_current:
+        statements += [sql for sql in expected if sql not in statements]
+    for sql in sorted(statements, key=_is_table, reverse=True):
+        with suppress(sqlite3.OperationalError):  # exists already, or belongs to a table that is lost
+            target.execute(sql)
+    return {**usual, **found} if is_current else found
+
+
+def _is_table(sql: str) -> bool:
+    return sql.lstrip().upper().startswith("CREATE TABLE")
+
+
+def _is_own(name: str) -> bool:
+    """Whether SQLite itself does not create a table or index."""
+    return not name.startswith("sqlite_")
+
+
+class _Salvage:
+    """One copy of a damaged database."""
+
+    def __init__(
+        self, pages: Pages, target: sqlite3.Connection, tables: Mapping[str, TableShape], advance: Advance
+    ) -> None:
+        self._pages, self._target, self._tables, self._advance = pages, target, tables, advance
+        self._found = bytearray(pages.count + 1)
+        self._found[: SCHEMA_ROOT + 1] = b"\1" * (SCHEMA_ROOT + 1)
+        self._rows: Counter[str] = Counter()
+        self._damaged_rows: Counter[str] = Counter()
+        self._damaged_pages: Counter[str] = Counter()
+        self._last_numbers: dict[str, int] = {}
+
+    def copy(self, definitions: Sequence[Definition], lost: Sequence[str]) -> Salvaged:
+        """Copy the rows of all tables, then those of pages that no table leads to."""
+        for one in definitions:
+            if one.kind == "table" and one.name in self._tables:
+                for page in walk(self._pages, one.root):
+                    self._copy_page(page, self._tables[one.name])
+            elif one.kind == "index":
+                self._pass_by_index(one)
+            elif one.name == _SEQUENCE:
+                self._read_last_numbers(one)
+        unknown = sum(self._copy_lost(page) for page in lost_pages(self._pages, self._found))
+        self._set_last_numbers()
+        tables = {
+            name: SalvagedTable(self._rows[name], self._damaged_rows[name], self._damaged_pages[name])
+            for name in self._tables
+        }
+        return Salvaged(tables, unknown, self._pages.damaged_frames, lost)
+
+    def _copy_page(self, page: Page, shape: TableShape) -> None:
+        """Copy the rows of a page, unless it belongs to another table, as after a damaged reference to it."""
+        self._advance(1)
+        if page.node is None:
+            self._damaged_pages[shape.name] += 1
+            self._found[page.number] = 1
+            return
+        rows = list(read_rows(self._pages, page.number, page.node))
+        fitting = [row for row in rows if row is not None and shape.fits(*row)]
+        if fitting or not rows:
+            self._found[page.number] = 1
+            self._rows[shape.name] += _insert(self._target, shape, fitting)
+        self._damaged_rows[shape.name] += len(rows) - len(fitting)
+        self._damaged_pages[shape.name] += page.node.damaged
+
+    def _copy_lost(self, page: Page) -> bool:
+        """Copy a page that no table leads to; True if its table is unknown."""
+        shape = table_of(self._pages, page, self._tables)
+        if shape is None:
+            return page.node is not None and page.node.kind == TABLE_LEAF
+        self._copy_page(page, shape)
+        return False
+
+    def _pass_by_index(self, index: Definition) -> None:
+        for page in walk(self._pages, index.root):
+            if page.node is not None and page.node.kind in (INDEX_LEAF, INDEX_INTERIOR):
+                self._found[page.number] = 1
+
+    def _read_last_numbers(self, definition: Definition) -> None:
+        for page in walk(self._pages, definition.root):
+            for row in read_rows(self._pages, page.number, page.node) if page.node else ():
+                match row.values if row else ():
+                    case (str(name), int(last)) if name in self._tables:
+                        self._found[page.number] = 1
+                        self._last_numbers[name] = last
+
+    def _set_last_numbers(self) -> None:
+        """Numbers of rows that were deleted are not given again."""
+        for name, last in self._last_numbers.items():
+            found = self._target.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
+            if found is None or found[0] < last:
+                self._target.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+                self._target.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (name, last))
+
+
+def _insert(target: sqlite3.Connection, shape: TableShape, rows: Sequence[Row]) -> int:
+    """Insert rows that are not there yet; returns how many."""
+    before = target.total_changes
+    for row in rows:
+        names = [column.name for column in shape.columns[: len(row.values)]]
+        values = [
+            row.number if name == shape.number and value is None else value
+            for name, value in zip(names, row.values, strict=True)
+        ]
+        columns, marks = ", ".join(map(_quoted, names)), ", ".join("?" * len(names))
+        target.execute(f"INSERT OR IGNORE INTO {_quoted(shape.name)} ({columns}) VALUES ({marks})", values)
+    return target.total_changes - before
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

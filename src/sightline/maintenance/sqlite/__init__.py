@@ -1,0 +1,1 @@
+"""Reading SQLite files page by page, without SQLite, which refuses damaged ones."""
