@@ -18,6 +18,7 @@ ORDER = [
     "interop",
     "evaluation",
     "report",
+    "maintenance",
     "results",
     "judging",
     "plan",

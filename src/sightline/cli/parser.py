@@ -24,6 +24,7 @@ COMMANDS = {
     "score": "judge answers that were collected earlier, compute the metrics",
     "compare": "compare runs group by group, with significance tests",
     "runs": "list, show, name, tag and delete the runs in the store",
+    "store": "inspect, verify, repair, merge, clean and export stores",
     "report": "print tables of runs or results folders",
     "judge-report": "measure how well judges and metrics agree with humans",
     "export": "write answers in the formats of other tools",

@@ -110,7 +110,7 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
         connection.execute(insert(schema.meta).values(name="schema_version", value=version))
         add_common_dictionary(connection)
         return False
-    found = _version(connection, name)
+    found = schema_version(connection, name)
     if found > schema.SCHEMA_VERSION:
         raise UserError(
             "a newer Sightline wrote this store",
@@ -142,8 +142,19 @@ def _no_store(name: object) -> NoStoreError:
     return NoStoreError("there is no store here", file=name, expected="the store of an earlier run (--store)")
 
 
-def _version(connection: Connection, name: str) -> int:
-    """The schema version of a database that has tables. Raises UserError if they are not Sightline's."""
+def schema_version(connection: Connection, name: str) -> int:
+    """Read the schema version of a database that has tables.
+
+    Args:
+        connection: A connection to it.
+        name: The store's name in messages.
+
+    Returns:
+        The version.
+
+    Raises:
+        UserError: The tables are not those of a store.
+    """
     value = None
     if inspect(connection).has_table("meta") and inspect(connection).has_table("answers"):
         query = select(schema.meta.c.value).where(schema.meta.c.name == "schema_version")

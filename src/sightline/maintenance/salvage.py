@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from msgspec import Struct
 
 from sightline.maintenance.sqlite.pages import Pages
-from sightline.maintenance.sqlite.records import INDEX_INTERIOR, INDEX_LEAF, TABLE_LEAF, Row, read_rows
+from sightline.maintenance.sqlite.records import INDEX_INTERIOR, INDEX_LEAF, TABLE_LEAF, Row, Value, read_rows
 from sightline.maintenance.sqlite.trees import (
     SCHEMA_ROOT,
     Definition,
@@ -19,7 +20,6 @@ from sightline.maintenance.sqlite.trees import (
     lost_pages,
     read_definitions,
     shapes,
-    table_of,
     walk,
 )
 from sightline.progress import Advance
@@ -52,8 +52,16 @@ class Salvaged(Struct, frozen=True):
     lost_definitions: Sequence[str]
 
 
+Check = Callable[[Mapping[str, Any]], bool]
+"""Whether the content of a row is sound; it may also raise ValueError for a row that is not."""
+
+
 def salvage(
-    pages: Pages, target: sqlite3.Connection, expected: Sequence[str], advance: Advance = lambda _: None
+    pages: Pages,
+    target: sqlite3.Connection,
+    expected: Sequence[str],
+    checks: Mapping[str, Check],
+    advance: Advance = lambda _: None,
 ) -> Salvaged:
     """Copy all readable rows to an empty database.
 
@@ -64,6 +72,7 @@ def salvage(
         target: The empty database.
         expected: The definitions of the tables and indexes that a store of this version has; used if those of
             the file are damaged.
+        checks: Table -> the check of its rows; a row that does not pass is damaged.
         advance: Reports how many more pages are done.
 
     Returns:
@@ -72,7 +81,9 @@ def salvage(
     definitions = read_definitions(pages)
     tables = _tables(definitions, expected, target)
     found = {one.name for one in definitions}
-    return _Salvage(pages, target, tables, advance).copy(definitions, lost=sorted(set(tables) - found))
+    return _Salvage(pages, target, tables, checks, advance).copy(
+        definitions, lost=sorted(set(tables) - found)
+    )
 
 
 def _tables(
@@ -103,13 +114,37 @@ def _is_own(name: str) -> bool:
     return not name.startswith("sqlite_")
 
 
+def read_version(pages: Pages) -> int | None:
+    """Read the schema version of a store.
+
+    Args:
+        pages: The database.
+
+    Returns:
+        The version; None if it is not readable.
+    """
+    for one in read_definitions(pages):
+        for page in walk(pages, one.root) if one.name == "meta" else ():
+            for row in read_rows(pages, page.number, page.node) if page.node else ():
+                match row.values if row else ():
+                    case ("schema_version", str(version)) if version.isdecimal():
+                        return int(version)
+    return None
+
+
 class _Salvage:
     """One copy of a damaged database."""
 
     def __init__(
-        self, pages: Pages, target: sqlite3.Connection, tables: Mapping[str, TableShape], advance: Advance
+        self,
+        pages: Pages,
+        target: sqlite3.Connection,
+        tables: Mapping[str, TableShape],
+        checks: Mapping[str, Check],
+        advance: Advance,
     ) -> None:
         self._pages, self._target, self._tables, self._advance = pages, target, tables, advance
+        self._checks = checks
         self._found = bytearray(pages.count + 1)
         self._found[: SCHEMA_ROOT + 1] = b"\1" * (SCHEMA_ROOT + 1)
         self._rows: Counter[str] = Counter()
@@ -143,20 +178,34 @@ class _Salvage:
             self._found[page.number] = 1
             return
         rows = list(read_rows(self._pages, page.number, page.node))
-        fitting = [row for row in rows if row is not None and shape.fits(*row)]
-        if fitting or not rows:
+        sound = self._sound_rows(rows, shape)
+        if sound or not rows:
             self._found[page.number] = 1
-            self._rows[shape.name] += _insert(self._target, shape, fitting)
-        self._damaged_rows[shape.name] += len(rows) - len(fitting)
+        self._rows[shape.name] += _insert(self._target, shape, sound)
+        self._damaged_rows[shape.name] += len(rows) - len(sound)
         self._damaged_pages[shape.name] += page.node.damaged
 
     def _copy_lost(self, page: Page) -> bool:
         """Copy a page that no table leads to; True if its table is unknown."""
-        shape = table_of(self._pages, page, self._tables)
-        if shape is None:
-            return page.node is not None and page.node.kind == TABLE_LEAF
-        self._copy_page(page, shape)
+        assert page.node is not None
+        rows = list(read_rows(self._pages, page.number, page.node))
+        sizes = {name: len(self._sound_rows(rows, shape)) for name, shape in self._tables.items()}
+        best = max(sizes, key=sizes.__getitem__, default="")
+        if not best or not sizes[best] or list(sizes.values()).count(sizes[best]) > 1:
+            return page.node.kind == TABLE_LEAF
+        self._copy_page(page, self._tables[best])
         return False
+
+    def _sound_rows(self, rows: Sequence[Row | None], shape: TableShape) -> list[dict[str, Value]]:
+        """The rows of a table whose content is sound, with the names of their columns."""
+        check = self._checks.get(shape.name)
+        sound: list[dict[str, Value]] = []
+        for row in rows:
+            with suppress(ValueError):  # of the check: the content cannot be decoded
+                named = shape.named(row) if row is not None else None
+                if named is not None and (check is None or check(named)):
+                    sound.append(named)
+        return sound
 
     def _pass_by_index(self, index: Definition) -> None:
         for page in walk(self._pages, index.root):
@@ -180,17 +229,14 @@ class _Salvage:
                 self._target.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (name, last))
 
 
-def _insert(target: sqlite3.Connection, shape: TableShape, rows: Sequence[Row]) -> int:
+def _insert(target: sqlite3.Connection, shape: TableShape, rows: Sequence[Mapping[str, Value]]) -> int:
     """Insert rows that are not there yet; returns how many."""
     before = target.total_changes
     for row in rows:
-        names = [column.name for column in shape.columns[: len(row.values)]]
-        values = [
-            row.number if name == shape.number and value is None else value
-            for name, value in zip(names, row.values, strict=True)
-        ]
-        columns, marks = ", ".join(map(_quoted, names)), ", ".join("?" * len(names))
-        target.execute(f"INSERT OR IGNORE INTO {_quoted(shape.name)} ({columns}) VALUES ({marks})", values)
+        columns, marks = ", ".join(map(_quoted, row)), ", ".join("?" * len(row))
+        target.execute(
+            f"INSERT OR IGNORE INTO {_quoted(shape.name)} ({columns}) VALUES ({marks})", list(row.values())
+        )
     return target.total_changes - before
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from sightline.maintenance.sqlite.records import (
     INDEX_LEAF,
     TABLE_LEAF,
     Node,
+    Row,
     Value,
     read_node,
     read_rows,
@@ -49,24 +50,28 @@ class TableShape(NamedTuple):
     number: str | None
     has_numbers: bool
 
-    def fits(self, number: int | None, values: Sequence[Value]) -> bool:
-        """Whether a row can be one of this table.
+    def named(self, row: Row) -> dict[str, Value] | None:
+        """Name the values of a row.
 
         Args:
-            number: The number of the row; None if it has none.
-            values: Its values.
+            row: The row.
 
         Returns:
-            True if the number of values and their types fit. A column that was added later may be missing.
+            Column -> value; None if the row cannot be one of this table: values have other types, or their
+            number is another. A column that was added to the table later may be missing.
         """
-        if self.has_numbers != (number is not None) or len(values) > len(self.columns):
-            return False
-        missing = self.columns[len(values) :]
-        return all(column.nullable for column in missing) and all(
-            (value is None and (column.nullable or column.name == self.number))
-            or isinstance(value, column.types)
-            for column, value in zip(self.columns, values, strict=False)
-        )
+        if self.has_numbers != (row.number is not None) or len(row.values) > len(self.columns):
+            return None
+        named: dict[str, Value] = {}
+        for place, column in enumerate(self.columns):
+            value = row.values[place] if place < len(row.values) else None
+            if column.name == self.number and value is None:
+                value = row.number
+            if not (isinstance(value, column.types) or (value is None and column.nullable)):
+                return None
+            if place < len(row.values):
+                named[column.name] = value
+        return named
 
 
 class Definition(NamedTuple):
@@ -189,21 +194,3 @@ def lost_pages(pages: Pages, found: bytearray) -> Iterator[Page]:
         node = read_node(pages, number)
         if node is not None and node.cells and node.kind in (TABLE_LEAF, INDEX_LEAF, INDEX_INTERIOR):
             yield Page(number, node)
-
-
-def table_of(pages: Pages, page: Page, tables: Mapping[str, TableShape]) -> TableShape | None:
-    """Find the table that a lost page belongs to: the only one that all its rows fit.
-
-    Args:
-        pages: The database.
-        page: The page.
-        tables: The shapes of the tables.
-
-    Returns:
-        The table; None if no row is readable, or if not exactly one table fits.
-    """
-    if page.node is None:
-        return None
-    rows = [row for row in read_rows(pages, page.number, page.node) if row is not None]
-    fitting = [shape for shape in tables.values() if rows and all(shape.fits(*row) for row in rows)]
-    return fitting[0] if len(fitting) == 1 else None

@@ -1,0 +1,79 @@
+"""`sightline store repair`: copy what is readable in a damaged store to a new one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_quiet
+
+if TYPE_CHECKING:
+    from sightline.maintenance.repair import RepairReport
+    from sightline.report.report_table import ReportTable
+
+SUMMARY = "copy what is readable in a damaged SQLite store to a new one; the old one stays as it is"
+
+EXAMPLE = """examples:
+  sightline store repair sightline.db --out repaired.db
+
+Keep FILE-wal beside FILE if there is one: it holds the latest answers. Runs that lost probes or answers count
+as not finished; the same `run` command asks only what is missing.
+
+exit status: 0 if nothing is lost, 1 if something is
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `store repair`."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("file", metavar="FILE", help="the damaged store")
+    parser.add_argument("--out", required=True, metavar="NEW", help="the new store")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Write the new store; returns 1 if something is lost."""
+    from sightline.cli.printing import print_json, print_tables
+    from sightline.maintenance.repair import repair
+
+    report = repair(options.file, Path(options.out), show_progress=not options.quiet)
+    if options.json:
+        print_json(report)
+    else:
+        print_tables([_table(report)], "table")
+    print(f"written: {report.out}", file=sys.stderr)
+    return 1 if report.lost_something else 0
+
+
+def _table(report: RepairReport) -> ReportTable:
+    from sightline.report.report_table import Column, ReportTable
+
+    columns = (
+        Column("text", "table", "table"),
+        Column("count", "rows kept", "rows"),
+        Column("count", "damaged rows", "damaged_rows"),
+        Column("count", "damaged pages", "damaged_pages"),
+        Column("count", "rows that need\na lost row", "without_reference"),
+    )
+    rows = tuple(
+        (one.table, one.rows, one.damaged_rows, one.damaged_pages, one.without_reference)
+        for one in report.tables
+    )
+    return ReportTable(f"{report.file} -> {report.out}", columns, rows, tuple(_notes(report)))
+
+
+def _notes(report: RepairReport) -> list[str]:
+    notes = [f"run {one.run} is not finished any more: {one.problem}" for one in report.incomplete_runs]
+    if report.unknown_pages:
+        notes.append(f"{report.unknown_pages:,} pages with rows of an unknown table are lost")
+    if report.damaged_log_pages:
+        notes.append(f"{report.damaged_log_pages:,} pages of the write-ahead log are damaged")
+    if report.lost_definitions:
+        notes.append(
+            f"the definitions of {', '.join(report.lost_definitions)} were lost, and are those of now"
+        )
+    return notes if report.lost_something or notes else ["nothing is lost"]

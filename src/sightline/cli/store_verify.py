@@ -1,0 +1,77 @@
+"""`sightline store verify`: read everything in a store and report what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from itertools import islice
+
+from sightline.cli.options import add_quiet, add_store
+
+SUMMARY = "read everything in a store and report what is wrong; nothing is changed"
+
+EXAMPLE = """examples:
+  sightline store verify
+  sightline store verify --store backup.db --json
+
+exit status: 0 if nothing is wrong, 1 if something is
+"""
+
+MOST_PRINTED = 1000
+"""Faults that are printed; a badly damaged store has one for each row."""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `store verify`."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    add_store(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the faults; returns 1 if there is one."""
+    from sightline.cli.printing import print_json, print_tables
+    from sightline.maintenance.verify import verify
+    from sightline.report.report_table import Column, ReportTable
+
+    faults = verify(options.store, show_progress=not options.quiet)
+    printed = list(islice(faults, MOST_PRINTED))
+    tables = Counter(fault.table for fault in printed)
+    tables.update(fault.table for fault in faults)
+    total = tables.total()
+    if options.json:
+        print_json(
+            {
+                "faults": total,
+                "listed": [
+                    {
+                        "table": one.table,
+                        "row": one.row,
+                        "run": one.run,
+                        "problem": one.problem,
+                        "remedy": one.remedy,
+                    }
+                    for one in printed
+                ],
+            }
+        )
+    elif printed:
+        columns = (
+            Column("text", "table", "table"),
+            Column("text", "row", "row"),
+            Column("text", "run", "run"),
+            Column("text", "problem", "problem"),
+            Column("text", "remedy", "remedy"),
+        )
+        rows = tuple(
+            (one.table, one.row, "" if one.run is None else str(one.run), one.problem, one.remedy)
+            for one in printed
+        )
+        more = (f"and {total - len(printed):,} more",) if total > len(printed) else ()
+        print_tables([ReportTable(f"{total:,} faults in {options.store}", columns, rows, more)], "table")
+    else:
+        print(f"{options.store}: nothing is wrong", file=sys.stderr)
+    return 1 if total else 0

@@ -1,0 +1,36 @@
+"""What can be wrong in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+REPAIR = "`sightline store repair FILE --out NEW` keeps what is sound"
+ASK_AGAIN = "run the same command again, which asks only what is missing"
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """Something that is wrong in a store.
+
+    Attributes:
+        table: The table; '' for the whole file.
+        key: Column -> value of the primary key of the row; empty if it is about no single row.
+        run: The run that it concerns; None if it is unknown.
+        problem: What is wrong.
+        remedy: What the user can do.
+    """
+
+    table: str = ""
+    key: Mapping[str, Any] = field(default_factory=dict)
+    run: int | None = None
+    problem: str
+    remedy: str = REPAIR
+
+    @property
+    def row(self) -> str:
+        """The primary key of the row as text; '' if it is about no single row."""
+        return ", ".join(
+            f"{name} {value.hex() if isinstance(value, bytes) else value}" for name, value in self.key.items()
+        )

@@ -1,0 +1,97 @@
+"""Opens stores for maintenance: an older one is migrated in a temporary copy, never in place."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sqlalchemy import make_url
+
+from sightline.engine.connect import connect, display, schema_version
+from sightline.engine.database import check_connection, database_errors
+from sightline.engine.schema import SCHEMA_VERSION
+from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError, UserError
+
+
+def version_of(url: str) -> int:
+    """Read which schema a store has, without a change to it.
+
+    Args:
+        url: A path or a database URL.
+
+    Returns:
+        The version of its schema.
+
+    Raises:
+        UserError: There is no store.
+        EnvironmentFailedError: The database fails.
+    """
+    engine, name = connect(url, create=False), display(url)
+    check_connection(engine, name)
+    try:
+        with database_errors(name), engine.connect() as connection:
+            return schema_version(connection, name)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def unchanged_store(url: str) -> Iterator[Store]:
+    """Open an existing store that is only read. An older one is migrated in a temporary copy.
+
+    Args:
+        url: A path or a database URL.
+
+    Yields:
+        The store, or its copy.
+
+    Raises:
+        UserError: There is no store, a newer Sightline wrote it, or it is an older one on a server.
+        EnvironmentFailedError: The database fails, or there is no room for the copy.
+    """
+    with tempfile.TemporaryDirectory(prefix="sightline-") as folder:
+        is_older = version_of(url) < SCHEMA_VERSION
+        store = Store.open(_copy(url, Path(folder)) if is_older else url, create=False)
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of a store.
+
+    Args:
+        url: A path or a database URL.
+
+    Returns:
+        The file; None for a database on a server.
+    """
+    if "://" not in url:
+        return Path(url)
+    if not url.startswith("sqlite"):
+        return None
+    return Path(make_url(url).database or "")
+
+
+def _copy(url: str, folder: Path) -> str:
+    path = sqlite_path(url)
+    if path is None:
+        raise UserError(
+            "an older Sightline wrote this store, and a database on a server has no temporary copy",
+            file=display(url),
+            expected="`sightline runs list --store URL` first, which migrates it (back it up before)",
+        )
+    copy = folder / path.name
+    try:
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+    except sqlite3.Error as error:
+        raise EnvironmentFailedError(
+            f"the store {path} cannot be copied to {folder}: {error}; set TMPDIR to a folder with more room"
+        ) from None
+    return str(copy)

@@ -1,0 +1,56 @@
+"""Whether the finished runs of a store are complete: each sample has its probes, each probe an attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError
+from sightline.maintenance.faults import ASK_AGAIN, Fault
+from sightline.plan.stored_probe import StoredProbe, read_stored_probes
+from sightline.results.stored_run import StoredRun, decode_run
+
+_BATCH = 500
+
+
+def faults_of_runs(store: Store) -> Iterator[Fault]:
+    """Find runs that lack something.
+
+    Args:
+        store: The store.
+
+    Yields:
+        At most one fault for each run.
+    """
+    for number, body, _, ended in store.runs.all():
+        try:
+            run = decode_run(number, body, is_finished=ended is not None)
+            problem = _missing(store, run) if run.is_finished else ""
+        except (ValueError, LookupError, EnvironmentFailedError) as error:
+            yield Fault(table="runs", key={"id": number}, problem=f"its record cannot be read: {error}")
+            continue
+        if problem:
+            yield Fault(table="runs", run=number, problem=problem, remedy=ASK_AGAIN)
+
+
+def _missing(store: Store, run: StoredRun) -> str:
+    """What a finished run lacks; '' if it is complete."""
+    samples, without, probes, last = 0, 0, [], None
+    for probe in read_stored_probes(store, run.number):
+        samples += probe.sample != last
+        last = probe.sample
+        if probe.error is None and run.stopped is None:
+            probes.append(probe)
+        if len(probes) == _BATCH:
+            without += _without_attempt(store, probes)
+            probes = []
+    without += _without_attempt(store, probes)
+    planned = run.description.planned_samples
+    if samples < planned:
+        return f"{planned - samples:,} of its {planned:,} samples have no probes"
+    return f"{without:,} of its probes have no attempt" if without else ""
+
+
+def _without_attempt(store: Store, probes: list[StoredProbe]) -> int:
+    keys = {probe.key for probe in probes}
+    return len(keys - store.answers.look_up(sorted(keys)).keys())

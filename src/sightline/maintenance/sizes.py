@@ -1,0 +1,142 @@
+"""How much room a store takes, by table, whatever version of Sightline wrote it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from sqlalchemy import Connection, func, inspect, select, table, text
+from sqlalchemy.exc import DBAPIError
+
+from sightline.engine import schema
+
+CONTENT = {
+    "answers": "every attempt: an answer, or why there is none",
+    "claims": "requests that a process is sending now",
+    "endpoints": "checks of endpoints, and what their servers said",
+    "images": "metadata of image files (cache)",
+    "meta": "the version of the schema",
+    "models": "the models that requests are for",
+    "readings": "OCR results (cache)",
+    "requests": "what was sent",
+    "runs": "the description of each run",
+    "vectors": "text embeddings and values of text metrics (cache)",
+    "verdicts": "verdicts of humans",
+}
+"""What each table holds."""
+
+
+class TableSize(Struct, frozen=True, kw_only=True):
+    """A table: its rows, its bytes with its indexes (None if the database does not tell), what it holds."""
+
+    table: str
+    rows: int
+    bytes: int | None
+    content: str
+
+
+class FileSizes(Struct, frozen=True, kw_only=True):
+    """The room of a whole store.
+
+    Attributes:
+        database: The database and its version.
+        bytes: The size of the file, or of the database on its server.
+        log_bytes: The write-ahead log beside the file; None on a server.
+        free_bytes: Room in the file that `gc` gives back; None on a server, which reuses it by itself.
+    """
+
+    database: str
+    bytes: int
+    log_bytes: int | None
+    free_bytes: int | None
+
+
+def file_sizes(connection: Connection) -> FileSizes:
+    """Measure a store.
+
+    Args:
+        connection: A connection to it.
+
+    Returns:
+        Its sizes.
+    """
+    version = ".".join(str(part) for part in connection.dialect.server_version_info or ())
+    if connection.dialect.name == "postgresql":
+        size = connection.execute(select(func.pg_database_size(func.current_database()))).scalar_one()
+        return FileSizes(database=f"PostgreSQL {version}", bytes=size, log_bytes=None, free_bytes=None)
+    path = Path(str(connection.engine.url.database))
+    log = path.with_name(f"{path.name}-wal")
+    free, page = (
+        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+        for name in ("freelist_count", "page_size")
+    )
+    return FileSizes(
+        database=f"SQLite {version}",
+        bytes=path.stat().st_size,
+        log_bytes=log.stat().st_size if log.exists() else 0,
+        free_bytes=free * page,
+    )
+
+
+def table_sizes(connection: Connection) -> list[TableSize]:
+    """Measure the tables of a store.
+
+    Args:
+        connection: A connection to it.
+
+    Returns:
+        The tables, the largest first.
+    """
+    names = inspect(connection).get_table_names()
+    size = _postgres_bytes if connection.dialect.name == "postgresql" else _sqlite_bytes
+    bytes_of = size(connection, names)
+    sizes = [
+        TableSize(
+            table=name,
+            rows=connection.execute(select(func.count()).select_from(table(name))).scalar_one(),
+            bytes=bytes_of.get(name),
+            content=CONTENT.get(name, ""),
+        )
+        for name in names
+    ]
+    return sorted(sizes, key=lambda one: (-(one.bytes or one.rows), one.table))
+
+
+def _postgres_bytes(connection: Connection, names: Sequence[str]) -> dict[str, int]:
+    query = text("SELECT pg_total_relation_size(cast(quote_ident(:name) AS regclass))")
+    return {name: connection.execute(query, {"name": name}).scalar_one() for name in names}
+
+
+def _sqlite_bytes(connection: Connection, _: Sequence[str]) -> dict[str, int]:
+    """Bytes of each table with its indexes; empty where SQLite was built without `dbstat`."""
+    query = (
+        "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_master USING (name) "
+        "WHERE aggregate = TRUE GROUP BY tbl_name"
+    )
+    try:
+        return dict(connection.exec_driver_sql(query).tuples().all())
+    except DBAPIError:
+        return {}
+
+
+def run_bytes(connection: Connection) -> dict[int, int]:
+    """Measure what only one run needs: its description, its probes, its verdicts.
+
+    Args:
+        connection: A connection to a store of this schema version.
+
+    Returns:
+        Run -> bytes of the content of its rows, without indexes.
+    """
+    totals: Counter[int] = Counter()
+    columns = (
+        (schema.runs.c.id, schema.runs.c.body),
+        (schema.probes.c.run, schema.probes.c.body),
+        (schema.verdicts.c.run, schema.verdicts.c.body),
+    )
+    for run, body in columns:
+        for number, size in connection.execute(select(run, func.sum(func.length(body))).group_by(run)):
+            totals[number] += size
+    return dict(totals)

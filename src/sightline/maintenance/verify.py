@@ -1,0 +1,124 @@
+"""Reads everything in a store and says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import Column, Table, exists, func, select
+
+from sightline.engine import schema
+from sightline.engine.database import Database
+from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError
+from sightline.maintenance.faults import Fault
+from sightline.maintenance.opening import sqlite_path, unchanged_store
+from sightline.maintenance.row_checks import checks_of
+from sightline.maintenance.run_checks import faults_of_runs
+from sightline.maintenance.salvage import Check
+from sightline.maintenance.table_reader import read_pages
+from sightline.progress import Advance, progress
+
+REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
+    (schema.answers.c.key, schema.requests.c.key),
+    (schema.probes.c.run, schema.runs.c.id),
+    (schema.verdicts.c.run, schema.runs.c.id),
+)
+"""Columns that name a row of another table."""
+
+MOST_STRUCTURE = 100
+"""Faults of the structure of a file that are listed."""
+
+
+def verify(url: str, *, show_progress: bool) -> Iterator[Fault]:
+    """Find what is wrong in a store that may be too damaged to be opened. An older one is checked in a copy.
+
+    Args:
+        url: A path or a database URL.
+        show_progress: Whether progress is displayed.
+
+    Yields:
+        The faults.
+
+    Raises:
+        UserError: There is no store, or a newer Sightline wrote it.
+        EnvironmentFailedError: The server of the store fails.
+    """
+    try:
+        with unchanged_store(url) as store:
+            yield from find_faults(store, show_progress=show_progress)
+    except EnvironmentFailedError as error:
+        if sqlite_path(url) is None:
+            raise
+        yield Fault(problem=str(error))
+
+
+def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
+    """Find what is wrong in a store.
+
+    Args:
+        store: The store.
+        show_progress: Whether progress is displayed.
+
+    Yields:
+        The faults: of the file, of single rows, of references between tables, of runs.
+    """
+    database = store.database
+    tables = schema.metadata.sorted_tables
+    with database.read() as connection:
+        rows = sum(
+            connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables
+        )
+    yield from _faults_of_file(database)
+    with progress("verify", rows, "rows", show_progress=show_progress) as advance:
+        for table in tables:
+            yield from _faults_of_rows(database, table, advance)
+    for column, target in REFERENCES:
+        yield from _dangling(database, column, target)
+    yield from faults_of_runs(store)
+
+
+def _faults_of_file(database: Database) -> Iterator[Fault]:
+    """What SQLite finds in the structure of the file; a server checks its own files."""
+    with database.read() as connection:
+        if connection.dialect.name != "sqlite":
+            return
+        found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_STRUCTURE})").scalars().all()
+    yield from (Fault(problem=str(line)) for line in found if line != "ok")
+
+
+def _faults_of_rows(database: Database, table: Table, advance: Advance) -> Iterator[Fault]:
+    check = checks_of(schema.SCHEMA_VERSION).get(table.name)
+    names = [column.key for column in table.primary_key.columns]
+    last: Mapping[str, Any] = {}
+    try:
+        for page in read_pages(database, table):
+            for row in page:
+                last = {name: row[name] for name in names}
+                if check is not None and (problem := _problem(check, dict(row))):
+                    yield Fault(table=table.name, key=last, run=row.get("run"), problem=problem)
+            advance(len(page))
+    except EnvironmentFailedError as error:
+        after = ", ".join(f"{name} {value}" for name, value in last.items())
+        yield Fault(table=table.name, problem=f"unreadable after {after or 'its beginning'}: {error}")
+
+
+def _problem(check: Check, row: Mapping[str, Any]) -> str:
+    """What is wrong in the content of a row; '' if nothing is."""
+    try:
+        return "" if check(row) else "the content is not that of its key"
+    except ValueError as error:
+        return f"the content cannot be decoded: {error}"
+
+
+def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> Iterator[Fault]:
+    """Rows that name a row of another table that does not exist."""
+    is_dangling = ~exists().where(target == column)
+    for page in read_pages(database, column.table, column.is_not(None), is_dangling):
+        for row in page:
+            yield Fault(
+                table=column.table.name,
+                key={one.key: row[one.key] for one in column.table.primary_key.columns},
+                run=row.get("run"),
+                problem=f"{column.key} {row[column.key]} does not exist in {target.table.name}",
+            )
