@@ -39,6 +39,26 @@ def version_of(url: str) -> int:
         engine.dispose()
 
 
+def refuse_newer(url: str) -> None:
+    """Check that a store exists, and that this Sightline can read it.
+
+    Args:
+        url: A path or a database URL.
+
+    Raises:
+        UserError: There is no store, or a newer Sightline wrote it.
+        EnvironmentFailedError: The database fails.
+    """
+    if (found := version_of(url)) > SCHEMA_VERSION:
+        raise UserError(
+            "a newer Sightline wrote this store",
+            file=display(url),
+            field="schema_version",
+            found=found,
+            expected=f"at most {SCHEMA_VERSION}: upgrade Sightline",
+        )
+
+
 @contextmanager
 def unchanged_store(url: str) -> Iterator[Store]:
     """Open an existing store that is only read. An older one is migrated in a temporary copy.

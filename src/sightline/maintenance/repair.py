@@ -12,14 +12,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sightline.engine.dictionaries import add_common_dictionary
 from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import refuse_overwriting
 from sightline.maintenance.opening import sqlite_path
 from sightline.maintenance.removal import remove_faulty
-from sightline.maintenance.row_checks import checks_of
 from sightline.maintenance.salvage import Salvaged, read_version, salvage
+from sightline.maintenance.salvaged_rows import LEFT_OUT, checks_of
 from sightline.maintenance.sqlite.pages import Pages
 from sightline.maintenance.verify import find_faults
 from sightline.progress import progress
@@ -148,7 +149,7 @@ def _salvage(source: Path, scratch: Path, *, show_progress: bool) -> tuple[int, 
         target.execute("PRAGMA synchronous = OFF")
         target.execute("BEGIN")
         with progress("salvage", pages.count, "pages", show_progress=show_progress) as advance:
-            salvaged = salvage(pages, target, _current_definitions(), checks_of(version), advance)
+            salvaged = salvage(pages, target, _current_definitions(), checks_of(version), LEFT_OUT, advance)
         if not salvaged.tables:
             raise UserError("holds no table of a store", file=source, expected="a Sightline store")
         target.execute("INSERT OR IGNORE INTO meta VALUES ('schema_version', ?)", (str(version),))
@@ -174,6 +175,9 @@ def _keep_what_verifies(scratch: Path, *, show_progress: bool) -> tuple[Counter[
     removed: Counter[str] = Counter()
     incomplete: dict[int, str] = {}
     try:
+        with store.database.write() as connection:
+            # Bodies have checksums: a wrong dictionary would show.
+            add_common_dictionary(connection)
         while faults := list(find_faults(store, show_progress=show_progress)):
             if not any(fault.key or fault.run is not None for fault in faults):
                 raise EnvironmentFailedError(f"the salvaged rows cannot be read: {faults[0].problem}")

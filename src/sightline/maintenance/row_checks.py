@@ -1,20 +1,149 @@
-"""Whether the content of single rows is sound: it decodes, and a key is the digest of what it names."""
+"""Whether the rows of a store are sound: they decode, and digests are those of what they name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from sightline.maintenance import early_rows
-from sightline.maintenance.salvage import Check
+import msgspec
+from sqlalchemy import RowMapping
+from sqlalchemy.engine import Connection
+
+from sightline.engine import schema
+from sightline.engine.answers import State, state_of
+from sightline.engine.dictionaries import PLAIN, Dictionaries
+from sightline.engine.endpoint_log import EndpointRecord
+from sightline.engine.probe_chunks import ProbeChunk, probes_of
+from sightline.engine.requests import Requests
+from sightline.engine.texts import Texts
+from sightline.errors import EnvironmentFailedError
+from sightline.formats.verdicts import decode_verdict
+from sightline.plan.stored_probe import StoredProbe
+from sightline.types import Answer, Failure, ImageFile
+
+ANOTHER_CONTENT = "its content is not that of its digest"
+
+Row = Mapping[str, Any]
 
 
-def checks_of(version: int) -> Mapping[str, Check]:
-    """The checks for the rows of a schema version.
+class RowChecks:
+    """Checks the rows of one open store."""
 
-    Args:
-        version: The version.
+    def __init__(self, name: str) -> None:
+        """Prepare it; nothing is read yet.
 
-    Returns:
-        Table -> the check of its rows.
-    """
-    return early_rows.CHECKS
+        Args:
+            name: The store's name in messages.
+        """
+        self._dictionaries = Dictionaries(name)
+        self._requests = Requests(Texts(self._dictionaries), name)
+        self._checks: Mapping[str, Callable[[Connection, Row], str]] = {
+            "dictionaries": self._check_dictionary,
+            "texts": self._check_text,
+            "requests": self._check_request,
+            "answers": self._check_answer,
+            "definitions": self._check_definitions,
+            "probes": self._check_probes,
+            "runs": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
+            "verdicts": lambda _, row: _undecodable(decode_verdict, row["body"]),
+            "endpoints": lambda _, row: _undecodable(_ENDPOINT.decode, row["body"]),
+            "images": lambda _, row: _undecodable(_IMAGE.decode, row["body"]),
+            "vectors": lambda _, row: "" if len(row["body"]) % 4 == 0 else "it is no list of numbers",
+            "readings": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
+        }
+
+    def problems(
+        self, connection: Connection, table: str, rows: Sequence[RowMapping]
+    ) -> Iterator[tuple[RowMapping, str]]:
+        """Check rows.
+
+        Args:
+            connection: A connection to the store.
+            table: The table that they are of.
+            rows: The rows.
+
+        Yields:
+            Each row that is wrong, and what is wrong with it.
+        """
+        check = self._checks.get(table)
+        if check is None or (table == "requests" and self._are_sound(connection, rows)):
+            return
+        for row in rows:
+            try:
+                problem = check(connection, dict(row))
+            except EnvironmentFailedError as error:
+                problem = str(error)
+            if problem:
+                yield row, problem
+
+    def _are_sound(self, connection: Connection, rows: Sequence[RowMapping]) -> bool:
+        """Whether all of these requests are sound: their texts are read together."""
+        try:
+            found = self._requests.read(connection, {row["id"]: row["body"] for row in rows})
+        except EnvironmentFailedError:
+            return False
+        return all(_is_canonical(found[row["id"]], row["key"]) for row in rows)
+
+    def _check_request(self, connection: Connection, row: Row) -> str:
+        canonical = self._requests.read(connection, {row["id"]: row["body"]})[row["id"]]
+        return (
+            "" if _is_canonical(canonical, row["key"]) else "its key is not the SHA-256 of its canonical JSON"
+        )
+
+    def _check_dictionary(self, connection: Connection, row: Row) -> str:
+        if row["id"] == PLAIN:
+            return "it has the number of no dictionary"
+        self._dictionaries.decompress(connection, row["body"], "dictionaries", row["id"])
+        return ""
+
+    def _check_text(self, connection: Connection, row: Row) -> str:
+        text = self._dictionaries.decompress(connection, row["body"], "texts", row["id"])
+        return "" if hashlib.sha256(text).digest()[:16] == row["digest"] else ANOTHER_CONTENT
+
+    def _check_answer(self, connection: Connection, row: Row) -> str:
+        body = self._dictionaries.decompress(connection, row["body"], "answers", row["id"])
+        decoder = _ANSWER if row["state"] == State.ANSWERED else _FAILURE
+        try:
+            result = decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            return f"it cannot be decoded: {error}"
+        return "" if state_of(result) == row["state"] else f"its state {row['state']} is not that of its body"
+
+    def _check_definitions(self, connection: Connection, row: Row) -> str:
+        body = self._dictionaries.decompress(connection, row["body"], "definitions", row["id"])
+        return "" if hashlib.sha256(body).digest() == row["digest"] else ANOTHER_CONTENT
+
+    def _check_probes(self, connection: Connection, row: Row) -> str:
+        query = schema.definitions.select().where(schema.definitions.c.id == row["definitions"])
+        found = connection.execute(query).one_or_none()
+        if found is None:
+            return f"its definitions, row {row['definitions']} of definitions, do not exist"
+        body = self._dictionaries.decompress(connection, found.body, "definitions", found.id)
+        try:
+            for _, probe in probes_of(ProbeChunk(row["place"], body, row["answer_keys"])):
+                _PROBE.decode(probe)
+        except ValueError as error:
+            return f"it cannot be decoded: {error}"
+        return ""
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+_FAILURE = msgspec.json.Decoder(Failure)
+_ENDPOINT = msgspec.json.Decoder(EndpointRecord)
+_IMAGE = msgspec.json.Decoder(ImageFile)
+_PROBE = msgspec.json.Decoder(StoredProbe)
+
+
+def _undecodable(decode: Callable[[bytes], object], body: bytes) -> str:
+    """Why a body cannot be decoded; '' if it can."""
+    try:
+        decode(body)
+    except ValueError as error:
+        return f"it cannot be decoded: {error}"
+    return ""
+
+
+def _is_canonical(canonical: bytes, key: bytes) -> bool:
+    """Whether this is the request of a key; an empty one is a request whose texts were lost earlier."""
+    return not canonical or hashlib.sha256(canonical).digest() == key

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
-from sightline.maintenance.faults import ASK_AGAIN, Fault
+from sightline.maintenance.faults import ASK_AGAIN, REPAIR, Fault
 from sightline.plan.stored_probe import StoredProbe, read_stored_probes
 from sightline.results.stored_run import StoredRun, decode_run
 
@@ -25,12 +25,15 @@ def faults_of_runs(store: Store) -> Iterator[Fault]:
     for number, body, _, ended in store.runs.all():
         try:
             run = decode_run(number, body, is_finished=ended is not None)
-            problem = _missing(store, run) if run.is_finished else ""
-        except (ValueError, LookupError, EnvironmentFailedError) as error:
-            yield Fault(table="runs", key={"id": number}, problem=f"its record cannot be read: {error}")
+        except (ValueError, LookupError) as error:
+            yield Fault(table="runs", key={"id": number}, problem=f"its record cannot be read: {error!r}")
             continue
+        try:
+            problem, remedy = _missing(store, run) if run.is_finished else "", ASK_AGAIN
+        except EnvironmentFailedError as error:
+            problem, remedy = str(error), REPAIR
         if problem:
-            yield Fault(table="runs", run=number, problem=problem, remedy=ASK_AGAIN)
+            yield Fault(table="runs", run=number, problem=problem, remedy=remedy)
 
 
 def _missing(store: Store, run: StoredRun) -> str:

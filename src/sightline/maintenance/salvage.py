@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -61,6 +61,7 @@ def salvage(
     target: sqlite3.Connection,
     expected: Sequence[str],
     checks: Mapping[str, Check],
+    left_out: Collection[str] = (),
     advance: Advance = lambda _: None,
 ) -> Salvaged:
     """Copy all readable rows to an empty database.
@@ -73,6 +74,7 @@ def salvage(
         expected: The definitions of the tables and indexes that a store of this version has; used if those of
             the file are damaged.
         checks: Table -> the check of its rows; a row that does not pass is damaged.
+        left_out: Tables that are created without rows.
         advance: Reports how many more pages are done.
 
     Returns:
@@ -81,7 +83,7 @@ def salvage(
     definitions = read_definitions(pages)
     tables = _tables(definitions, expected, target)
     found = {one.name for one in definitions}
-    return _Salvage(pages, target, tables, checks, advance).copy(
+    return _Salvage(pages, target, tables, checks, left_out, advance).copy(
         definitions, lost=sorted(set(tables) - found)
     )
 
@@ -141,10 +143,11 @@ class _Salvage:
         target: sqlite3.Connection,
         tables: Mapping[str, TableShape],
         checks: Mapping[str, Check],
+        left_out: Collection[str],
         advance: Advance,
     ) -> None:
         self._pages, self._target, self._tables, self._advance = pages, target, tables, advance
-        self._checks = checks
+        self._checks, self._left_out = checks, left_out
         self._found = bytearray(pages.count + 1)
         self._found[: SCHEMA_ROOT + 1] = b"\1" * (SCHEMA_ROOT + 1)
         self._rows: Counter[str] = Counter()
@@ -174,13 +177,15 @@ class _Salvage:
         """Copy the rows of a page, unless it belongs to another table, as after a damaged reference to it."""
         self._advance(1)
         if page.node is None:
-            self._damaged_pages[shape.name] += 1
+            self._damaged_pages[shape.name] += shape.name not in self._left_out
             self._found[page.number] = 1
             return
         rows = list(read_rows(self._pages, page.number, page.node))
         sound = self._sound_rows(rows, shape)
         if sound or not rows:
             self._found[page.number] = 1
+        if shape.name in self._left_out:
+            return
         self._rows[shape.name] += _insert(self._target, shape, sound)
         self._damaged_rows[shape.name] += len(rows) - len(sound)
         self._damaged_pages[shape.name] += page.node.damaged

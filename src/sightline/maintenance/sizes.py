@@ -14,13 +14,17 @@ from sightline.engine import schema
 
 CONTENT = {
     "answers": "every attempt: an answer, or why there is none",
+    "definitions": "what the probes of runs are, shared by runs",
+    "dictionaries": "dictionaries of the compression",
+    "probes": "the probes of each run, with the keys of their answers",
+    "texts": "texts of requests, each once",
     "claims": "requests that a process is sending now",
     "endpoints": "checks of endpoints, and what their servers said",
     "images": "metadata of image files (cache)",
     "meta": "the version of the schema",
     "models": "the models that requests are for",
     "readings": "OCR results (cache)",
-    "requests": "what was sent",
+    "requests": "what was sent: numbers of texts, and images by digest",
     "runs": "the description of each run",
     "vectors": "text embeddings and values of text metrics (cache)",
     "verdicts": "verdicts of humans",
@@ -122,7 +126,7 @@ def _sqlite_bytes(connection: Connection, _: Sequence[str]) -> dict[str, int]:
 
 
 def run_bytes(connection: Connection) -> dict[int, int]:
-    """Measure what only one run needs: its description, its probes, its verdicts.
+    """Measure what only one run needs: its description, the keys of its probes, its verdicts.
 
     Args:
         connection: A connection to a store of this schema version.
@@ -133,7 +137,7 @@ def run_bytes(connection: Connection) -> dict[int, int]:
     totals: Counter[int] = Counter()
     columns = (
         (schema.runs.c.id, schema.runs.c.body),
-        (schema.probes.c.run, schema.probes.c.body),
+        (schema.probes.c.run, schema.probes.c.answer_keys),
         (schema.verdicts.c.run, schema.verdicts.c.body),
     )
     for run, body in columns:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Column, Table, exists, func, select
+from sqlalchemy import Column, RowMapping, Table, exists, func, select
 
 from sightline.engine import schema
 from sightline.engine.database import Database
@@ -13,14 +13,13 @@ from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.maintenance.faults import Fault
 from sightline.maintenance.opening import sqlite_path, unchanged_store
-from sightline.maintenance.row_checks import checks_of
+from sightline.maintenance.row_checks import RowChecks
 from sightline.maintenance.run_checks import faults_of_runs
-from sightline.maintenance.salvage import Check
 from sightline.maintenance.table_reader import read_pages
 from sightline.progress import Advance, progress
 
 REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
-    (schema.answers.c.key, schema.requests.c.key),
+    (schema.answers.c.request, schema.requests.c.id),
     (schema.probes.c.run, schema.runs.c.id),
     (schema.verdicts.c.run, schema.runs.c.id),
 )
@@ -70,9 +69,10 @@ def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
             connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables
         )
     yield from _faults_of_file(database)
+    checks = RowChecks(store.name)
     with progress("verify", rows, "rows", show_progress=show_progress) as advance:
         for table in tables:
-            yield from _faults_of_rows(database, table, advance)
+            yield from _faults_of_rows(database, checks, table, advance)
     for column, target in REFERENCES:
         yield from _dangling(database, column, target)
     yield from faults_of_runs(store)
@@ -87,28 +87,21 @@ def _faults_of_file(database: Database) -> Iterator[Fault]:
     yield from (Fault(problem=str(line)) for line in found if line != "ok")
 
 
-def _faults_of_rows(database: Database, table: Table, advance: Advance) -> Iterator[Fault]:
-    check = checks_of(schema.SCHEMA_VERSION).get(table.name)
-    names = [column.key for column in table.primary_key.columns]
-    last: Mapping[str, Any] = {}
+def _faults_of_rows(database: Database, checks: RowChecks, table: Table, advance: Advance) -> Iterator[Fault]:
+    last = ""
     try:
         for page in read_pages(database, table):
-            for row in page:
-                last = {name: row[name] for name in names}
-                if check is not None and (problem := _problem(check, dict(row))):
-                    yield Fault(table=table.name, key=last, run=row.get("run"), problem=problem)
+            with database.read() as connection:
+                for row, problem in checks.problems(connection, table.name, page):
+                    yield Fault(table=table.name, key=_key(table, row), run=row.get("run"), problem=problem)
+            last = Fault(key=_key(table, page[-1]), problem="").row
             advance(len(page))
     except EnvironmentFailedError as error:
-        after = ", ".join(f"{name} {value}" for name, value in last.items())
-        yield Fault(table=table.name, problem=f"unreadable after {after or 'its beginning'}: {error}")
+        yield Fault(table=table.name, problem=f"unreadable after {last or 'its beginning'}: {error}")
 
 
-def _problem(check: Check, row: Mapping[str, Any]) -> str:
-    """What is wrong in the content of a row; '' if nothing is."""
-    try:
-        return "" if check(row) else "the content is not that of its key"
-    except ValueError as error:
-        return f"the content cannot be decoded: {error}"
+def _key(table: Table, row: RowMapping) -> dict[str, Any]:
+    return {column.key: row[column.key] for column in table.primary_key.columns}
 
 
 def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> Iterator[Fault]:
@@ -118,7 +111,7 @@ def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> I
         for row in page:
             yield Fault(
                 table=column.table.name,
-                key={one.key: row[one.key] for one in column.table.primary_key.columns},
+                key=_key(column.table, row),
                 run=row.get("run"),
                 problem=f"{column.key} {row[column.key]} does not exist in {target.table.name}",
             )

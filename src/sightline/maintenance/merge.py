@@ -1,0 +1,103 @@
+"""Joins stores: everything that the sources hold is in the target afterwards, each record once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from sqlalchemy import func, insert, select
+
+from sightline.engine import schema
+from sightline.engine.connect import display
+from sightline.engine.database import insert_new
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.maintenance.merge_answers import merge_answers
+from sightline.maintenance.merge_runs import MergedRun, merge_runs
+from sightline.maintenance.opening import refuse_newer, sqlite_path, unchanged_store
+from sightline.maintenance.table_reader import read_pages
+from sightline.progress import progress
+
+CACHES = (schema.vectors, schema.readings)
+"""Caches by content. Metadata of image files belongs to the paths of one machine, and is not copied."""
+
+
+class MergedStore(Struct, frozen=True, kw_only=True):
+    """What was copied from a source: its attempts, the new ones among them, its runs."""
+
+    source: str
+    attempts: int
+    new_attempts: int
+    runs: Sequence[MergedRun]
+
+
+def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> list[MergedStore]:
+    """Add everything that stores hold to another store. Merged twice, or in another order, it is the same.
+
+    Args:
+        sources: Paths or database URLs; they are not changed.
+        target: The path or database URL of the other store; it is created if it does not exist.
+        show_progress: Whether progress is displayed.
+
+    Returns:
+        What was copied from each source.
+
+    Raises:
+        UserError: A source is no store, a newer one, or the target; found before anything is written.
+        EnvironmentFailedError: A store fails; the same command copies the rest.
+    """
+    for source in sources:
+        if _is_same(source, target):
+            raise UserError("is a source and the target", file=display(source), expected="another --into")
+        refuse_newer(source)
+    store = Store.open(target)
+    try:
+        return [_merge_one(source, store, show_progress=show_progress) for source in sources]
+    finally:
+        store.close()
+
+
+def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
+    with unchanged_store(url) as source:
+        with source.database.read() as connection:
+            count = connection.execute(select(func.count()).select_from(schema.answers)).scalar_one()
+        with progress(f"merge {display(url)}", count, "rows", show_progress=show_progress) as advance:
+            new = merge_answers(source, target, advance)
+        _merge_endpoints(source, target)
+        _merge_caches(source, target)
+        runs = merge_runs(source, target)
+    return MergedStore(source=display(url), attempts=count, new_attempts=new, runs=runs)
+
+
+def _merge_endpoints(source: Store, target: Store) -> None:
+    known = {(created, record) for created, record in _endpoints(target)}
+    new = [one for one in _endpoints(source) if one not in known]
+    if new:
+        rows = [
+            {"created": created, "identity": identity, "body": body} for created, (identity, body) in new
+        ]
+        with target.database.write() as connection:
+            connection.execute(insert(schema.endpoints), rows)
+
+
+def _endpoints(store: Store) -> list[tuple[float, tuple[str, bytes]]]:
+    """When each record of an endpoint was made, and its content."""
+    table = schema.endpoints
+    with store.database.read() as connection:
+        rows = connection.execute(select(table.c.created, table.c.identity, table.c.body).order_by(table.c.id))
+        return [(created, (identity, bytes(body))) for created, identity, body in rows]
+
+
+def _merge_caches(source: Store, target: Store) -> None:
+    for table in CACHES:
+        for page in read_pages(source.database, table):
+            with target.database.write() as connection:
+                rows = [(bytes(row["key"]), bytes(row["body"])) for row in page]
+                insert_new(connection, table, ("key", "body"), rows)
+
+
+def _is_same(source: str, target: str) -> bool:
+    paths = sqlite_path(source), sqlite_path(target)
+    if paths[0] is None or paths[1] is None:
+        return source == target
+    return paths[0].exists() and paths[1].exists() and paths[0].samefile(paths[1])

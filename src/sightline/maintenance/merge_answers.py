@@ -1,0 +1,121 @@
+"""Copies requests and their attempts from one store to another: each attempt once, in the order of time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import RowMapping, delete
+from sqlalchemy.engine import Connection
+
+from sightline.engine import schema
+from sightline.engine.database import insert, insert_new, rows_in
+from sightline.engine.dictionaries import COMMON, Dictionaries
+from sightline.engine.requests import Requests
+from sightline.engine.store import Store
+from sightline.engine.texts import Texts
+from sightline.maintenance.table_reader import read_pages
+from sightline.progress import Advance
+
+
+class _Attempt(NamedTuple):
+    """An attempt, independent of the store that holds it; attempts are ordered by time."""
+
+    created: float
+    content: bytes
+    state: int
+
+
+class _Reader:
+    """Reads attempts of a store."""
+
+    def __init__(self, name: str) -> None:
+        self.dictionaries = Dictionaries(name)
+        self.texts = Texts(self.dictionaries)
+        self.requests = Requests(self.texts, name)
+
+    def attempt(self, connection: Connection, row: int, state: int, body: bytes, created: float) -> _Attempt:
+        content = self.dictionaries.decompress(connection, bytes(body), "answers", row)
+        return _Attempt(created, content, state)
+
+
+def merge_answers(source: Store, target: Store, advance: Advance) -> int:
+    """Copy the attempts that a store lacks. The first answer by time counts, whichever store it comes from.
+
+    Args:
+        source: The store to read.
+        target: The store to add to.
+        advance: Reports how many more attempts are done.
+
+    Returns:
+        The number of attempts that were new.
+
+    Raises:
+        EnvironmentFailedError: A store fails, or a row of the source is damaged; what was copied stays.
+    """
+    reader, writer = _Reader(source.name), _Reader(target.name)
+    new = 0
+    for page in read_pages(source.database, schema.answers):
+        requests, attempts = _read(source, reader, page)
+        with target.database.write() as connection:
+            numbers = writer.requests.add(connection, requests)
+            models = {(schema.model_of(canonical),) for canonical in requests.values() if canonical}
+            insert_new(connection, schema.models, ("identity",), models)
+            new += _add(connection, writer, {numbers[key]: found for key, found in attempts.items()})
+        if writer.texts.training_due:
+            with target.database.write() as connection:
+                writer.texts.train(connection)
+        advance(len(page))
+    return new
+
+
+def _read(
+    source: Store, reader: _Reader, page: Sequence[RowMapping]
+) -> tuple[dict[bytes, bytes], dict[bytes, list[_Attempt]]]:
+    """The requests of attempts by key, and the attempts by key."""
+    attempts: defaultdict[bytes, list[_Attempt]] = defaultdict(list)
+    with source.database.read() as connection:
+        query = "SELECT id, key, body FROM requests WHERE id IN ({})"
+        rows = list(rows_in(connection, query, sorted({row["request"] for row in page})))
+        canonical = reader.requests.read(connection, {number: bytes(body) for number, _, body in rows})
+        keys = {number: bytes(key) for number, key, _ in rows}
+        for row in page:
+            found = reader.attempt(connection, row["id"], row["state"], row["body"], row["created"])
+            attempts[keys[row["request"]]].append(found)
+    return {keys[number]: body for number, body in canonical.items()}, attempts
+
+
+def _add(connection: Connection, writer: _Reader, attempts: Mapping[int, Iterable[_Attempt]]) -> int:
+    """Add attempts by the number of their request; returns how many were new.
+
+    The answers of a request count in the order of their rows. If a new attempt is not the latest, the
+    attempts of its request are written again in the order of time.
+    """
+    here: defaultdict[int, dict[_Attempt, int]] = defaultdict(dict)
+    query = "SELECT request, id, state, body, created FROM answers WHERE request IN ({})"
+    for request, row, state, body, created in rows_in(connection, query, sorted(attempts)):
+        here[request][writer.attempt(connection, row, state, body, created)] = row
+    rows: list[tuple[int, _Attempt]] = []
+    moved: list[int] = []
+    count = 0
+    for request, found in attempts.items():
+        new = sorted(set(found) - here[request].keys())
+        count += len(new)
+        if new and here[request] and new[0] < max(here[request]):
+            moved += here[request].values()
+            new = sorted({*new, *here[request]})
+        rows += ((request, attempt) for attempt in new)
+    for start in range(0, len(moved), 500):
+        connection.execute(delete(schema.answers).where(schema.answers.c.id.in_(moved[start : start + 500])))
+    insert(connection, schema.answers, ("request", "state", "body", "created"), _rows(connection, writer, rows))
+    return count
+
+
+def _rows(
+    connection: Connection, writer: _Reader, attempts: Iterable[tuple[int, _Attempt]]
+) -> list[tuple[int, int, bytes, float]]:
+    return [
+        (request, one.state, writer.dictionaries.compress(connection, one.content, COMMON), one.created)
+        for request, one in attempts
+    ]
