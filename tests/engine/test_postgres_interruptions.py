@@ -90,7 +90,7 @@ def test_nobody_takes_the_claims_that_could_not_be_renewed_during_a_restart(
 ) -> None:
     other = Store.open(postgres_url)
     store.claims.take([K])
-    with store._database.write() as connection:
+    with store.database.write() as connection:
         connection.exec_driver_sql("UPDATE claims SET until = until - 100")
     with postgres.stopped():
         pass
@@ -110,7 +110,7 @@ def test_a_transaction_that_the_server_ends_leaves_nothing_and_may_be_repeated(
     postgres: PostgresServer, store: Store
 ) -> None:
     def write() -> None:
-        with store._database.write() as connection:
+        with store.database.write() as connection:
             connection.exec_driver_sql("INSERT INTO models VALUES ('half')")
             postgres.admin(END_SESSIONS)
             connection.exec_driver_sql("INSERT INTO models VALUES ('whole')")

@@ -68,6 +68,8 @@ def _table(report: RepairReport) -> ReportTable:
 
 def _notes(report: RepairReport) -> list[str]:
     notes = [f"run {one.run} is not finished any more: {one.problem}" for one in report.incomplete_runs]
+    if report.missing_pages:
+        notes.append(f"{report.missing_pages:,} pages are missing at the end of the file")
     if report.unknown_pages:
         notes.append(f"{report.unknown_pages:,} pages with rows of an unknown table are lost")
     if report.damaged_log_pages:

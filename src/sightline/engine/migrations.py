@@ -6,6 +6,7 @@ with the store. `connect.prepare` runs them in one transaction, after a backup.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -61,6 +62,20 @@ def _store_once(connection: Connection) -> None:
         connection.execute(text(f"DROP TABLE {table}_2"))
 
 
+def _identify_runs(connection: Connection) -> None:
+    """2 -> 3: give each run an identity, the same in all copies of the store."""
+    connection.execute(text("ALTER TABLE runs ADD COLUMN uid VARCHAR(33)"))
+    for rows in _pages(connection, "runs", ("id",), ("body", "created"), PAGE):
+        for number, body, created in rows:
+            # What a run is called and finds may change until it is finished; this does not.
+            about = msgspec.json.decode(bytes(body)).get("description", {})
+            facts = [created, *(about.get(name) for name in ("benchmark", "setting", "identity"))]
+            uid = hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:32]
+            connection.execute(text("UPDATE runs SET uid = :uid WHERE id = :id"), {"uid": uid, "id": number})
+    for index in schema.runs.indexes:
+        index.create(connection)
+
+
 def _copy_answers(
     connection: Connection, dictionaries: Dictionaries, requests: Requests, rows: Sequence[Sequence[Any]]
 ) -> None:
@@ -99,6 +114,6 @@ def _pages(
 
 MIGRATIONS: Mapping[int, tuple[str | Callable[[Connection], None], ...]] = {
     1: (_list_models,),
-    2: (_store_once,),
+    2: (_store_once, _identify_runs),
 }
 """Version -> the steps that lead to the next version: SQL statements, and functions."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
+import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,6 +27,8 @@ CHUNK = 256
 """The most probes of a chunk."""
 PAGE = 4
 """The chunks that are read together."""
+
+_CHECKSUM_BYTES = 4
 
 
 class Runs:
@@ -54,7 +58,9 @@ class Runs:
         """
         with self._database.write() as connection:
             result = connection.execute(
-                insert_one(schema.runs).values(body=msgspec.json.encode(body), created=self._clock())
+                insert_one(schema.runs).values(
+                    body=msgspec.json.encode(body), created=self._clock(), uid=uuid.uuid4().hex
+                )
             )
             key = result.inserted_primary_key
         assert key is not None
@@ -192,7 +198,11 @@ class Runs:
                     reason = f"run {run}: its definitions are missing"
                     raise damage(self._database.name, "probes", place, reason)
                 content = self._dictionaries.decompress(connection, body, "definitions", row)
-                chunks.append(ProbeChunk(place, content, keys))
+                try:
+                    chunks.append(ProbeChunk(place, content, keys_of_row(run, place, row, keys)))
+                except ValueError as error:
+                    reason = f"run {run}: {error}"
+                    raise damage(self._database.name, "probes", place, reason) from None
         return chunks
 
     def add_verdicts(self, run: int, verdicts: Sequence[Verdict]) -> None:
@@ -253,5 +263,32 @@ def write_chunk(
         body = dictionaries.compress(connection, chunk.definitions, PLAIN)
         insert_new(connection, schema.definitions, ("digest", "body"), [(digest, body)])
         found = list(rows_in(connection, query, [digest]))
-    row = (run, chunk.first, found[0][0], chunk.keys)
+    place, definitions = chunk.first, int(found[0][0])
+    row = (run, place, definitions, chunk.keys + _checksum(run, place, definitions, chunk.keys))
     insert(connection, schema.probes, ("run", "place", "definitions", "answer_keys"), [row])
+
+
+def keys_of_row(run: int, place: int, definitions: int, answer_keys: bytes) -> bytes:
+    """The keys of a chunk, after a check of its row: damage would lead to other answers.
+
+    Args:
+        run: The number of the run.
+        place: The position of the first probe.
+        definitions: The number of the definitions.
+        answer_keys: The keys and the checksum, as the table has them.
+
+    Returns:
+        The keys, one after the other.
+
+    Raises:
+        ValueError: The checksum is wrong.
+    """
+    keys = answer_keys[:-_CHECKSUM_BYTES]
+    if _checksum(run, place, definitions, keys) != answer_keys[-_CHECKSUM_BYTES:]:
+        raise ValueError("the checksum is wrong")
+    return keys
+
+
+def _checksum(run: int, place: int, definitions: int, keys: bytes) -> bytes:
+    of_numbers = zlib.crc32(f"{run} {place} {definitions}".encode())
+    return zlib.crc32(keys, of_numbers).to_bytes(_CHECKSUM_BYTES, "big")

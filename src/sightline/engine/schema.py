@@ -80,6 +80,7 @@ claims = Table(
     Column("until", Float, nullable=False),
 )
 
+# `uid` is the identity of a run in all stores: a merge copies a run once.
 runs = Table(
     "runs",
     metadata,
@@ -87,6 +88,8 @@ runs = Table(
     Column("body", LargeBinary, nullable=False),
     Column("created", Float, nullable=False),
     Column("finished", Float),
+    Column("uid", String(33)),
+    Index("runs_by_uid", "uid", unique=True),
     sqlite_autoincrement=True,
 )
 
@@ -100,7 +103,7 @@ definitions = Table(
 )
 
 # The probes of a run, in chunks: `report` recomputes every number from them. `place` is the position of the
-# first probe; `answer_keys` has 32 bytes for each, partners included. See probe_chunks.py.
+# first probe; `answer_keys` has 32 bytes for each, partners included, and a checksum of the row. See runs.py.
 probes = Table(
     "probes",
     metadata,

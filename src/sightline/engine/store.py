@@ -36,15 +36,15 @@ class Store:
             clock: Returns the seconds since 1970.
         """
         self.name = name
-        self._database = Database(engine, name)
-        self.claims = Claims(self._database, clock)
+        self.database = Database(engine, name)
+        self.claims = Claims(self.database, clock)
         dictionaries = Dictionaries(name)
-        self.answers = Answers(self._database, dictionaries, self.claims, clock)
-        self.runs = Runs(self._database, dictionaries, clock)
-        self.labels = RunLabels(self._database)
-        self.leases = RunLeases(self._database, clock)
-        self.endpoints = EndpointLog(self._database, clock)
-        self.caches = Caches(self._database)
+        self.answers = Answers(self.database, dictionaries, self.claims, clock)
+        self.runs = Runs(self.database, dictionaries, clock)
+        self.labels = RunLabels(self.database)
+        self.leases = RunLeases(self.database, clock)
+        self.endpoints = EndpointLog(self.database, clock)
+        self.caches = Caches(self.database)
 
     @classmethod
     def open(cls, url: str, *, create: bool = True, clock: Callable[[], float] = time.time) -> Store:
@@ -72,4 +72,4 @@ class Store:
 
     def close(self) -> None:
         """Close all connections."""
-        self._database.close()
+        self.database.close()

@@ -23,12 +23,13 @@ CACHES = (schema.vectors, schema.readings)
 
 
 class MergedStore(Struct, frozen=True, kw_only=True):
-    """What was copied from a source: its attempts, the new ones among them, its runs."""
+    """What was copied from a source: its attempts, the new ones among them, its runs, remarks."""
 
     source: str
     attempts: int
     new_attempts: int
     runs: Sequence[MergedRun]
+    notes: Sequence[str] = ()
 
 
 def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> list[MergedStore]:
@@ -73,9 +74,7 @@ def _merge_endpoints(source: Store, target: Store) -> None:
     known = {(created, record) for created, record in _endpoints(target)}
     new = [one for one in _endpoints(source) if one not in known]
     if new:
-        rows = [
-            {"created": created, "identity": identity, "body": body} for created, (identity, body) in new
-        ]
+        rows = [{"created": created, "identity": identity, "body": body} for created, (identity, body) in new]
         with target.database.write() as connection:
             connection.execute(insert(schema.endpoints), rows)
 
@@ -84,7 +83,9 @@ def _endpoints(store: Store) -> list[tuple[float, tuple[str, bytes]]]:
     """When each record of an endpoint was made, and its content."""
     table = schema.endpoints
     with store.database.read() as connection:
-        rows = connection.execute(select(table.c.created, table.c.identity, table.c.body).order_by(table.c.id))
+        rows = connection.execute(
+            select(table.c.created, table.c.identity, table.c.body).order_by(table.c.id)
+        )
         return [(created, (identity, bytes(body))) for created, identity, body in rows]
 
 

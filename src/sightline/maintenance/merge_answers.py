@@ -108,7 +108,9 @@ def _add(connection: Connection, writer: _Reader, attempts: Mapping[int, Iterabl
         rows += ((request, attempt) for attempt in new)
     for start in range(0, len(moved), 500):
         connection.execute(delete(schema.answers).where(schema.answers.c.id.in_(moved[start : start + 500])))
-    insert(connection, schema.answers, ("request", "state", "body", "created"), _rows(connection, writer, rows))
+    insert(
+        connection, schema.answers, ("request", "state", "body", "created"), _rows(connection, writer, rows)
+    )
     return count
 
 

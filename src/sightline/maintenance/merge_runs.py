@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -53,7 +52,9 @@ def _merge_run(source: Store, target: Store, run: Any) -> MergedRun:
         for number in connection.execute(partial).scalars().all():
             _delete_content(connection, number)
             connection.execute(delete(runs).where(runs.c.id == number))
-        found = connection.execute(select(runs.c.id, runs.c.finished).where(runs.c.uid == run["uid"])).one_or_none()
+        found = connection.execute(
+            select(runs.c.id, runs.c.finished).where(runs.c.uid == run["uid"])
+        ).one_or_none()
         if found is None:
             values = {"uid": run["uid"] + _UNFINISHED, "body": run["body"], "created": run["created"]}
             added = connection.execute(insert(runs).values(**values)).inserted_primary_key

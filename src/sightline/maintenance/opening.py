@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import make_url
 
 from sightline.engine.connect import connect, display, schema_version
-from sightline.engine.database import check_connection, database_errors
+from sightline.engine.database_errors import check_connection, database_errors
 from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError

@@ -59,6 +59,7 @@ class RepairReport(Struct, frozen=True, kw_only=True):
         out: The new store.
         schema_version: The schema that the file had.
         tables: What was read and lost of each table.
+        missing_pages: Pages that are missing at the end of the file.
         unknown_pages: Damaged pages of which it is unknown to which table they belonged.
         damaged_log_pages: Damaged pages of the write-ahead log.
         lost_definitions: Tables whose definition was lost; that of this version was used.
@@ -69,6 +70,7 @@ class RepairReport(Struct, frozen=True, kw_only=True):
     out: str
     schema_version: int
     tables: Sequence[RepairedTable]
+    missing_pages: int
     unknown_pages: int
     damaged_log_pages: int
     lost_definitions: Sequence[str]
@@ -77,8 +79,12 @@ class RepairReport(Struct, frozen=True, kw_only=True):
     @property
     def lost_something(self) -> bool:
         """Whether the new store lacks anything, as far as that is known."""
-        lost = any(one.damaged_rows or one.damaged_pages or one.without_reference for one in self.tables)
-        return bool(lost or self.unknown_pages or self.damaged_log_pages or self.incomplete_runs)
+        lost = bool(self.lost_definitions) or any(
+            one.damaged_rows or one.damaged_pages or one.without_reference for one in self.tables
+        )
+        return bool(
+            lost or self.missing_pages or self.unknown_pages or self.damaged_log_pages or self.incomplete_runs
+        )
 
 
 def repair(file: str, out: Path, *, show_progress: bool) -> RepairReport:
@@ -127,6 +133,7 @@ def repair(file: str, out: Path, *, show_progress: bool) -> RepairReport:
             )
             for name in sorted({*rows, *salvaged.tables})
         ],
+        missing_pages=salvaged.missing_pages,
         unknown_pages=salvaged.unknown_pages,
         damaged_log_pages=salvaged.damaged_frames,
         lost_definitions=salvaged.lost_definitions,

@@ -16,6 +16,7 @@ from sightline.engine.dictionaries import PLAIN, Dictionaries
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.probe_chunks import ProbeChunk, probes_of
 from sightline.engine.requests import Requests
+from sightline.engine.runs import keys_of_row
 from sightline.engine.texts import Texts
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
@@ -121,7 +122,8 @@ class RowChecks:
             return f"its definitions, row {row['definitions']} of definitions, do not exist"
         body = self._dictionaries.decompress(connection, found.body, "definitions", found.id)
         try:
-            for _, probe in probes_of(ProbeChunk(row["place"], body, row["answer_keys"])):
+            keys = keys_of_row(row["run"], row["place"], row["definitions"], row["answer_keys"])
+            for _, probe in probes_of(ProbeChunk(row["place"], body, keys)):
                 _PROBE.decode(probe)
         except ValueError as error:
             return f"it cannot be decoded: {error}"

@@ -41,12 +41,14 @@ class Salvaged(Struct, frozen=True):
 
     Attributes:
         tables: What was read of each table.
+        missing_pages: Pages that are missing at the end of the file.
         unknown_pages: Pages with rows of which it is unknown to which table they belong.
         damaged_frames: Damaged pages of the write-ahead log.
         lost_definitions: The tables whose definitions were lost; those of this version were used.
     """
 
     tables: Mapping[str, SalvagedTable]
+    missing_pages: int
     unknown_pages: int
     damaged_frames: int
     lost_definitions: Sequence[str]
@@ -171,7 +173,7 @@ class _Salvage:
             name: SalvagedTable(self._rows[name], self._damaged_rows[name], self._damaged_pages[name])
             for name in self._tables
         }
-        return Salvaged(tables, unknown, self._pages.damaged_frames, lost)
+        return Salvaged(tables, self._pages.missing, unknown, self._pages.damaged_frames, lost)
 
     def _copy_page(self, page: Page, shape: TableShape) -> None:
         """Copy the rows of a page, unless it belongs to another table, as after a damaged reference to it."""

@@ -13,6 +13,7 @@ from sightline.engine.compression import Compressor, DamagedBodyError
 from sightline.engine.dictionaries import PLAIN
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.probe_chunks import KEY_BYTES
+from sightline.engine.runs import keys_of_row
 from sightline.formats.verdicts import decode_verdict
 from sightline.maintenance import early_rows
 
@@ -72,9 +73,8 @@ def _check_definitions(row: Row) -> bool:
 
 
 def _check_probes(row: Row) -> bool:
-    return (
-        len(row["answer_keys"]) % KEY_BYTES == 0 and min(row["run"], row["place"] + 1, row["definitions"]) > 0
-    )
+    keys = keys_of_row(row["run"], row["place"], row["definitions"], row["answer_keys"])
+    return len(keys) % KEY_BYTES == 0
 
 
 def _check_run(row: Row) -> bool:

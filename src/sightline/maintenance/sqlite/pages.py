@@ -16,6 +16,7 @@ from sightline.errors import UserError
 from sightline.maintenance.sqlite.log import committed_pages
 
 MAGIC = b"SQLite format 3\0"
+_MOST_PAGES = 1 << 31
 DEFAULT_PAGE_SIZE = 4096
 """SQLite's default, which Sightline never changes; used where the header of the file is damaged."""
 
@@ -84,6 +85,14 @@ class Pages:
         else:
             found = os.pread(self._file, self.size, (number - 1) * self.size)
         return found.ljust(self.size, b"\0")
+
+    @property
+    def missing(self) -> int:
+        """Pages that the header counts and the file does not have."""
+        if not self.has_header:
+            return 0
+        (declared,) = struct.unpack_from(">I", self.page(1), 28)
+        return max(0, declared - self.count) if declared < _MOST_PAGES else 0
 
     def free_pages(self) -> set[int]:
         """List the pages that hold nothing, as far as their list is readable.

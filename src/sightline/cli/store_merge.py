@@ -1,0 +1,64 @@
+"""`sightline store merge`: add the runs and answers of stores to another store."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_quiet
+
+if TYPE_CHECKING:
+    from sightline.maintenance.merge import MergedStore
+    from sightline.report.report_table import ReportTable
+
+SUMMARY = "add the runs and answers of stores to another store, each once"
+
+EXAMPLE = """examples:
+  sightline store merge laptop.db --into sightline.db
+  sightline store merge node1.db node2.db --into postgresql://user@host/sightline
+
+Runs get new numbers in the target. If several stores have an answer to a request, the first one by
+time counts, and all are kept. The sources are not changed. Merging twice is the same as merging once, so you
+can repeat a merge that was interrupted.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `store merge`."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="path or URL of a store to read")
+    parser.add_argument(
+        "--into",
+        required=True,
+        metavar="TARGET",
+        help="path or URL of the store to add to, created if missing",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Merge, and print the new numbers of the runs."""
+    from sightline.cli.printing import print_json, print_tables
+    from sightline.maintenance.merge import merge
+
+    merged = merge(options.sources, options.into, show_progress=not options.quiet)
+    if options.json:
+        print_json(merged)
+    else:
+        print_tables([_table(one, options.into) for one in merged], "table")
+    return 0
+
+
+def _table(merged: MergedStore, into: str) -> ReportTable:
+    from sightline.report.report_table import Column, ReportTable
+
+    columns = (
+        Column("text", "run", "run"),
+        Column("text", "its number\nin the target", "into"),
+        Column("text", "state", "state"),
+    )
+    rows = tuple((str(one.run), str(one.into), one.state) for one in merged.runs)
+    note = f"{merged.attempts:,} answers and failed attempts, of which {merged.new_attempts:,} are new"
+    return ReportTable(merged.source, columns, rows, (note, *merged.notes))
