@@ -157,8 +157,8 @@ def _salvage(source: Path, scratch: Path, *, show_progress: bool) -> tuple[int, 
         target.execute("BEGIN")
         with progress("salvage", pages.count, "pages", show_progress=show_progress) as advance:
             salvaged = salvage(pages, target, _current_definitions(), checks_of(version), LEFT_OUT, advance)
-        if not salvaged.tables:
-            raise UserError("holds no table of a store", file=source, expected="a Sightline store")
+        if not any(one.rows for one in salvaged.tables.values()):
+            raise UserError("nothing of a store is readable", file=source, expected="a Sightline store")
         target.execute("INSERT OR IGNORE INTO meta VALUES ('schema_version', ?)", (str(version),))
         target.execute("COMMIT")
     return version, salvaged

@@ -1,0 +1,50 @@
+"""`sightline store export`: write the records of a store as JSON Lines."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from sightline.cli.options import add_quiet, add_store
+
+SUMMARY = "write the records of a store as JSON Lines, for other tools"
+
+EXAMPLE = """examples:
+  sightline store export runs --out runs.jsonl
+  sightline store export answers --run 3 --out answers-of-run-3.jsonl
+
+kinds of records:
+  runs       the description of each run
+  probes     what each run asked, with the key of the answer
+  answers    every attempt with its request: {"key", "created", "result", "request"}
+  verdicts   verdicts of humans
+  endpoints  checks of endpoints
+
+`sightline run --out` writes the judged answers of a run.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `store export`."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("kind", metavar="KIND", help="runs, probes, answers, verdicts or endpoints")
+    parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
+    parser.add_argument("--run", type=int, metavar="N", help="only the records of this run (default: all)")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
+    add_quiet(parser)
+    add_store(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Write the file."""
+    from sightline.formats.files import refuse_overwriting
+    from sightline.maintenance.opening import sqlite_path
+    from sightline.maintenance.records import export_records
+
+    out, store = Path(options.out), sqlite_path(options.store)
+    refuse_overwriting(out, options.force, read=[store] if store else [])
+    count = export_records(options.store, options.kind, out, options.run, show_progress=not options.quiet)
+    print(f"written: {out}, {count:,} records", file=sys.stderr)
+    return 0

@@ -1,0 +1,179 @@
+"""Drops what no run needs, and gives the room back."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Connection, Table, delete, exists, func, or_, select
+
+from sightline.engine import schema
+from sightline.engine.connect import connect, display
+from sightline.engine.database import Database
+from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.maintenance.opening import sqlite_path
+from sightline.maintenance.sizes import file_sizes
+from sightline.maintenance.unused_requests import drop_unused_requests, drop_unused_texts
+
+CACHES = (schema.images, schema.vectors, schema.readings)
+
+
+class CleaningOptions(Struct, frozen=True, kw_only=True):
+    """What goes besides leftovers.
+
+    Attributes:
+        caches: Whether derived caches go: metadata of images, vectors, OCR results.
+        unfinished_runs: Whether runs go that did not finish.
+        unreferenced_answers: Whether answers go that no run refers to.
+        dry_run: Whether nothing is changed.
+    """
+
+    caches: bool = True
+    unfinished_runs: bool = False
+    unreferenced_answers: bool = False
+    dry_run: bool = False
+
+
+class Dropped(Struct, frozen=True, kw_only=True):
+    """Rows that go from a table, and why."""
+
+    table: str
+    rows: int
+    reason: str
+
+
+class Cleaning(Struct, frozen=True, kw_only=True):
+    """What was dropped, or would be.
+
+    Attributes:
+        dropped: The rows by table and reason.
+        bytes_before: The size of the store.
+        bytes_after: Its size now; None after a dry run.
+    """
+
+    dropped: Sequence[Dropped]
+    bytes_before: int
+    bytes_after: int | None
+
+
+def clean(url: str, options: CleaningOptions) -> Cleaning:
+    """Drop what no run needs.
+
+    Args:
+        url: A path or a database URL.
+        options: What goes.
+
+    Returns:
+        What was dropped, or would be.
+
+    Raises:
+        UserError: There is no store, or another process works with it.
+        EnvironmentFailedError: The database fails; nothing is dropped then.
+    """
+    _refuse_busy_file(url)
+    store = Store.open(url, create=False)
+    try:
+        with store.database.read() as connection:
+            before = file_sizes(connection).bytes
+        with store.database.write() as connection:
+            _refuse_busy_store(connection, store.name)
+            dropped = [one for one in _drop(connection, store.name, options) if one.rows]
+            if options.dry_run:
+                connection.rollback()
+    finally:
+        store.close()
+    after = None if options.dry_run else _vacuum(url)
+    return Cleaning(dropped=dropped, bytes_before=before, bytes_after=after)
+
+
+def _vacuum(url: str) -> int:
+    """Give the room back; returns the size of the store."""
+    database = Database(connect(url, create=False), display(url))
+    try:
+        if (path := sqlite_path(url)) is not None:
+            with closing(sqlite3.connect(path, isolation_level=None)) as file:
+                file.execute("VACUUM")
+                file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with database.read() as connection:
+            if path is None:
+                connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
+            return file_sizes(connection).bytes
+    except sqlite3.Error as error:
+        raise EnvironmentFailedError(
+            f"{path} was cleaned, but is as large as before: {error}; make room, then run the command again"
+        ) from None
+    finally:
+        database.close()
+
+
+def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[Dropped]:
+    """Drop the rows, in an order in which each step leaves what the next one finds unused."""
+    runs, claims = schema.runs, schema.claims
+    is_copy = runs.c.uid.like("%+")
+    goes = or_(is_copy, runs.c.finished.is_(None)) if options.unfinished_runs else is_copy
+    why = (
+        "runs that did not finish"
+        if options.unfinished_runs
+        else "copies of runs that a merge did not finish"
+    )
+    dropped = [_delete(connection, runs, goes, why)]
+    for table in (schema.probes, schema.verdicts):
+        orphan = ~exists().where(runs.c.id == table.c.run)
+        dropped.append(_delete(connection, table, orphan, "of runs that do not exist"))
+    unused = ~exists().where(schema.probes.c.definitions == schema.definitions.c.id)
+    dropped.append(_delete(connection, schema.definitions, unused, "that no run has"))
+    if options.unreferenced_answers:
+        requests, answers = drop_unused_requests(connection, name)
+        dropped.append(Dropped(table="requests", rows=requests, reason="that no run refers to"))
+        dropped.append(Dropped(table="answers", rows=answers, reason="that no run refers to"))
+    texts = drop_unused_texts(connection)
+    dropped.append(Dropped(table="texts", rows=texts, reason="that no request has"))
+    dropped.append(_delete(connection, claims, claims.c.until < time.time(), "of processes that ended"))
+    if options.caches:
+        dropped += [_delete(connection, table, None, "cache, filled again when needed") for table in CACHES]
+    return dropped
+
+
+def _delete(connection: Connection, table: Table, goes: ColumnElement[bool] | None, reason: str) -> Dropped:
+    statement = delete(table) if goes is None else delete(table).where(goes)
+    return Dropped(table=table.name, rows=connection.execute(statement).rowcount, reason=reason)
+
+
+def _refuse_busy_file(url: str) -> None:
+    """Refuse a SQLite store that another process has open: only a lone process gets this lock."""
+    path = sqlite_path(url)
+    if path is None or not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise _busy(display(url)) from None
+    except sqlite3.DatabaseError:
+        return  # no store, which is reported when it is opened
+
+
+def _refuse_busy_store(connection: Connection, name: str) -> None:
+    """Refuse a store whose requests a process is sending."""
+    if connection.dialect.name == "postgresql":
+        # No other process writes to these tables until the end of this transaction.
+        connection.exec_driver_sql(
+            "LOCK TABLE requests, answers, texts, probes, runs IN SHARE ROW EXCLUSIVE MODE"
+        )
+    claims = schema.claims
+    query = select(func.count()).select_from(claims).where(claims.c.until >= time.time())
+    if connection.execute(query).scalar_one():
+        raise _busy(name)
+
+
+def _busy(name: str) -> UserError:
+    return UserError(
+        "another process works with this store", file=name, expected="no run, viewer or worker that uses it"
+    )

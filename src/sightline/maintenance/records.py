@@ -1,0 +1,140 @@
+"""The records of a store as JSON Lines, for other tools, read page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import select
+
+from sightline.engine import schema
+from sightline.engine.database import rows_in
+from sightline.engine.dictionaries import Dictionaries
+from sightline.engine.requests import Requests
+from sightline.engine.store import Store
+from sightline.engine.texts import Texts
+from sightline.errors import unknown_name
+from sightline.formats.atomic_file import AtomicLineFile
+from sightline.maintenance.opening import unchanged_store
+from sightline.maintenance.table_reader import read_pages
+from sightline.plan.stored_probe import StoredProbe
+from sightline.progress import progress
+
+Record = Mapping[str, Any]
+
+
+def export_records(url: str, kind: str, out: Path, run: int | None, *, show_progress: bool) -> int:
+    """Write records of a store; the file appears complete or not at all.
+
+    Args:
+        url: A path or a database URL.
+        kind: A key of `KINDS`.
+        out: The file.
+        run: Only the records of this run; None for all.
+        show_progress: Whether progress is displayed.
+
+    Returns:
+        The number of records.
+
+    Raises:
+        UserError: There is no such kind, store or run.
+        EnvironmentFailedError: The store or the disk fails, or a record is damaged.
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of records", kind, KINDS)
+    count = 0
+    with unchanged_store(url) as store:
+        if run is not None:
+            store.runs.get(run)
+        with (
+            AtomicLineFile(out) as file,
+            progress(f"export {kind}", None, "rows", show_progress=show_progress) as advance,
+        ):
+            for record in KINDS[kind](store, run):
+                file.write(msgspec.json.encode(record))
+                advance(1)
+                count += 1
+    return count
+
+
+def _runs(store: Store, run: int | None) -> Iterator[Record]:
+    for number, body, created, finished in store.runs.all():
+        if run in (None, number):
+            yield {"run": number, "created": created, "finished": finished, **body}
+
+
+def _probes(store: Store, run: int | None) -> Iterator[Record]:
+    for number in _numbers(store, run):
+        for body in store.runs.probes(number):
+            yield {"run": number, **msgspec.json.decode(body)}
+
+
+def _verdicts(store: Store, run: int | None) -> Iterator[Record]:
+    for number in _numbers(store, run):
+        for verdict in store.runs.verdicts(number):
+            yield {"run": number, **msgspec.to_builtins(verdict)}
+
+
+def _answers(store: Store, run: int | None) -> Iterator[Record]:
+    """All attempts with their requests; those of a run in the order of its probes."""
+    dictionaries = Dictionaries(store.name)
+    requests = Requests(Texts(dictionaries), store.name)
+    for page in _attempt_pages(store, run):
+        with store.database.read() as connection:
+            query = "SELECT id, key, body FROM requests WHERE id IN ({})"
+            named = list(rows_in(connection, query, sorted({row["request"] for row in page})))
+            canonical = requests.read(connection, {number: bytes(body) for number, _, body in named})
+            keys = {number: bytes(key).hex() for number, key, _ in named}
+            bodies = [
+                dictionaries.decompress(connection, bytes(row["body"]), "answers", row["id"]) for row in page
+            ]
+        for row, body in zip(page, bodies, strict=True):
+            yield {
+                "key": keys[row["request"]],
+                "created": row["created"],
+                "result": msgspec.Raw(body),
+                "request": msgspec.Raw(canonical[row["request"]] or b"null"),
+            }
+
+
+def _attempt_pages(store: Store, run: int | None) -> Iterator[list[dict[str, Any]]]:
+    if run is None:
+        yield from ([dict(row) for row in page] for page in read_pages(store.database, schema.answers))
+        return
+    keys: list[bytes] = []
+    for body in store.runs.probes(run):
+        keys.append(bytes.fromhex(msgspec.json.decode(body, type=StoredProbe).key))
+        if len(keys) == 500:
+            yield _attempts_of(store, keys)
+            keys = []
+    yield _attempts_of(store, keys)
+
+
+def _attempts_of(store: Store, keys: list[bytes]) -> list[dict[str, Any]]:
+    answers, requests = schema.answers, schema.requests
+    query = select(answers, requests.c.key).join(requests, requests.c.id == answers.c.request)
+    with store.database.read() as connection:
+        rows = connection.execute(query.where(requests.c.key.in_(keys))).mappings().all()
+    place = {key: number for number, key in enumerate(keys)}
+    return sorted((dict(row) for row in rows), key=lambda row: (place[bytes(row["key"])], row["id"]))
+
+
+def _endpoints(store: Store, run: int | None) -> Iterator[Record]:
+    for created, record in store.endpoints.records():
+        yield {"created": created, **msgspec.to_builtins(record)}
+
+
+def _numbers(store: Store, run: int | None) -> list[int]:
+    return [number for number, *_ in store.runs.all()] if run is None else [run]
+
+
+KINDS: Mapping[str, Callable[[Store, int | None], Iterator[Record]]] = {
+    "runs": _runs,
+    "probes": _probes,
+    "answers": _answers,
+    "verdicts": _verdicts,
+    "endpoints": _endpoints,
+}
+"""Kind of records -> the function that reads them from a store, of one run or of all."""

@@ -1,0 +1,116 @@
+"""Cleaning a store: what no run needs goes, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.maintenance.stores import add_run, content, make_store, question
+
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.maintenance.clean import CleaningOptions, clean
+from sightline.maintenance.merge import merge
+from sightline.maintenance.verify import verify
+
+
+def _rows(url: str, **options: Any) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for one in clean(url, CleaningOptions(**options)).dropped:
+        rows[one.table] = rows.get(one.table, 0) + one.rows
+    return rows
+
+
+def _store(tmp_path: Path, url: str) -> dict[str, Any]:
+    """A store with two runs, an answer that no run refers to, and a cache; returns the first one's body."""
+    merge([str(make_store(tmp_path / "source.db", [range(20), range(10, 30)]))], url, show_progress=False)
+    store = Store.open(url)
+    store.answers.add([question(1000)])
+    store.caches.add_vectors({b"k" * 32: b"abcd"})
+    body, _ = store.runs.get(1)
+    store.close()
+    return body
+
+
+def test_answers_and_runs_stay(tmp_path: Path, store_url: str) -> None:
+    _store(tmp_path, store_url)
+    before = content(store_url)
+    assert _rows(store_url) == {"vectors": 1}
+    assert content(store_url) == before
+    assert list(verify(store_url, show_progress=False)) == []
+    store = Store.open(store_url)
+    assert question(1000).key in store.answers.look_up([question(1000).key])
+    store.close()
+
+
+def test_caches_stay_if_they_are_kept(tmp_path: Path, store_url: str) -> None:
+    _store(tmp_path, store_url)
+    assert _rows(store_url, caches=False) == {}
+
+
+def test_what_a_deleted_run_alone_had_goes(tmp_path: Path, store_url: str) -> None:
+    _store(tmp_path, store_url)
+    store = Store.open(store_url)
+    store.runs.drop(1)
+    store.close()
+    assert _rows(store_url, caches=False) == {"definitions": 1}
+    unreferenced = _rows(store_url, caches=False, unreferenced_answers=True)
+    assert {name: unreferenced[name] for name in ("requests", "answers")} == {"requests": 11, "answers": 11}
+    assert list(verify(store_url, show_progress=False)) == []
+
+
+def test_replies_of_the_judges_of_runs_stay(tmp_path: Path, store_url: str) -> None:
+    body = _store(tmp_path, store_url)
+    store = Store.open(store_url)
+    store.runs.finish(1, {**body, "judges": {"m": {"identity": "m", "sampling": {}}}})
+    store.close()
+    assert _rows(store_url, caches=False, unreferenced_answers=True) == {}
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path, store_url: str) -> None:
+    _store(tmp_path, store_url)
+    would = _rows(store_url, unreferenced_answers=True, dry_run=True)
+    assert _rows(store_url, unreferenced_answers=True, dry_run=True) == would
+    assert _rows(store_url, unreferenced_answers=True) == would
+    assert _rows(store_url, unreferenced_answers=True) == {}
+
+
+def test_runs_that_did_not_finish_go_on_request(tmp_path: Path, store_url: str) -> None:
+    _store(tmp_path, store_url)
+    store = Store.open(store_url)
+    add_run(store, range(5), finish=False)
+    store.close()
+    assert _rows(store_url, caches=False) == {}
+    assert _rows(store_url, caches=False, unfinished_runs=True)["runs"] == 1
+    assert len(content(store_url)[1]) == 2
+
+
+def test_a_file_becomes_smaller(tmp_path: Path) -> None:
+    make_store(tmp_path / "s.db", [range(2000)])
+    store = Store.open(str(tmp_path / "s.db"))
+    store.runs.drop(1)
+    store.close()
+    found = clean(str(tmp_path / "s.db"), CleaningOptions(unreferenced_answers=True))
+    assert found.bytes_after is not None
+    assert found.bytes_after < found.bytes_before / 2
+    assert found.bytes_after == (tmp_path / "s.db").stat().st_size
+
+
+def test_a_store_is_not_cleaned_while_requests_are_sent(tmp_path: Path, store_url: str) -> None:
+    _store(tmp_path, store_url)
+    other = Store.open(store_url)
+    other.claims.take([question(2000).key])
+    with pytest.raises(UserError, match="another process"):
+        clean(store_url, CleaningOptions())
+    other.close()
+
+
+def test_a_file_is_not_cleaned_while_another_process_has_it_open(tmp_path: Path) -> None:
+    make_store(tmp_path / "s.db", [range(5)])
+    other = Store.open(str(tmp_path / "s.db"))
+    other.runs.all()
+    with pytest.raises(UserError, match="another process"):
+        clean(str(tmp_path / "s.db"), CleaningOptions())
+    other.close()
+    clean(str(tmp_path / "s.db"), CleaningOptions())

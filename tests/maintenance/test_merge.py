@@ -1,0 +1,166 @@
+"""Merging stores: everything is there once, and neither order nor repetition changes an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.maintenance.stores import add_run, content, make_store, question
+
+from sightline.engine.runs import write_chunk
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.maintenance.merge import merge
+from sightline.maintenance.verify import verify
+from sightline.types import Answer, Failure
+
+
+def _merge(sources: Sequence[Path], target: Path | str) -> list[str]:
+    merged = merge([str(one) for one in sources], str(target), show_progress=False)
+    return [run.state for one in merged for run in one.runs]
+
+
+def _attempts(path: str | Path) -> list[tuple[float, str]]:
+    """All attempts of a store in the order in which they count."""
+    store = Store.open(str(path))
+    with store.database.read() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT created, requests.key FROM answers JOIN requests ON requests.id = request "
+            "ORDER BY answers.id"
+        ).all()
+    store.close()
+    return [(created, bytes(key).hex()) for created, key in rows]
+
+
+def test_two_laptops_become_one_store(tmp_path: Path, store_url: str) -> None:
+    first = make_store(tmp_path / "a.db", [range(30)])
+    second = make_store(tmp_path / "b.db", [range(20, 50), range(5)])
+    assert _merge([first, second], store_url) == ["added"] * 3
+    answers, runs = content(store_url)
+    assert runs == content(first)[1] | content(second)[1]
+    # What both asked has the answer of the first, which was earlier.
+    assert answers == content(second)[0] | content(first)[0]
+    assert list(verify(store_url, show_progress=False)) == []
+
+
+def test_merged_twice_is_merged_once(tmp_path: Path, store_url: str) -> None:
+    source = make_store(tmp_path / "a.db", [range(30), range(10, 40)])
+    _merge([source], store_url)
+    before = content(store_url), _attempts(store_url)
+    assert _merge([source, source], store_url) == ["there already"] * 4
+    assert (content(store_url), _attempts(store_url)) == before
+
+
+def test_a_store_comes_back_from_a_server_as_it_was(tmp_path: Path, store_url: str) -> None:
+    source = make_store(tmp_path / "a.db", [range(30), range(10, 40)])
+    _merge([source], store_url)
+    _merge([Path(store_url)] if "://" not in store_url else [], tmp_path / "back.db")
+    if "://" in store_url:
+        merge([store_url], str(tmp_path / "back.db"), show_progress=False)
+    assert content(tmp_path / "back.db") == content(source)
+    assert _attempts(tmp_path / "back.db") == _attempts(source)
+
+
+_calls = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(1, 30), st.sampled_from("xyz")),
+    min_size=1,
+    max_size=12,
+    unique_by=lambda call: call[2],
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(_calls, st.permutations([0, 1, 2]))
+def test_the_order_of_sources_changes_no_answer(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[int, int, int, str]], order: list[int]
+) -> None:
+    """Three stores have attempts of the same requests; the first by time counts in every order of merging."""
+    folder = tmp_path_factory.mktemp("merge")
+    sources = [folder / f"{number}.db" for number in range(3)]
+    for number, path in enumerate(sources):
+        for place, asked, time, said in sorted(calls, key=lambda call: call[2]):
+            store = Store.open(str(path), clock=lambda time=time: float(time))  # type: ignore[misc]
+            if place == number:
+                store.answers.add([question(asked, said)])
+            store.close()
+    _merge(sources, folder / "one.db")
+    _merge([sources[number] for number in order], folder / "two.db")
+    keys = [question(number).key for number in range(5)]
+    first: dict[str, Answer | Failure] = {}
+    for _, asked, _, said in sorted(calls, key=lambda call: call[2]):
+        first.setdefault(question(asked).key, question(asked, said).result)
+    for name in ("one.db", "two.db"):
+        store = Store.open(str(folder / name))
+        assert store.answers.look_up(keys) == first
+        store.close()
+    assert sorted(_attempts(folder / "one.db")) == sorted(_attempts(folder / "two.db"))
+    assert len(_attempts(folder / "one.db")) == len(calls)
+
+
+def test_a_run_that_went_on_is_completed(tmp_path: Path) -> None:
+    source = tmp_path / "a.db"
+    store = Store.open(str(source))
+    run = add_run(store, range(30), finish=False)
+    store.close()
+    assert _merge([source], tmp_path / "t.db") == ["added"]
+    store = Store.open(str(source))
+    body, _ = store.runs.get(run)
+    store.runs.finish(run, body)
+    store.close()
+    assert _merge([source], tmp_path / "t.db") == ["completed"]
+    assert content(tmp_path / "t.db") == content(source)
+
+
+def test_a_merge_that_was_killed_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = make_store(tmp_path / "a.db", [range(600), range(300, 900)])
+    from sightline.maintenance import merge_runs
+
+    calls = iter(range(3))
+
+    def write_some(*arguments: object) -> None:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        original(*arguments)  # type: ignore[arg-type]
+
+    original = write_chunk
+    monkeypatch.setattr(merge_runs, "write_chunk", write_some)
+    with pytest.raises(KeyboardInterrupt):
+        _merge([source], tmp_path / "t.db")
+    monkeypatch.undo()
+    _merge([source], tmp_path / "t.db")
+    assert content(tmp_path / "t.db") == content(source)
+    assert _attempts(tmp_path / "t.db") == _attempts(source)
+
+
+def test_numbers_of_runs_are_new_in_the_target(tmp_path: Path) -> None:
+    first, second = make_store(tmp_path / "a.db", [range(3)]), make_store(tmp_path / "b.db", [range(3)])
+    merged = merge([str(first), str(second)], str(tmp_path / "t.db"), show_progress=False)
+    assert [(run.run, run.into) for one in merged for run in one.runs] == [(1, 1), (1, 2)]
+
+
+def test_sources_stay_as_they_are(tmp_path: Path) -> None:
+    source = make_store(tmp_path / "a.db", [range(30)])
+    before = source.read_bytes()
+    _merge([source], tmp_path / "t.db")
+    assert source.read_bytes() == before
+
+
+def test_a_newer_source_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    source, newer = make_store(tmp_path / "a.db", [range(3)]), make_store(tmp_path / "b.db", [range(3)])
+    store = Store.open(str(newer))
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE meta SET value = '99'")
+    store.close()
+    with pytest.raises(UserError, match="newer Sightline"):
+        _merge([source, newer], tmp_path / "t.db")
+    assert not (tmp_path / "t.db").exists()
+
+
+def test_the_target_is_no_source(tmp_path: Path) -> None:
+    source = make_store(tmp_path / "a.db", [range(3)])
+    (tmp_path / "link.db").symlink_to(source)
+    with pytest.raises(UserError, match="source and the target"):
+        _merge([tmp_path / "link.db"], source)
