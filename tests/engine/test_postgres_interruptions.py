@@ -143,7 +143,7 @@ def test_two_writers_that_block_each_other_both_succeed(postgres_url: str) -> No
     def cross(number: int) -> None:
         @repeat_if_lost
         def write() -> None:
-            with stores[number]._database.write() as connection:
+            with stores[number].database.write() as connection:
                 names = ["one", "two"][:: 1 if number else -1]
                 connection.exec_driver_sql(f"INSERT INTO models VALUES ('{names[0]}') ON CONFLICT DO NOTHING")
                 if first_attempt[number]:
