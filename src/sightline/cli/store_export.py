@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from sightline.cli.options import add_quiet, add_store
+from sightline.output import print_note
 
 SUMMARY = "write the records of a store as JSON Lines, for other tools"
 
@@ -46,5 +46,5 @@ def execute(options: argparse.Namespace) -> int:
     out, store = Path(options.out), sqlite_path(options.store)
     refuse_overwriting(out, options.force, read=[store] if store else [])
     count = export_records(options.store, options.kind, out, options.run, show_progress=not options.quiet)
-    print(f"written: {out}, {count:,} records", file=sys.stderr)
+    print_note(f"written: {out}, {count:,} records")
     return 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_store
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.maintenance.inventory import Inventory
@@ -39,9 +39,7 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     print_tables([_tables(found), _runs(found)] if found.runs else [_tables(found)], "table")
     if found.needs_migration:
-        print(
-            "an older Sightline wrote this store: the next command that writes migrates it", file=sys.stderr
-        )
+        print_note("an older Sightline wrote this store: the next command that writes migrates it")
     return 0
 
 

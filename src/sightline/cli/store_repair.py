@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_quiet
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.maintenance.repair import RepairReport
@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
         print_json(report)
     else:
         print_tables([_table(report)], "table")
-    print(f"written: {report.out}", file=sys.stderr)
+    print_note(f"written: {report.out}")
     return 1 if report.lost_something else 0
 
 

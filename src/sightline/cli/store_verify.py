@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from itertools import islice
 
 from sightline.cli.options import add_quiet, add_store
+from sightline.output import print_note
 
 SUMMARY = "read everything in a store and report what is wrong; nothing is changed"
 
@@ -73,5 +73,5 @@ def execute(options: argparse.Namespace) -> int:
         more = (f"and {total - len(printed):,} more",) if total > len(printed) else ()
         print_tables([ReportTable(f"{total:,} faults in {options.store}", columns, rows, more)], "table")
     else:
-        print(f"{options.store}: nothing is wrong", file=sys.stderr)
+        print_note(f"{options.store}: nothing is wrong")
     return 1 if total else 0
