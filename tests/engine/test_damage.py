@@ -14,7 +14,7 @@ _KEYED = with_key(Request("", (user("a question of some length, a question of so
 
 
 def _change(store: Store, statement: str) -> None:
-    with store._database.write() as connection:
+    with store.database.write() as connection:
         connection.exec_driver_sql(statement)
 
 

@@ -164,3 +164,20 @@ def test_the_target_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(source)
     with pytest.raises(UserError, match="source and the target"):
         _merge([tmp_path / "link.db"], source)
+
+
+def test_runs_keep_their_labels_and_a_name_that_is_taken_is_said(tmp_path: Path) -> None:
+    for name in ("a.db", "b.db"):
+        store = Store.open(str(make_store(tmp_path / name, [range(3)])))
+        store.labels.give_name(1, "mine")
+        store.labels.add_tags(1, ["t"])
+        store.close()
+    merged = merge(
+        [str(tmp_path / "a.db"), str(tmp_path / "b.db")], str(tmp_path / "t.db"), show_progress=False
+    )
+    notes = [run.note for one in merged for run in one.runs]
+    assert notes == ["", "run 2 has no name: mine is the name of run 1"]
+    store = Store.open(str(tmp_path / "t.db"))
+    assert store.labels.names() == {"mine": 1}
+    assert [list(store.labels.of(run).tags) for run in (1, 2)] == [["t"], ["t"]]
+    store.close()

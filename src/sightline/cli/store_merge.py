@@ -61,4 +61,4 @@ def _table(merged: MergedStore, into: str) -> ReportTable:
     )
     rows = tuple((str(one.run), str(one.into), one.state) for one in merged.runs)
     note = f"{merged.attempts:,} answers and failed attempts, of which {merged.new_attempts:,} are new"
-    return ReportTable(merged.source, columns, rows, (note, *merged.notes))
+    return ReportTable(merged.source, columns, rows, (note, *(one.note for one in merged.runs if one.note)))

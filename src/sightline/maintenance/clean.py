@@ -19,7 +19,7 @@ from sightline.maintenance.opening import sqlite_path
 from sightline.maintenance.sizes import file_sizes
 from sightline.maintenance.unused_requests import drop_unused_requests, drop_unused_texts
 
-CACHES = (schema.images, schema.vectors, schema.readings)
+CACHES = (schema.images, schema.vectors, schema.readings, schema.results)
 
 
 class CleaningOptions(Struct, frozen=True, kw_only=True):
@@ -121,7 +121,7 @@ def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[D
         else "copies of runs that a merge did not finish"
     )
     dropped = [_delete(connection, runs, goes, why)]
-    for table in (schema.probes, schema.verdicts):
+    for table in (schema.probes, schema.verdicts, schema.run_labels, schema.run_tags):
         orphan = ~exists().where(runs.c.id == table.c.run)
         dropped.append(_delete(connection, table, orphan, "of runs that do not exist"))
     unused = ~exists().where(schema.probes.c.definitions == schema.definitions.c.id)

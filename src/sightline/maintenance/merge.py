@@ -23,13 +23,12 @@ CACHES = (schema.vectors, schema.readings)
 
 
 class MergedStore(Struct, frozen=True, kw_only=True):
-    """What was copied from a source: its attempts, the new ones among them, its runs, remarks."""
+    """What was copied from a source: its attempts, the new ones among them, its runs."""
 
     source: str
     attempts: int
     new_attempts: int
     runs: Sequence[MergedRun]
-    notes: Sequence[str] = ()
 
 
 def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> list[MergedStore]:

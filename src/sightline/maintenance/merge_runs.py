@@ -20,11 +20,12 @@ _UNFINISHED = "+"
 
 
 class MergedRun(Struct, frozen=True, kw_only=True):
-    """A run of a source, its number in the target, and whether it was there."""
+    """A run of a source, its number in the target, whether it was there, and what was not copied of it."""
 
     run: int
     into: int
     state: Literal["added", "completed", "there already"]
+    note: str = ""
 
 
 def merge_runs(source: Store, target: Store) -> list[MergedRun]:
@@ -71,7 +72,25 @@ def _merge_run(source: Store, target: Store, run: Any) -> MergedRun:
     with target.database.write() as connection:
         values = {"uid": run["uid"], "body": run["body"], "finished": run["finished"]}
         connection.execute(update(runs).where(runs.c.id == number).values(**values))
-    return MergedRun(run=run["id"], into=number, state="added" if found is None else "completed")
+    if found is not None:
+        return MergedRun(run=run["id"], into=number, state="completed")
+    return MergedRun(
+        run=run["id"], into=number, state="added", note=_copy_labels(source, target, run["id"], number)
+    )
+
+
+def _copy_labels(source: Store, target: Store, run: int, number: int) -> str:
+    """Copy name, tags and note of a run; returns why it has no name now, '' if it has its own."""
+    labels = source.labels.of(run)
+    target.labels.add_tags(number, labels.tags)
+    if labels.note:
+        target.labels.set_note(number, labels.note)
+    if labels.name is None:
+        return ""
+    if (holder := target.labels.names().get(labels.name)) is not None:
+        return f"run {number} has no name: {labels.name} is the name of run {holder}"
+    target.labels.give_name(number, labels.name)
+    return ""
 
 
 def _has_more(source: Store, target: Store, run: Any, found: Any) -> bool:

@@ -21,7 +21,7 @@ from sightline.engine.texts import Texts
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
 from sightline.plan.stored_probe import StoredProbe
-from sightline.types import Answer, Failure, ImageFile
+from sightline.types import Answer, Failure
 
 ANOTHER_CONTENT = "its content is not that of its digest"
 
@@ -49,7 +49,6 @@ class RowChecks:
             "runs": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
             "verdicts": lambda _, row: _undecodable(decode_verdict, row["body"]),
             "endpoints": lambda _, row: _undecodable(_ENDPOINT.decode, row["body"]),
-            "images": lambda _, row: _undecodable(_IMAGE.decode, row["body"]),
             "vectors": lambda _, row: "" if len(row["body"]) % 4 == 0 else "it is no list of numbers",
             "readings": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
         }
@@ -133,7 +132,6 @@ class RowChecks:
 _ANSWER = msgspec.json.Decoder(Answer)
 _FAILURE = msgspec.json.Decoder(Failure)
 _ENDPOINT = msgspec.json.Decoder(EndpointRecord)
-_IMAGE = msgspec.json.Decoder(ImageFile)
 _PROBE = msgspec.json.Decoder(StoredProbe)
 
 

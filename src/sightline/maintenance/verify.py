@@ -22,6 +22,8 @@ REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.answers.c.request, schema.requests.c.id),
     (schema.probes.c.run, schema.runs.c.id),
     (schema.verdicts.c.run, schema.runs.c.id),
+    (schema.run_labels.c.run, schema.runs.c.id),
+    (schema.run_tags.c.run, schema.runs.c.id),
 )
 """Columns that name a row of another table."""
 
