@@ -1,6 +1,8 @@
 """Compression of the bodies in the store: zstd with a checksum, and with a dictionary where that pays.
 
-Measured on II-Bench: zlib with a dictionary gives bodies of the same size, but takes 5 to 15 times as long.
+Measured on II-Bench: prompts and probes have about the same size with zlib, which takes 2 to 10 times as
+long.
+Short answers are 15 bytes smaller with zlib, in 3 times the time.
 """
 
 from __future__ import annotations
