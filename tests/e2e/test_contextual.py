@@ -24,46 +24,46 @@ def data(tmp_path: Path) -> Path:
 
 
 def run(
-    data: Path, server: Any, store: Path, setting: str = "default", **options: Any
+    data: Path, server: Any, store: str, setting: str = "default", **options: Any
 ) -> sightline.Evaluation:
     options = {"split": "val", **options}
-    return sightline.run(f"contextual:{setting}", model=server.model, data=data, store=str(store), **options)
+    return sightline.run(f"contextual:{setting}", model=server.model, data=data, store=store, **options)
 
 
 @pytest.mark.parametrize(
     ("setting", "asked"), [("default", 24), ("0-shot", 16), ("2-shot", 16), ("8-shot", 16)]
 )
 def test_every_instance_is_asked_once(
-    mock: Servers, data: Path, tmp_path: Path, setting: str, asked: int
+    mock: Servers, data: Path, store_url: str, setting: str, asked: int
 ) -> None:
     server = mock()
-    first = run(data, server, tmp_path / "s.db", setting)
+    first = run(data, server, store_url, setting)
     stats = server.stats()
     assert (first.result.probes, first.result.errors) == (asked, 0)
     assert stats["requests"] == stats["with_image"] == asked
     server.reset()
-    again = run(data, server, tmp_path / "s.db", setting)
+    again = run(data, server, store_url, setting)
     assert server.stats()["requests"] == again.counts.checks == CLOSED.first
     assert again.metrics == first.metrics
 
 
 def test_zero_shots_ask_nothing_that_the_default_setting_asked(
-    mock: Servers, data: Path, tmp_path: Path
+    mock: Servers, data: Path, store_url: str
 ) -> None:
     server = mock()
-    run(data, server, tmp_path / "s.db")
+    run(data, server, store_url)
     server.reset()
-    held_out = run(data, server, tmp_path / "s.db", "0-shot")
+    held_out = run(data, server, store_url, "0-shot")
     assert held_out.result.samples == 16
     assert server.stats()["requests"] == held_out.counts.checks == CLOSED.first
 
 
 @pytest.mark.parametrize("sees", [False, True])
 def test_a_model_judges_with_the_image_or_without(
-    mock: Servers, data: Path, tmp_path: Path, sees: bool
+    mock: Servers, data: Path, tmp_path: Path, store_url: str, sees: bool
 ) -> None:
     server, judge = mock(), mock("--words", "Judgement: Yes|Judgement: No")
-    store, out = tmp_path / "s.db", tmp_path / "out"
+    store, out = store_url, tmp_path / "out"
     options: dict[str, Any] = {"judge": judge.model, "set": {"judge_image": sees}}
     first = run(data, server, store, out=out, **options)
     stats = judge.stats()
@@ -73,53 +73,53 @@ def test_a_model_judges_with_the_image_or_without(
     assert {verdict["verdict"] for verdict in verdicts} == {"right", "wrong"}
     judge.reset()
     assert run(data, server, store, **options).metrics == first.metrics
-    opened = Store.open(str(store))
+    opened = Store.open(store)
     try:
         assert recompute(opened).metrics == first.metrics
     finally:
         opened.close()
     assert judge.stats()["requests"] == CLOSED.first, "the check of the endpoint by the second run"
     scored = sightline.score(
-        "contextual", out / "answers.jsonl", data=data, split="val", store=str(store), **options
+        "contextual", out / "answers.jsonl", data=data, split="val", store=store, **options
     )
     assert judge.stats()["requests"] == 2 * CLOSED.first
     assert scored.metrics == first.metrics
 
 
 def test_a_judge_that_says_nothing_is_asked_twice_and_then_listed(
-    mock: Servers, data: Path, tmp_path: Path
+    mock: Servers, data: Path, store_url: str
 ) -> None:
     judge = mock("--words", "I would say it depends")
-    evaluation = run(data, mock(), tmp_path / "s.db", judge=judge.model)
+    evaluation = run(data, mock(), store_url, judge=judge.model)
     assert judge.stats()["requests"] == 48
     assert evaluation.result.undecided == evaluation.result.unparsed == 24
     assert any("judge replies without a verdict" in note for note in evaluation.result.notes)
 
 
 def test_a_judge_whose_host_is_gone_takes_no_second_chance_from_the_next(
-    mock: Servers, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mock: Servers, data: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.engine.limiter.TRIAL_PAUSES", (0.01, 0.01, 0.01))
     gone = mock("--fail-rate", 1, "--fail-codes", 500)
     unsure = mock("--words", "I would say it depends")
-    evaluation = run(data, mock(), tmp_path / "s.db", judge=[gone.model, unsure.model])
+    evaluation = run(data, mock(), store_url, judge=[gone.model, unsure.model])
     assert evaluation.judge_counts.stopped == "host"
     assert evaluation.result.judge_errors == 24
     assert unsure.stats()["requests"] == 48
 
 
-def test_several_judges_share_one_budget(mock: Servers, data: Path, tmp_path: Path) -> None:
+def test_several_judges_share_one_budget(mock: Servers, data: Path, store_url: str) -> None:
     server, *judges = mock(), mock("--words", "Judgement: Yes"), mock("--words", "Judgement: No")
     options: dict[str, Any] = {"judge": [judge.model for judge in judges], "max_requests": 60}
-    evaluation = run(data, server, tmp_path / "s.db", **options)
+    evaluation = run(data, server, store_url, **options)
     assert [one.stats()["requests"] for one in (server, *judges)] == [24, 24, 12]
     assert (evaluation.judge_counts.sent, evaluation.judge_counts.stopped) == (36, "budget")
     assert evaluation.exit_status == 4
 
 
-def test_a_broken_image_is_one_error_and_ends_nothing(mock: Servers, data: Path, tmp_path: Path) -> None:
+def test_a_broken_image_is_one_error_and_ends_nothing(mock: Servers, data: Path, store_url: str) -> None:
     (data / "images/val-003.png").unlink()
-    evaluation = run(data, mock(), tmp_path / "s.db")
+    evaluation = run(data, mock(), store_url)
     assert (evaluation.result.errors, evaluation.exit_status) == (1, 1)
     (accepted,) = [m for m in evaluation.metrics if (m.metric, m.subset) == ("accepted", "all")]
     assert accepted.n == 24

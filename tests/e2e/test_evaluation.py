@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,59 +45,66 @@ def value(evaluation: Evaluation, metric: str, subset: str = "all") -> float | N
     return found.value
 
 
+def attempts(store: str) -> int:
+    opened = Store.open(store, create=False)
+    with opened._database.read() as connection:
+        count = connection.exec_driver_sql("SELECT count(*) FROM answers").scalar_one()
+    opened.close()
+    return int(count)
+
+
 def lines(folder: Path, name: str = "answers.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
 @pytest.mark.parametrize("setting", CODIS_SETTINGS)
 def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_only_the_check(
-    mock: Servers, codis: str, tmp_path: Path, setting: str
+    mock: Servers, codis: str, store_url: str, setting: str
 ) -> None:
     server = mock()
-    store = str(tmp_path / "s.db")
-    first = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store)
+    first = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store_url)
     assert (first.result.probes, first.result.errors) == (706, 0)
     assert first.counts.sent == server.stats()["requests"] == CODIS_SETTINGS[setting]
     assert server.stats()["with_image"] == (0 if setting == "text-only" else CODIS_SETTINGS[setting])
     assert server.stats()["resent"] == 0
-    with sqlite3.connect(store) as database:
-        (rows, keys) = database.execute("select count(*), count(distinct request) from answers").fetchone()
-    assert rows == keys == CODIS_SETTINGS[setting]
+    assert attempts(store_url) == CODIS_SETTINGS[setting]
     server.reset()
-    again = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store)
+    again = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store_url)
     assert server.stats()["requests"] == again.counts.checks == CLOSED.first
     assert again.metrics == first.metrics
 
 
 @pytest.mark.parametrize("setting", ["none", "cot", "domain", "emotion", "rhetoric"])
 def test_every_question_of_iibench_is_answered_with_its_own_image(
-    mock: Servers, iibench: str, tmp_path: Path, setting: str
+    mock: Servers, iibench: str, store_url: str, setting: str
 ) -> None:
     server = mock()
-    run = sightline.run(f"iibench:{setting}", model=server.model, data=iibench, store=str(tmp_path / "s.db"))
+    run = sightline.run(f"iibench:{setting}", model=server.model, data=iibench, store=store_url)
     stats = server.stats()
     assert (run.result.probes, run.result.errors, run.result.unscored) == (1399, 0, 1399)
     assert (stats["requests"], stats["with_image"], stats["resent"]) == (1399, 1399, 0)
     assert stats["params_seen"] == {"model": "mock", "temperature": 0, "max_tokens": 1000}
 
 
-def test_dev_is_scored_against_its_real_answers(mock: Servers, iibench: str, tmp_path: Path) -> None:
+def test_dev_is_scored_against_its_real_answers(
+    mock: Servers, iibench: str, tmp_path: Path, store_url: str
+) -> None:
     out = tmp_path / "out"
-    run = sightline.run(
-        "iibench", model=mock().model, data=iibench, split="dev", store=str(tmp_path / "s.db"), out=out
-    )
+    run = sightline.run("iibench", model=mock().model, data=iibench, split="dev", store=store_url, out=out)
     records = json.loads((Path(iibench) / "dev.json").read_text())
     key = {q["id"]: q["answer"] for record in records for q in record["questions"]}
     right = [line["response"] == f"({key[line['sample']]})" for line in lines(out)]
     assert value(run, "accuracy") == pytest.approx(100 * sum(right) / 35)
 
 
-def test_repeats_at_a_temperature_are_draws_kept_apart(mock: Servers, codis: str, tmp_path: Path) -> None:
+def test_repeats_at_a_temperature_are_draws_kept_apart(
+    mock: Servers, codis: str, tmp_path: Path, store_url: str
+) -> None:
     server = mock()
     out = tmp_path / "out"
     run = sightline.run(
         "codis", model=server.model, data=codis, limit=20, repeats=4, gen={"temperature": 1},
-        store=str(tmp_path / "s.db"), out=out,
+        store=store_url, out=out,
     )  # fmt: skip
     assert server.stats()["requests"] == 160
     assert (run.result.samples, run.result.probes) == (20, 160)
@@ -109,9 +115,11 @@ def test_repeats_at_a_temperature_are_draws_kept_apart(mock: Servers, codis: str
     assert len({line["key"] for line in lines(out)}) == 160
 
 
-def test_a_model_judges_beside_the_rules_and_both_are_kept(mock: Servers, codis: str, tmp_path: Path) -> None:
+def test_a_model_judges_beside_the_rules_and_both_are_kept(
+    mock: Servers, codis: str, tmp_path: Path, store_url: str
+) -> None:
     model, judge = mock(), mock("--words", "right|wrong")
-    store, out = str(tmp_path / "s.db"), tmp_path / "out"
+    store, out = store_url, tmp_path / "out"
     judges = (judge.model, "rules")
     options: dict[str, Any] = {"data": codis, "limit": 30, "store": store, "out": out}
     run = sightline.run("codis", model=model.model, judge=judges, **options)
@@ -133,21 +141,21 @@ def test_a_model_judges_beside_the_rules_and_both_are_kept(mock: Servers, codis:
 
 
 def test_a_reply_that_is_no_verdict_is_unparsed_and_undecided(
-    mock: Servers, codis: str, tmp_path: Path
+    mock: Servers, codis: str, store_url: str
 ) -> None:
     judge = mock("--words", "I would say it depends")
     run = sightline.run(
-        "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=str(tmp_path / "s.db")
+        "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=store_url
     )
     assert run.result.undecided == 10
     assert run.result.unparsed >= 10
     assert run.exit_status == 0
 
 
-def test_a_judge_that_is_gone_is_no_verdict_and_no_success(mock: Servers, codis: str, tmp_path: Path) -> None:
+def test_a_judge_that_is_gone_is_no_verdict_and_no_success(mock: Servers, codis: str, store_url: str) -> None:
     judge = mock("--fail-rate", "1", "--fail-codes", "400")
     run = sightline.run(
-        "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=str(tmp_path / "s.db")
+        "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=store_url
     )
     assert run.result.judge_errors >= 10
     assert run.exit_status == 1
@@ -155,14 +163,14 @@ def test_a_judge_that_is_gone_is_no_verdict_and_no_success(mock: Servers, codis:
 
 
 def test_output_variability_needs_the_answers_without_context_and_finds_them(
-    mock: Servers, codis: str, tmp_path: Path
+    mock: Servers, codis: str, store_url: str
 ) -> None:
     server = mock("--words", "Left.|Right.|Up.|Down.")
     options: dict[str, Any] = {
         "model": server.model,
         "data": codis,
         "limit": 40,
-        "store": str(tmp_path / "s.db"),
+        "store": store_url,
     }
     before = next(m for m in sightline.run("codis", **options).metrics if m.metric == "output_variability")
     assert (before.value, before.n) == (None, 0)
@@ -177,13 +185,13 @@ def test_output_variability_needs_the_answers_without_context_and_finds_them(
 
 
 def test_other_prompts_are_not_compared_with_answers_to_another_prompt(
-    mock: Servers, codis: str, tmp_path: Path
+    mock: Servers, codis: str, store_url: str
 ) -> None:
     options: dict[str, Any] = {
         "model": mock().model,
         "data": codis,
         "limit": 5,
-        "store": str(tmp_path / "s.db"),
+        "store": store_url,
     }
     sightline.run("codis:no-context", **options)
     assert value(sightline.run("codis:plain", **options), "output_variability") is None
@@ -192,7 +200,7 @@ def test_other_prompts_are_not_compared_with_answers_to_another_prompt(
 
 
 def test_captions_are_scored_beside_the_images_on_the_same_pairs(
-    mock: Servers, codis: str, tmp_path: Path
+    mock: Servers, codis: str, tmp_path: Path, store_url: str
 ) -> None:
     records = json.loads((Path(codis) / "data.json").read_text())
     shown = {record["image_id"] for record in records[:40]}
@@ -200,7 +208,7 @@ def test_captions_are_scored_beside_the_images_on_the_same_pairs(
     options: dict[str, Any] = {
         "model": mock("--words", "Left.|Right.").model,
         "data": codis,
-        "store": str(tmp_path / "s.db"),
+        "store": store_url,
     }
     whole = sightline.run("codis", **options)
     captioned = sightline.run("codis:captions", set={"captions": str(tmp_path / "captions.json")}, **options)
@@ -213,13 +221,13 @@ def test_captions_are_scored_beside_the_images_on_the_same_pairs(
 
 
 def test_leakage_is_the_difference_between_with_and_without_the_image(
-    mock: Servers, iibench: str, tmp_path: Path
+    mock: Servers, iibench: str, store_url: str
 ) -> None:
     options: dict[str, Any] = {
         "model": mock().model,
         "data": iibench,
         "split": "dev",
-        "store": str(tmp_path / "s.db"),
+        "store": store_url,
     }
     hidden = sightline.run("iibench:no-image", **options)
     shown = sightline.run("iibench:none", **options)
@@ -230,7 +238,7 @@ def test_leakage_is_the_difference_between_with_and_without_the_image(
 
 
 def test_shuffled_asks_every_order_and_the_submission_undoes_them(
-    mock: Servers, iibench: str, tmp_path: Path
+    mock: Servers, iibench: str, tmp_path: Path, store_url: str
 ) -> None:
     out = tmp_path / "out"
     run = sightline.run(
@@ -238,7 +246,7 @@ def test_shuffled_asks_every_order_and_the_submission_undoes_them(
         model=mock().model,
         data=iibench,
         split="dev",
-        store=str(tmp_path / "s.db"),
+        store=store_url,
         out=out,
     )
     assert run.result.probes == 105
@@ -255,35 +263,35 @@ def test_shuffled_asks_every_order_and_the_submission_undoes_them(
             assert released[line["sample"]]["ABCDEF".index(submitted[line["sample"]])] == chosen
 
 
-def test_score_of_a_runs_answers_gives_the_same_metrics(mock: Servers, codis: str, tmp_path: Path) -> None:
+def test_score_of_a_runs_answers_gives_the_same_metrics(
+    mock: Servers, codis: str, tmp_path: Path, store_url: str
+) -> None:
     out = tmp_path / "out"
     server = mock("--words", "Left.|Right.|Yes.|No.")
-    store = str(tmp_path / "s.db")
-    run = sightline.run("codis", model=server.model, data=codis, store=store, out=out)
+    run = sightline.run("codis", model=server.model, data=codis, store=store_url, out=out)
     scored = sightline.score("codis", out / "answers.jsonl", data=codis)
     assert scored.metrics == run.metrics
     assert scored.result.data_digest == run.result.data_digest
 
 
-def test_a_report_from_the_store_is_the_result_of_the_run(mock: Servers, codis: str, tmp_path: Path) -> None:
+def test_a_report_from_the_store_is_the_result_of_the_run(mock: Servers, codis: str, store_url: str) -> None:
     judge = mock("--words", "right|wrong|same|different")
-    store = str(tmp_path / "s.db")
     run = sightline.run(
         "codis",
         model=mock().model,
         judge=(judge.model, "rules"),
         data=codis,
         limit=25,
-        store=store,
+        store=store_url,
         against="GPT-4V",
     )
-    opened = Store.open(store, create=False)
+    opened = Store.open(store_url, create=False)
     assert recompute(opened) == run.result
     opened.close()
 
 
-def test_humans_are_kept_with_the_run_they_judged(codis: str, tmp_path: Path) -> None:
-    store, out = str(tmp_path / "s.db"), tmp_path / "out"
+def test_humans_are_kept_with_the_run_they_judged(codis: str, tmp_path: Path, store_url: str) -> None:
+    store, out = store_url, tmp_path / "out"
     options: dict[str, Any] = {"model": "baseline/chance", "data": codis, "limit": 4, "store": store}
     sightline.run("codis", out=out, **options)
     said = [
@@ -299,11 +307,9 @@ def test_humans_are_kept_with_the_run_they_judged(codis: str, tmp_path: Path) ->
     opened.close()
 
 
-def test_the_api_works_where_a_loop_already_runs(codis: str, tmp_path: Path) -> None:
+def test_the_api_works_where_a_loop_already_runs(codis: str, store_url: str) -> None:
     async def notebook() -> Evaluation:
-        return sightline.run(
-            "codis", model="baseline/chance", data=codis, limit=3, store=str(tmp_path / "s.db")
-        )
+        return sightline.run("codis", model="baseline/chance", data=codis, limit=3, store=store_url)
 
     run = asyncio.run(notebook())
     assert run.result.samples == 3
@@ -342,29 +348,29 @@ def test_a_dry_run_counts_and_neither_asks_nor_writes(
 
 
 def test_a_results_folder_used_again_holds_nothing_of_the_run_before(
-    codis: str, iibench: str, tmp_path: Path
+    codis: str, iibench: str, tmp_path: Path, store_url: str
 ) -> None:
-    out, store = tmp_path / "out", str(tmp_path / "s.db")
-    sightline.run("iibench", model="baseline/chance", data=iibench, split="dev", store=store, out=out)
+    out = tmp_path / "out"
+    sightline.run("iibench", model="baseline/chance", data=iibench, split="dev", store=store_url, out=out)
     assert (out / "submission.jsonl").exists()
-    sightline.run("codis", model="baseline/chance", data=codis, limit=3, store=store, out=out, force=True)
+    sightline.run("codis", model="baseline/chance", data=codis, limit=3, store=store_url, out=out, force=True)
     assert sorted(path.name for path in out.iterdir()) == [
         "answers.jsonl", "metrics.json", "predictions.json", "report.md", "verdicts.jsonl",
     ]  # fmt: skip
 
 
 def test_a_replayed_file_answers_like_the_model_it_came_from(
-    codis: str, shared: Path, tmp_path: Path
+    codis: str, shared: Path, store_url: str
 ) -> None:
     file = shared / "data" / "codis" / "output_example.json"
-    run = sightline.run("codis", model=f"replay/{file}", data=codis, store=str(tmp_path / "s.db"))
+    run = sightline.run("codis", model=f"replay/{file}", data=codis, store=store_url)
     assert value(run, "acc_p") == 100.0
 
 
-def test_a_replayed_file_needs_no_images(codis: str, tmp_path: Path) -> None:
+def test_a_replayed_file_needs_no_images(codis: str, tmp_path: Path, store_url: str) -> None:
     (tmp_path / "data.json").write_bytes((Path(codis) / "data.json").read_bytes())
     file = Path(codis) / "output_example.json"
-    run = sightline.run("codis", model=f"replay/{file}", data=tmp_path, store=str(tmp_path / "s.db"))
+    run = sightline.run("codis", model=f"replay/{file}", data=tmp_path, store=store_url)
     assert (run.result.errors, value(run, "acc_p")) == (0, 100.0)
 
 

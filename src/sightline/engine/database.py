@@ -30,6 +30,7 @@ class Database:
         self.name = name
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
+        self._away_since: float | None = None
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -57,12 +58,16 @@ class Database:
 
     def _connect(self, engine: Engine) -> Connection:
         """Connect; wait for a server that restarts, or that has no free connection."""
-        deadline = time.monotonic() + RECONNECT_SECONDS
         while True:
             try:
-                return engine.connect()
+                connection = engine.connect()
+                self._away_since = None
+                return connection
             except OperationalError:
-                if engine.dialect.name == "sqlite" or time.monotonic() > deadline:
+                # All threads of an outage wait together: after its end, or RECONNECT_SECONDS, none waits.
+                self._away_since = self._away_since or time.monotonic()
+                away = time.monotonic() - self._away_since
+                if engine.dialect.name == "sqlite" or away > RECONNECT_SECONDS:
                     raise
             time.sleep(ATTEMPT_SECONDS)
 
