@@ -1,17 +1,16 @@
-"""One PostgreSQL store for many processes: shared answers, restarts of the server, messages of the command."""
+"""One PostgreSQL store for many processes: shared answers, restarts of the server, messages."""
 
 from __future__ import annotations
 
 import json
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres_server import PASSWORD, ROLE, PostgresServer
 
 from sightline.engine.store import Store
-from tests.postgres_server import PASSWORD, ROLE, PostgresServer
 
 pytestmark = pytest.mark.postgres
 
@@ -84,7 +83,9 @@ def test_a_server_that_stays_away_ends_the_run_and_the_same_command_goes_on(
         status, out, err = process.end(180)
     assert (status, out) == (3, "")
     assert len(err.strip().splitlines()) == 1
-    assert "Everything committed before is kept; when the server runs again, run the same command again" in err
+    assert (
+        "Everything committed before is kept; when the server runs again, run the same command again" in err
+    )
     kept, answered = _answers(postgres_url), server.stats()["ok"]
     assert kept >= 30
     status, out, err = start(*words).end()

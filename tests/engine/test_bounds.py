@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -123,7 +124,8 @@ class _Forgetting:
 
     def release(self) -> None: ...
 
-    def renew(self) -> None: ...
+    def renewed(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class _Forgetful(list[str]):

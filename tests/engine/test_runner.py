@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sightline.engine import claims
 from sightline.engine.answers import Attempt
 from sightline.engine.claims import LEASE_SECONDS
 from sightline.engine.counts import Counts
@@ -156,24 +159,30 @@ def test_what_a_killed_process_was_asking_is_asked_when_its_claims_have_lapsed(
     assert max(model.times) == pytest.approx(LEASE_SECONDS, abs=0.5)
 
 
-def test_a_long_call_keeps_its_claim(
-    tmp_path: Path, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
+def test_a_long_call_keeps_its_claim_even_while_the_event_loop_is_busy(
+    tmp_path: Path, scripted: Any, asking: Asking, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow, other = scripted(seconds=60.0), scripted()
+    monkeypatch.setattr(claims, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(claims, "RENEWAL_SECONDS", 0.05)
+    slow, other = scripted(seconds=0.5), scripted()
+    path, (request,) = str(tmp_path / "s.db"), asking("question")
 
-    async def run() -> None:
-        clock, path = asyncio.get_running_loop().time, str(tmp_path / "s.db")
-        stores = [Store.open(path, clock=clock), Store.open(path, clock=clock)]
-        first = asyncio.create_task(ask(stores[0], asking("question"), slow))
-        await asyncio.sleep(1)
-        counts = await ask(stores[1], asking("question"), other)
-        assert counts.cached == 1
-        await first
-        for store in stores:
-            store.close()
+    async def answer_slowly(store: Store) -> None:
+        sending = asyncio.create_task(ask(store, [request], slow))
+        while not slow.times:
+            await asyncio.sleep(0.01)
+        time.sleep(2)
+        await sending
 
-    in_no_time(run())
-    assert other.asked == []
+    first, second = Store.open(path), Store.open(path)
+    thread = threading.Thread(target=lambda: asyncio.run(answer_slowly(first)))
+    thread.start()
+    time.sleep(1)
+    counts = asyncio.run(ask(second, [request], other))
+    thread.join()
+    assert (counts.cached, other.asked) == (1, [])
+    first.close()
+    second.close()
 
 
 # Failures

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 
-from sqlalchemy import delete, text, update
+from sqlalchemy import delete, select, text, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import schema
 from sightline.engine.database import Database, insert_new, parts, rows_in
 from sightline.engine.database_errors import repeat_if_lost
+from sightline.errors import EnvironmentFailedError
 
-LEASE_SECONDS = 5.0
-"""How long a claim holds without renewal. Requests of a killed process become free after this time."""
+LEASE_SECONDS = 15.0
+"""How long a claim holds without renewal. Requests of a killed process become free after this time.
+
+With 5 seconds, eight processes that started at once on two busy cores renewed their claims too late.
+"""
+RENEWAL_SECONDS = 1.0
+"""The time between two renewals."""
 
 _SERVER_TIMES = text(
     "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FROM pg_postmaster_start_time())"
@@ -47,7 +55,10 @@ class Claims:
         Returns:
             The keys that this process may send; another process is sending the others.
         """
-        binary, table = [bytes.fromhex(key) for key in keys], schema.claims
+        table = schema.claims
+        binary = self._without_claims_of_others([bytes.fromhex(key) for key in sorted(keys)])
+        if not binary:
+            return set()
         with self._database.write() as connection:
             now, honoured_since = times(connection, self._clock)
             if now - honoured_since > LEASE_SECONDS:
@@ -60,9 +71,38 @@ class Claims:
     @repeat_if_lost
     def renew(self) -> None:
         """Renew every claim of this process for another LEASE_SECONDS."""
+        table = schema.claims
+        # Those that another thread ends now are skipped: two orders of locking could become a deadlock.
+        own = select(table.c.key).where(self._owned).with_for_update(skip_locked=True)
         with self._database.write() as connection:
             until = times(connection, self._clock)[0] + LEASE_SECONDS
-            connection.execute(update(schema.claims).where(self._owned).values(until=until))
+            connection.execute(update(table).where(table.c.key.in_(own)).values(until=until))
+
+    @contextmanager
+    def renewed(self) -> Iterator[None]:
+        """Renew every claim of this process until the block ends.
+
+        A thread of its own does it: the event loop and the thread that writes may be busy for seconds, for
+        example while a model loads or where many processes share a machine.
+
+        Yields:
+            Nothing.
+        """
+        ended = Event()
+
+        def renew() -> None:
+            # A store that fails is reported by the next write of an answer.
+            with suppress(EnvironmentFailedError):
+                while not ended.wait(RENEWAL_SECONDS):
+                    self.renew()
+
+        thread = Thread(target=renew, name="sightline-claims", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     @repeat_if_lost
     def release(self) -> None:
@@ -79,6 +119,18 @@ class Claims:
         """
         for part in parts(keys):
             connection.execute(delete(schema.claims).where(schema.claims.c.key.in_(part), self._owned))
+
+    def _without_claims_of_others(self, keys: Sequence[bytes]) -> list[bytes]:
+        """The keys that no other process is sending. This is asked often, so it must not cost a write."""
+        with self._database.read() as connection:
+            now, _ = times(connection, self._clock)
+            query = "SELECT key, owner, until FROM claims WHERE key IN ({})"
+            held = {
+                key
+                for key, owner, until in rows_in(connection, query, keys)
+                if owner != self._owner and until >= now
+            }
+        return [key for key in keys if key not in held]
 
     @property
     def _owned(self) -> ColumnElement[bool]:

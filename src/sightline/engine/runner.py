@@ -18,7 +18,6 @@ from sightline.engine.admission import Admission
 from sightline.engine.answers import Attempt
 from sightline.engine.budget import Budget
 from sightline.engine.call_queue import Call, CallQueue
-from sightline.engine.claims import LEASE_SECONDS
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_check import EndpointCheck, Reread
@@ -107,7 +106,8 @@ class Runner:
                 requests = await check.before(
                     requests, again, opened, options.budget, self._counts, options.concurrency
                 )
-            await self._run(requests, opened, check)
+            with self._store.claims.renewed():
+                await self._run(requests, opened, check)
 
     async def _run(
         self, requests: Iterable[KeyedRequest], opened: OpenModels, check: EndpointCheck | None
@@ -129,10 +129,7 @@ class Runner:
         )
         try:
             async with asyncio.TaskGroup() as tasks:
-                started = [
-                    tasks.create_task(self._select(requests)),
-                    tasks.create_task(self._renew_claims()),
-                ]
+                started = [tasks.create_task(self._select(requests))]
                 # Models load only if something must be sent.
                 await self._queue.first_call.wait()
                 if not self._finished.is_set():
@@ -155,11 +152,6 @@ class Runner:
         self._is_selecting = False
         self._queue.pause()
         self._finish_if_done()
-
-    async def _renew_claims(self) -> None:
-        while True:
-            await asyncio.sleep(LEASE_SECONDS / 5)
-            await self._committer.run(self._store.claims.renew)
 
     def _parallel_calls(self, model: Model) -> int:
         calls = max(1, self._options.concurrency // model.batch_size)
