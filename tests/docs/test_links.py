@@ -124,7 +124,9 @@ def test_every_command_line_of_a_shell_block_can_be_parsed(page: str) -> None:
 def test_every_option_that_a_page_names_exists(page: str) -> None:
     for words in inline_commands(page):
         kind = words[1] if len(words) > 1 and re.fullmatch("[a-z]+", words[1]) else ""
-        known = options_of(words[0], kind if words[0] in ("build", "data", "adapter", "runs") else "")
+        known = options_of(
+            words[0], kind if words[0] in ("build", "data", "adapter", "runs", "store") else ""
+        )
         options = {word.partition("=")[0] for word in words if word.startswith("--")}
         assert options - OTHER_OPTIONS <= known, words
     prose = without_fences(text_of(page))
