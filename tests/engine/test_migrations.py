@@ -1,8 +1,9 @@
 """Stores of earlier versions keep everything when they are migrated, or stay as they were.
 
-`earlier_stores` holds dumps of stores that versions 1 and 2 of the schema wrote (commits
-5b48cc5^ and 0d82b9c), with `run groups:groups.jsonl --model baseline/chance --judge baseline/chance
---judge rules --set embedder=none` in tests/e2e/previous_version, and what `report 1 --format csv` printed.
+`earlier_stores` holds dumps of stores that versions 1 and 2 of the schema wrote (commits 5b48cc5^ and
+0d82b9c) on SQLite and on PostgreSQL, with `run groups:groups.jsonl --model baseline/chance
+--judge baseline/chance --judge rules --set embedder=none` in tests/e2e/previous_version, and what
+`report 1 --format csv` printed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,36 +22,87 @@ from unittest import mock
 
 import msgspec
 import pytest
+from msgspec import Struct
 
 from sightline.cli.main import main
+from sightline.engine.connect import connect
 from sightline.engine.schema import model_of
 from sightline.engine.store import Store
 from sightline.types import Answer
 
 EARLIER = Path(__file__).parent / "earlier_stores"
-VERSIONS = (1, 2)
+POSTGRES = pytest.mark.postgres
 
 
-def _write(version: int, folder: Path) -> Path:
-    path = folder / "s.db"
-    with closing(sqlite3.connect(path)) as database, database:
-        database.executescript((EARLIER / f"version_{version}.sql").read_text())
-    return path
+class Earlier(Struct, frozen=True):
+    """A store of an earlier version."""
+
+    url: str
+    version: int
+
+    @property
+    def on_postgres(self) -> bool:
+        return "://" in self.url
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return _rows(self.url, query)
+
+    def backup(self, table: str) -> list[tuple[Any, ...]]:
+        """The requests or answers of the copy that the migration makes."""
+        columns = "key, body" if table == "requests" else "id, key, body"
+        if self.on_postgres:
+            return self.rows(f"SELECT {columns} FROM public_v{self.version}_backup.{table} ORDER BY 1")
+        return _rows(f"{self.url}.v{self.version}.backup", f"SELECT {columns} FROM {table} ORDER BY 1")
+
+    def go_back(self) -> None:
+        """Make the copy the store again: as a file, or as docs/postgresql.md says."""
+        if not self.on_postgres:
+            for suffix in ("-wal", "-shm"):
+                Path(self.url + suffix).unlink(missing_ok=True)
+            shutil.copy(f"{self.url}.v{self.version}.backup", self.url)
+            return
+        engine = connect(self.url, create=False)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("DROP SCHEMA public CASCADE")
+            connection.exec_driver_sql(f"ALTER SCHEMA public_v{self.version}_backup RENAME TO public")
+        engine.dispose()
 
 
-def _rows(path: Path | str, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(path)) as database:
-        return database.execute(query).fetchall()
+@pytest.fixture(
+    params=[(1, "sqlite"), (2, "sqlite")]
+    + [pytest.param((version, "postgres"), marks=POSTGRES) for version in (1, 2)],
+    ids=["1-sqlite", "2-sqlite", "1-postgres", "2-postgres"],
+)
+def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Earlier:
+    version, kind = request.param
+    if kind == "sqlite":
+        url = str(tmp_path / "s.db")
+        with closing(sqlite3.connect(url)) as database, database:
+            database.executescript((EARLIER / f"version_{version}.sql").read_text())
+        return Earlier(url, version)
+    url = request.getfixturevalue("postgres_url")
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        connection.execute((EARLIER / f"version_{version}_postgres.sql").read_bytes())
+    return Earlier(url, version)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_migrated_store_holds_what_the_earlier_one_held(tmp_path: Path, version: int) -> None:
-    path = _write(version, tmp_path)
-    requests = dict(_rows(path, "SELECT key, body FROM requests"))
-    answers = dict(_rows(path, "SELECT key, body FROM answers ORDER BY id DESC"))
-    probes = [body for (body,) in _rows(path, "SELECT body FROM probes WHERE run = 1 ORDER BY place")]
+def _rows(url: str, query: str) -> list[tuple[Any, ...]]:
+    engine = connect(url, create=False)
+    with engine.connect() as connection:
+        rows = [tuple(row) for row in connection.exec_driver_sql(query)]
+    engine.dispose()
+    return rows
+
+
+def test_a_migrated_store_holds_what_the_earlier_one_held(earlier: Earlier) -> None:
+    requests = dict(earlier.rows("SELECT key, body FROM requests ORDER BY key"))
+    all_answers = earlier.rows("SELECT id, key, body FROM answers ORDER BY id")
+    answers = {key: body for _, key, body in reversed(all_answers)}
+    probes = [body for (body,) in earlier.rows("SELECT body FROM probes WHERE run = 1 ORDER BY place")]
     assert (len(requests), len(probes)) == (len(answers), 12)
-    store = Store.open(str(path))
+    store = Store.open(earlier.url)
     assert {key: store.answers.request(str(key)) for key in requests} == requests
     assert store.answers.look_up([str(key) for key in answers]) == {
         key: msgspec.json.decode(body, type=Answer) for key, body in answers.items()
@@ -57,41 +110,78 @@ def test_a_migrated_store_holds_what_the_earlier_one_held(tmp_path: Path, versio
     assert list(store.runs.probes(1)) == probes
     assert {store.endpoints.has_requests(model_of(body)) for body in requests.values()} == {True}
     assert store.runs.get(1)[1]
+    assert store.runs.start({}) > 1
     store.close()
-    assert _rows(f"{path}.v{version}.backup", "SELECT key, body FROM requests") == list(requests.items())
+    assert earlier.backup("requests") == list(requests.items())
+    assert earlier.backup("answers") == all_answers
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 def test_a_migrated_run_has_the_metrics_that_it_had(
-    tmp_path: Path, version: int, capsys: pytest.CaptureFixture[str]
+    earlier: Earlier, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = _write(version, tmp_path)
-    assert main(["report", "1", "--store", str(path), "--format", "csv"]) == 0
-    expected = csv.DictReader(io.StringIO((EARLIER / f"version_{version}.csv").read_text()))
+    assert main(["report", "1", "--store", earlier.url, "--format", "csv"]) == 0
+    expected = csv.DictReader(io.StringIO((EARLIER / f"version_{earlier.version}.csv").read_text()))
     printed = {row["metric"]: row for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     for row in expected:
         assert {name: printed[row["metric"]][name] for name in row} == row
 
 
-def _migrate_and_die(path: Path) -> None:
+def _in_processes(work: Callable[[str], None], url: str, number: int) -> list[int | None]:
+    """Run a function in processes at the same time; returns their exit statuses."""
+    fork = multiprocessing.get_context("fork")
+    processes = [fork.Process(target=work, args=(url,)) for _ in range(number)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return [process.exitcode for process in processes]
+
+
+def _migrate_and_die(url: str) -> None:
     def die(*_: object) -> None:
         os._exit(77)
 
     with mock.patch("sightline.engine.migrations.write_chunk", die):
-        Store.open(str(path))
+        Store.open(url)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_migration_that_is_killed_leaves_the_store_as_it_was(tmp_path: Path, version: int) -> None:
-    path = _write(version, tmp_path)
-    before = _rows(path, "SELECT key, body FROM requests")
-    process = multiprocessing.get_context("fork").Process(target=_migrate_and_die, args=(path,))
-    process.start()
-    process.join()
-    assert process.exitcode == 77
-    copy = shutil.copytree(tmp_path, tmp_path / "copy") / "s.db"
-    assert _rows(copy, "SELECT value FROM meta WHERE name = 'schema_version'") == [(str(version),)]
-    assert _rows(copy, "SELECT key, body FROM requests") == before
-    store = Store.open(str(path))
+def test_a_migration_that_is_killed_leaves_the_store_as_it_was(earlier: Earlier, tmp_path: Path) -> None:
+    before = earlier.rows("SELECT key, body FROM requests ORDER BY key")
+    assert _in_processes(_migrate_and_die, earlier.url, 1) == [77]
+    copy = earlier
+    if not earlier.on_postgres:
+        # With its write-ahead log, which the next process that opens the store removes.
+        folder = shutil.copytree(tmp_path, tmp_path / "copy")
+        copy = Earlier(str(folder / "s.db"), earlier.version)
+    assert copy.rows("SELECT value FROM meta WHERE name = 'schema_version'") == [(str(earlier.version),)]
+    assert copy.rows("SELECT key, body FROM requests ORDER BY key") == before
+    store = Store.open(earlier.url)
     assert len(list(store.runs.probes(1))) == 12
     store.close()
+
+
+def _open_and_read(url: str) -> None:
+    store = Store.open(url)
+    assert len(list(store.runs.probes(1))) == 12
+    store.close()
+
+
+def test_processes_that_open_an_earlier_store_at_once_migrate_it_once(earlier: Earlier) -> None:
+    before = earlier.rows("SELECT id, key, body FROM answers ORDER BY id")
+    assert _in_processes(_open_and_read, earlier.url, 4) == [0] * 4
+    assert earlier.backup("answers") == before
+    assert earlier.rows("SELECT count(*) FROM answers") == [(len(before),)]
+
+
+def test_the_copy_that_a_migration_makes_can_be_the_store_again(earlier: Earlier) -> None:
+    before = earlier.rows("SELECT id, key, body FROM answers ORDER BY id")
+    runs = "INSERT INTO runs (body, created) VALUES ('{}', 0) RETURNING id"
+    Store.open(earlier.url).close()
+    earlier.go_back()
+    assert earlier.rows("SELECT value FROM meta WHERE name = 'schema_version'") == [(str(earlier.version),)]
+    assert earlier.rows("SELECT id, key, body FROM answers ORDER BY id") == before
+    # An earlier Sightline goes on: its rows get new numbers.
+    assert earlier.rows(runs) == [(2,)]
+    # A later upgrade migrates it once more.
+    _open_and_read(earlier.url)
+    assert earlier.backup("answers") == before
