@@ -1,8 +1,9 @@
-"""Results are stored whatever text a model returns: the file of a store and every export is UTF-8."""
+"""Everything is stored whatever text it has: a store and every export is UTF-8, PostgreSQL knows no NUL."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.engine.answers import Attempt
 from sightline.engine.counts import Counts
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.storable import storable
+from sightline.engine.endpoint_log import EndpointRecord
+from sightline.engine.keys import KeyedRequest, with_key
+from sightline.engine.storable import storable, storable_text
 from sightline.engine.store import Store
-from sightline.types import Answer, Failure
+from sightline.maintenance.merge import merge
+from sightline.types import Answer, Failure, ImageFile, Request, user
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None) | st.sampled_from("\ud800\udfff\0"))
 
@@ -49,3 +53,53 @@ def test_a_run_stores_the_answers_of_a_model_whatever_their_text(
     assert counts.answered == 3
     stored = store.answers.look_up([keyed.request.key for keyed in requests])
     assert stored[requests[1].request.key] == storable(Answer(text))
+
+
+@given(ANY_TEXT)
+def test_text_for_a_column_is_utf_8_without_nul_and_other_text_is_unchanged(text: str) -> None:
+    stored = storable_text(text)
+    assert "\0" not in stored.encode().decode()
+    if not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in text):
+        assert stored == text
+
+
+def test_a_name_of_a_model_or_an_image_and_a_note_may_have_any_characters(store_url: str) -> None:
+    identity, attempt = "model\0", _attempt("model\0")
+    path = "images/\0 \udcff.png"
+    store = Store.open(store_url)
+    store.answers.add([attempt, _attempt("other")])
+    store.endpoints.add(EndpointRecord(identity=identity, host="h\0", result="by name", detail="\0"))
+    store.caches.add_image_files([ImageFile(path, "00" * 32, "png", 1, 1, (1, 1), "")])
+    run = store.runs.start({"description": "\0"})
+    store.labels.set_note(run, "\0 \ud800 note")
+    assert store.endpoints.has_requests(identity)
+    assert not store.endpoints.has_requests("mode")
+    assert [record.identity for _, record in store.endpoints.records(identity)] == [identity]
+    assert store.answers.request(attempt.key) == attempt.request
+    assert store.caches.image_files([path]).keys() == {path}
+    assert store.runs.get(run)[0] == {"description": "\0"}
+    assert store.labels.of(run).note == "\ufffd \ufffd note"
+    store.close()
+
+
+def test_a_store_with_such_names_is_merged_once(store_url: str, tmp_path: Path) -> None:
+    source = str(tmp_path / "source.db")
+    store = Store.open(source)
+    store.answers.add([_attempt("model\0")])
+    store.endpoints.add(EndpointRecord(identity="model\0", host="h", result="by name"))
+    with store.database.write() as connection:
+        # As an earlier Sightline stored them in a file.
+        connection.exec_driver_sql("UPDATE models SET identity = ?", ("model\0",))
+        connection.exec_driver_sql("UPDATE endpoints SET identity = ?", ("model\0",))
+    store.close()
+    for _ in range(2):
+        merge([source], store_url, show_progress=False)
+        target = Store.open(store_url)
+        assert target.endpoints.has_requests("model\0")
+        assert len(target.endpoints.records("model\0")) == 1
+        target.close()
+
+
+def _attempt(identity: str) -> Attempt:
+    keyed = with_key(Request("", (user("question"),), {}), identity)
+    return Attempt(keyed.request.key, keyed.canonical, Answer("a"))

@@ -144,3 +144,19 @@ def test_the_options_that_a_result_records_follow_from_their_declarations() -> N
         "fingerprint": None,
         "accept_changed": None,
     }
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"model_id": "a\udcff"}, {"fresh": "\udcff"}, {"gen": {"stop": ["\udcff"]}}, {"judge": "\udcff"}],
+)
+def test_an_option_that_is_not_utf_8_is_refused_by_name(option: dict[str, Any]) -> None:
+    """Names enter request keys and results; Python reads other bytes of a command as lone surrogates."""
+    with pytest.raises(UserError, match=f"the option {next(iter(option))} is not UTF-8 text"):
+        spec_of("codis", {"model": "mini", **option}, RunOptions)
+
+
+def test_paths_may_have_any_bytes(tmp_path: Path) -> None:
+    folder = tmp_path / "\udcff"
+    spec = spec_of("codis", {"model": "mini", "data": folder, "out": folder, "store": folder}, RunOptions)
+    assert (spec.data, spec.out, spec.store) == (str(folder),) * 3

@@ -11,9 +11,10 @@ from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.claims import Claims
-from sightline.engine.database import Database, insert, insert_new, rows_in
+from sightline.engine.database import Database, insert, rows_in
 from sightline.engine.database_errors import damage, repeat_if_lost
 from sightline.engine.dictionaries import COMMON, Dictionaries
+from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
 from sightline.engine.texts import Texts
 from sightline.types import Answer, Failure
@@ -163,8 +164,7 @@ class Answers:
         now = self._clock()
         with self._database.write() as connection:
             numbers = self._requests.add(connection, requests)
-            identities = {schema.model_of(canonical) for canonical in requests.values()}
-            insert_new(connection, schema.models, ("identity",), ((identity,) for identity in identities))
+            list_models(connection, requests.values())
             rows = [
                 (
                     numbers[bytes.fromhex(attempt.key)],

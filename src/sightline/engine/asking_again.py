@@ -22,6 +22,7 @@ from sightline.engine.counts import Counts
 from sightline.engine.endpoint_log import CheckResult
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.retry import retry_delay
+from sightline.engine.storable import storable
 from sightline.errors import UserError
 from sightline.models.base import Model
 from sightline.types import Answer, Failure
@@ -202,7 +203,7 @@ class AskingAgain:
 
     async def _call(self, call: Call) -> Answer | Failure:
         try:
-            results = [result async for _, result in self._model.answer([call.keyed.request])]
+            results = [storable(result) async for _, result in self._model.answer([call.keyed.request])]
         except UserError as error:
             return Failure("permanent", error.message)
         return results[0] if results else Failure("permanent", f"{self._model.name} gave no answer")

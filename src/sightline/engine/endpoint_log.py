@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 from sqlalchemy import insert, select
+from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
-from sightline.engine.database import Database
+from sightline.engine.database import Database, insert_new
 from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.storable import storable_text
 from sightline.models.server_report import ServerReport
 
 CheckResult = Literal["first contact", "same", "changed", "unsure", "incomplete", "by name", "not checked"]
@@ -35,6 +37,17 @@ class EndpointRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str = ""
     asked: int = 0
     report: ServerReport | None = None
+
+
+def list_models(connection: Connection, requests: Iterable[bytes]) -> None:
+    """List the models of requests, those that are not listed yet.
+
+    Args:
+        connection: A connection that writes.
+        requests: The canonical JSON of requests.
+    """
+    identities = {storable_text(schema.model_of(canonical)) for canonical in requests}
+    insert_new(connection, schema.models, ("identity",), ((identity,) for identity in identities))
 
 
 class EndpointLog:

@@ -17,8 +17,9 @@ from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.answers import State, state_of
-from sightline.engine.database import insert, insert_new
+from sightline.engine.database import insert
 from sightline.engine.dictionaries import COMMON, Dictionaries, add_common_dictionary
+from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
 from sightline.engine.runs import CHUNK, write_chunk
 from sightline.engine.texts import Texts
@@ -32,8 +33,7 @@ def _list_models(connection: Connection) -> None:
     """1 -> 2: create two tables, and list the models of the requests."""
     schema.metadata.create_all(connection, [schema.endpoints, schema.models])
     for rows in _pages(connection, "requests", ("key",), ("body",), PAGE):
-        identities = {(schema.model_of(bytes(body)),) for _, body in rows}
-        insert_new(connection, schema.models, ("identity",), identities)
+        list_models(connection, (bytes(body) for _, body in rows))
 
 
 def _store_once(connection: Connection) -> None:

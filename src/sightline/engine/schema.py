@@ -21,6 +21,8 @@ from sqlalchemy import (
     Text,
 )
 
+from sightline.engine.storable import StorableText
+
 SCHEMA_VERSION = 3
 
 metadata = MetaData()
@@ -56,7 +58,7 @@ requests = Table(
 )
 
 # The identities of the models that the requests are for.
-models = Table("models", metadata, Column("identity", Text, primary_key=True))
+models = Table("models", metadata, Column("identity", StorableText, primary_key=True))
 
 # Attempts are only added. The first answer of a request counts. `state` is a value of `answers.State`.
 answers = Table(
@@ -119,7 +121,7 @@ run_labels = Table(
     metadata,
     Column("run", _row_id, primary_key=True, autoincrement=False),
     Column("name", String(200), unique=True),
-    Column("note", Text, nullable=False, default=""),
+    Column("note", StorableText, nullable=False, default=""),
 )
 
 run_tags = Table(
@@ -152,7 +154,7 @@ endpoints = Table(
     "endpoints",
     metadata,
     Column("id", _row_id, primary_key=True, autoincrement=True),
-    Column("identity", Text, nullable=False),
+    Column("identity", StorableText, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("created", Float, nullable=False),
     Index("endpoints_by_identity", "identity"),

@@ -1,8 +1,10 @@
-"""Results that can be stored and exported: text that UTF-8 cannot hold is replaced."""
+"""What can be stored and exported: text that UTF-8 or a database cannot hold is replaced."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
+from sqlalchemy import Text
+from sqlalchemy.types import TypeDecorator
 
 from sightline.types import Answer, Failure
 
@@ -29,6 +31,32 @@ def storable(result: Answer | Failure) -> Answer | Failure:
             if _is_storable(result.message):
                 return result
             return replace(result, message=_replaced(result.message))
+
+
+class StorableText(TypeDecorator[str]):
+    """A column of text that every database can hold, whatever text is given or searched for.
+
+    Bodies are bytes and hold every character; PostgreSQL has no NUL character in a column of text.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: object) -> str | None:
+        """Replace what a database cannot hold."""
+        return None if value is None else storable_text(value)
+
+
+def storable_text(text: str) -> str:
+    """Replace lone surrogates and NUL characters.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The text with U+FFFD in their place.
+    """
+    return (text if _is_storable(text) else _replaced(text)).replace("\0", "\ufffd")
 
 
 def _is_storable(text: str) -> bool:

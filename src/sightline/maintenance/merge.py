@@ -70,22 +70,25 @@ def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
 
 
 def _merge_endpoints(source: Store, target: Store) -> None:
-    known = {(created, record) for created, record in _endpoints(target)}
-    new = [one for one in _endpoints(source) if one not in known]
-    if new:
-        rows = [{"created": created, "identity": identity, "body": body} for created, (identity, body) in new]
+    known = {(created, body) for created, body, _ in _endpoints(target)}
+    rows = [
+        {"created": created, "identity": identity, "body": body}
+        for created, body, identity in _endpoints(source)
+        if (created, body) not in known
+    ]
+    if rows:
         with target.database.write() as connection:
             connection.execute(insert(schema.endpoints), rows)
 
 
-def _endpoints(store: Store) -> list[tuple[float, tuple[str, bytes]]]:
-    """When each record of an endpoint was made, and its content."""
+def _endpoints(store: Store) -> list[tuple[float, bytes, str]]:
+    """When each record of an endpoint was made, its content, and its model as the column has it."""
     table = schema.endpoints
     with store.database.read() as connection:
         rows = connection.execute(
-            select(table.c.created, table.c.identity, table.c.body).order_by(table.c.id)
+            select(table.c.created, table.c.body, table.c.identity).order_by(table.c.id)
         )
-        return [(created, (identity, bytes(body))) for created, identity, body in rows]
+        return [(created, bytes(body), identity) for created, body, identity in rows]
 
 
 def _merge_caches(source: Store, target: Store) -> None:

@@ -10,8 +10,9 @@ from sqlalchemy import RowMapping, delete
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
-from sightline.engine.database import insert, insert_new, rows_in
+from sightline.engine.database import insert, rows_in
 from sightline.engine.dictionaries import COMMON, Dictionaries
+from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
 from sightline.engine.store import Store
 from sightline.engine.texts import Texts
@@ -60,8 +61,7 @@ def merge_answers(source: Store, target: Store, advance: Advance) -> int:
         requests, attempts = _read(source, reader, page)
         with target.database.write() as connection:
             numbers = writer.requests.add(connection, requests)
-            models = {(schema.model_of(canonical),) for canonical in requests.values() if canonical}
-            insert_new(connection, schema.models, ("identity",), models)
+            list_models(connection, filter(None, requests.values()))
             new += _add(connection, writer, {numbers[key]: found for key, found in attempts.items()})
         if writer.texts.training_due:
             with target.database.write() as connection:

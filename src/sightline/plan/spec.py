@@ -33,6 +33,9 @@ StrPath = str | os.PathLike[str]
 Names = str | Sequence[str]
 Pairs = Mapping[str, Any]
 
+_PATHS = {"captions", "config", "data", "out", "store"}
+"""Options that are paths: those may have any bytes."""
+
 
 class Argument(Struct, frozen=True):
     """How `--help` presents an option, and whether results record it.
@@ -366,9 +369,20 @@ def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:
     defaults = Spec(task=task)
     plain = {name: _plain(value, getattr(defaults, name)) for name, value in options.items()}
     try:
-        return msgspec.convert({"task": task, **plain}, Spec)
+        spec = msgspec.convert({"task": task, **plain}, Spec)
     except msgspec.ValidationError as error:
         raise _wrong_type(str(error), options) from None
+    _check_encoding({name: getattr(spec, name) for name in ("task", *plain) if name not in _PATHS})
+    return spec
+
+
+def _check_encoding(values: Mapping[str, Any]) -> None:
+    """Refuse what JSON cannot hold: Python reads bytes of a command that are not UTF-8 as lone surrogates."""
+    for name, value in values.items():
+        try:
+            msgspec.json.encode(value, enc_hook=str)
+        except UnicodeEncodeError:
+            raise UserError(f"the option {name} is not UTF-8 text", found=value, expected="UTF-8") from None
 
 
 def _wrong_type(message: str, options: Mapping[str, Any]) -> UserError:
