@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,47 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from sightline.errors import UserError
-from sightline.metrics.agreement import (
-    agreement,
-    agreement_with_humans,
-    human_consistency,
-    self_agreement,
-)
+from sightline.metric_types import MetricValue
+from sightline.metrics import agreement as metric
+from sightline.metrics.agreement import HumanConsistency, levels
+from sightline.metrics.verdict_codes import Rater, VerdictCoder, VerdictCodes, item_id
+from sightline.scoring.majority import majority
 from sightline.types import Verdict, VerdictName
 
 RATERS = ("ann", "ben", "cem", "dot")
+
+
+Clusters = Mapping[tuple[str, ...], str]
+
+
+def coded(verdicts: Sequence[Verdict], clusters: Clusters) -> VerdictCodes:
+    """Every verdict as a group of its own."""
+    coder = VerdictCoder()
+    for one in verdicts:
+        coder.add([one], clusters.get(one.targets))
+    return coder.codes()
+
+
+def raters(verdicts: Sequence[Verdict]) -> list[Rater]:
+    return list(dict.fromkeys(Rater(one.judge, one.kind) for one in verdicts))
+
+
+def agreement(
+    first: Sequence[Verdict], second: Sequence[Verdict], clusters: Clusters | None = None
+) -> MetricValue:
+    return metric.agreement(coded([*first, *second], clusters or {}), *raters([*first, *second]))
+
+
+def agreement_with_humans(humans: Sequence[Verdict], model: Sequence[Verdict]) -> MetricValue:
+    return metric.agreement_with_humans(coded([*humans, *model], {}), raters(humans), *raters(model))
+
+
+def self_agreement(verdicts: Sequence[Verdict]) -> list[MetricValue]:
+    return metric.self_agreement(coded(verdicts, {}), *raters(verdicts))
+
+
+def human_consistency(verdicts: Sequence[Verdict], *, fifth: str | None = None) -> HumanConsistency:
+    return metric.human_consistency(coded(verdicts, {}), raters(verdicts), fifth=fifth)
 
 
 def verdict(item: int | str, name: VerdictName, judge: str = "ann", *, draw: int = 0) -> Verdict:
@@ -226,3 +259,77 @@ def _printed(shared: Path, table: int, metric: str) -> list[float]:
     found = [row["value"] for row in rows if (row["table"], row["metric"]) == (table, metric)]
     assert len(found) == 14
     return found
+
+
+NAMES: tuple[VerdictName, ...] = ("right", "wrong", "miss", "refused", "undecided", "error", "unscored")
+VERDICTS = st.lists(
+    st.builds(
+        verdict,
+        st.integers(0, 9),
+        st.sampled_from(NAMES),
+        st.sampled_from(["ann", "gpt-4"]),
+        draw=st.integers(0, 3),
+    ),
+    max_size=60,
+)
+
+
+def levels_by_hand(verdicts: Sequence[Verdict], judge: str) -> dict[tuple[str, ...], list[float]]:
+    """The levels of the draws of each item, from the verdicts themselves."""
+    numbers = {"right": 1.0, "wrong": 0.0, "miss": 0.0, "refused": 0.0, "undecided": 0.5}
+    found: dict[tuple[str, ...], dict[int, float]] = {}
+    for one in verdicts:
+        if one.judge == judge and one.verdict in numbers:
+            draws = found.setdefault(one.targets, {})
+            if draws.get(one.draw, 0.5) == 0.5:
+                draws[one.draw] = numbers[one.verdict]
+    return {item: list(draws.values()) for item, draws in found.items()}
+
+
+@given(VERDICTS)
+def test_codes_hold_the_first_decided_verdict_of_each_draw_and_the_majority_of_draws(
+    verdicts: list[Verdict],
+) -> None:
+    expected = {}
+    for item, draws in levels_by_hand(verdicts, "ann").items():
+        decided = majority(level for level in draws if level != 0.5)
+        expected[item_id(item, "correct", "")] = 0.5 if decided is None else decided
+    assert levels(one for one in verdicts if one.judge == "ann") == expected
+
+
+@given(VERDICTS)
+def test_agreement_counts_the_items_that_both_judges_decided(verdicts: list[Verdict]) -> None:
+    """Other verdicts of the same judges on the same answers may come in later groups."""
+    decided = []
+    for judge in ("ann", "gpt-4"):
+        majorities = {
+            item: majority(level for level in draws if level != 0.5)
+            for item, draws in levels_by_hand(verdicts, judge).items()
+        }
+        decided.append({item: one for item, one in majorities.items() if one is not None})
+    both = decided[0].keys() & decided[1].keys()
+    first, second = ([verdict(-1, "error", judge)] for judge in ("ann", "gpt-4"))
+    found = agreement([*first, *second, *verdicts], [])
+    same = sum(decided[0][item] == decided[1][item] for item in both)
+    assert found.n == found.clusters == len(both)
+    assert found.value == (pytest.approx(100 * same / len(both)) if both else None)
+
+
+@given(VERDICTS)
+def test_a_judge_agrees_with_itself_on_items_with_several_decisions(verdicts: list[Verdict]) -> None:
+    own = [*[one for one in verdicts if one.judge == "ann"], verdict(-1, "error")]
+    repeated = [draws for draws in levels_by_hand(own, "ann").values() if len(draws) > 1]
+    found = self_agreement(own)
+    assert bool(found) == bool(repeated)
+    if found:
+        same = sum(len(set(draws)) == 1 for draws in repeated)
+        assert found[0].value == pytest.approx(100 * same / len(repeated))
+
+
+def test_of_the_clusters_of_answers_that_groups_share_the_last_counts() -> None:
+    coder = VerdictCoder()
+    for number, cluster in enumerate(["a", "b", "b", "c"]):
+        coder.add([verdict(number % 3, "right"), verdict(number % 3, "right", "gpt-4")], cluster)
+    codes = coder.codes()
+    found = metric.agreement(codes, *codes.raters["correct"])
+    assert (found.n, found.clusters) == (3, 2)

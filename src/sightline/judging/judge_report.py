@@ -19,7 +19,7 @@ from sightline.judging.judge_data import JudgedAnswer, JudgeData
 from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.judging.ratings import RESPONDER, accepted_shares, error_shares
 from sightline.metric_types import MetricValue
-from sightline.metrics.agreement import UNDECIDED, Clusters, JudgedItem, levels, self_agreement
+from sightline.metrics.agreement import CORRECT, UNDECIDED, levels, self_agreement
 from sightline.metrics.association import (
     AGREEMENT,
     ALPHA,
@@ -32,6 +32,7 @@ from sightline.metrics.association import (
 from sightline.metrics.judge_statistics import JudgeDifference, judge_difference, statistic_value
 from sightline.metrics.significance import holm
 from sightline.metrics.statistics import Floats
+from sightline.metrics.verdict_codes import VerdictCoder, item_id
 from sightline.scoring.majority import majority
 from sightline.types import Verdict
 
@@ -227,18 +228,23 @@ def _verdicts_by_judge(data: JudgeData) -> Mapping[str, Sequence[Verdict]]:
 
 def _repeats(data: JudgeData) -> list[MetricValue]:
     """The agreement of the repeats of each judge, over all answers that it judged repeatedly."""
-    clusters: Clusters = {(answer.key,): answer.cluster for answer in data.answers}
-    return [
-        replace(value, subset=f"repeated_judge={judge}", judge=judge)
-        for judge, verdicts in _verdicts_by_judge(data).items()
-        for value in self_agreement(verdicts, clusters=clusters)
-    ]
+    clusters: dict[tuple[str, ...], str] = {(answer.key,): answer.cluster for answer in data.answers}
+    values: list[MetricValue] = []
+    for judge, verdicts in _verdicts_by_judge(data).items():
+        coder = VerdictCoder()
+        for verdict in verdicts:
+            coder.add([verdict], clusters.get(verdict.targets))
+        codes = coder.codes()
+        for rater in codes.codes:
+            repeats = self_agreement(codes, rater)
+            values += [replace(value, subset=f"repeated_judge={judge}", judge=judge) for value in repeats]
+    return values
 
 
-def _level(by_item: Mapping[JudgedItem, float], answer: JudgedAnswer) -> float:
+def _level(by_item: Mapping[int, float], answer: JudgedAnswer) -> float:
     """The level of an answer; a verdict without a variant applies under every variant."""
-    level = by_item.get(((answer.key,), "correct", answer.variant))
-    return by_item.get(((answer.key,), "correct", ""), np.nan) if level is None else level
+    items = (item_id((answer.key,), CORRECT, variant) for variant in (answer.variant, ""))
+    return next((by_item[item] for item in items if item in by_item), np.nan)
 
 
 def _ratings(data: JudgeData) -> dict[str, Floats]:

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue
+from sightline.metrics import verdict_codes
 from sightline.metrics.agreement_definitions import WITH_HUMANS
 from sightline.metrics.association import AGREEMENT, NOMINAL_ALPHA
 from sightline.metrics.judge_statistics import statistic_value
-from sightline.metrics.metric_values import clustered_mean
-from sightline.scoring.majority import majority
-from sightline.types import Verdict, VerdictName
-
-Clusters = Mapping[tuple[str, ...], str]
-"""The targets of a verdict -> their cluster.
-
-Targets that are absent form a cluster of their own."""
-
-JudgedItem = tuple[tuple[str, ...], str, str]
-"""The targets, the question and the variant of a verdict."""
+from sightline.metrics.metric_values import mean_by_cluster
+from sightline.metrics.statistics import Floats
+from sightline.metrics.verdict_codes import RIGHT, WRONG, Codes, Rater, VerdictCoder, VerdictCodes
+from sightline.types import Verdict
 
 NOT_REPEATED = "no answer was judged by two repeats"
 
 UNDECIDED = 0.5
 """The level of an undecided verdict, between not right (0) and right (1)."""
 
-_LEVELS: Mapping[VerdictName, float] = {
-    "right": 1.0,
-    "wrong": 0.0,
-    "miss": 0.0,
-    "refused": 0.0,
-    "undecided": UNDECIDED,
-}
-_Decisions = dict[JudgedItem, bool]
+CORRECT = "correct"
+"""The question on which judges are compared with each other."""
+
+_Numbers = NDArray[np.int32]
+_NONE, _NO, _YES = -1, 0, 1
+_Votes = NDArray[np.int8]
+"""The decision of a rater on each item: _YES (right), _NO (not right) or _NONE."""
 
 
 class HumanConsistency(Struct, frozen=True):
@@ -60,7 +54,7 @@ class HumanConsistency(Struct, frozen=True):
     unresolved: int
 
 
-def levels(verdicts: Iterable[Verdict]) -> dict[JudgedItem, float]:
+def levels(verdicts: Iterable[Verdict]) -> dict[int, float]:
     """The verdicts of one judge as numbers.
 
     Args:
@@ -68,112 +62,91 @@ def levels(verdicts: Iterable[Verdict]) -> dict[JudgedItem, float]:
             counts; of several verdicts of one draw, the first decided one counts.
 
     Returns:
-        1 for right, 0 for not right, UNDECIDED (also for a tie), by item; without the items whose judgement
-        failed.
+        1 for right, 0 for not right, UNDECIDED (also for a tie), by `verdict_codes.item_id`; without the
+        items whose judgement failed.
     """
-    return {item: _majority_level(repeats) for item, repeats in _levels_of_repeats(verdicts).items()}
+    coder = VerdictCoder()
+    coder.add(verdicts, None)
+    codes = coder.codes()
+    by_item: dict[int, float] = {}
+    for rater in codes.codes:
+        read = codes.readings(rater)
+        by_item.update(zip(codes.ids[read.items].tolist(), _levels(read.codes).tolist(), strict=True))
+    return by_item
 
 
-def agreement(
-    first: Iterable[Verdict],
-    second: Iterable[Verdict],
-    *,
-    clusters: Clusters | None = None,
-) -> MetricValue:
+def agreement(codes: VerdictCodes, first: Rater, second: Rater) -> MetricValue:
     """The share of items on which two judges agree, right or not right.
 
     A miss and a refusal are decided and not right.
 
     Args:
-        first: The verdicts of one judge.
-        second: The verdicts of the other judge.
-        clusters: The cluster of the targets; None makes each item its own cluster.
+        codes: The verdicts.
+        first: One judge.
+        second: The other judge.
 
     Returns:
-        The share of the items that both decided, 0-100.
+        The share of the items with the question `correct` that both decided, 0-100.
     """
-    first, second = list(first), list(second)
-    one, other = _decisions(first), _decisions(second)
-    both = [item for item in one if item in other]
-    value = statistic_value(
-        AGREEMENT,
-        np.array([one[item] for item in both], dtype=np.float64),
-        np.array([other[item] for item in both], dtype=np.float64),
-        [(clusters or {}).get(targets, targets) for targets, _, _ in both],
-    )
-    names = dict.fromkeys(verdict.judge for verdict in (*first, *second))
-    return replace(value, judge=", ".join(names) or None)
+    one, other = codes.readings(first, CORRECT), _votes(codes, second)
+    votes = _votes(codes, first)
+    both = one.items[(votes[one.items] != _NONE) & (other[one.items] != _NONE)]
+    value = _share_of_agreement(codes, both, votes, other)
+    return replace(value, judge=", ".join(dict.fromkeys((first.name, second.name))))
 
 
-def agreement_with_humans(
-    humans: Iterable[Verdict], model: Iterable[Verdict], *, clusters: Clusters | None = None
-) -> MetricValue:
+def agreement_with_humans(codes: VerdictCodes, humans: Sequence[Rater], model: Rater) -> MetricValue:
     """The agreement of humans and a judge model over all answers (CODIS 5.3, the formula of Table 7).
 
     The formula knows right and not right only: an answer that the model leaves undecided is not right. The
     majority of the humans decides; answers without a majority are left out, as are failed judgements.
 
     Args:
-        humans: The verdicts of all humans.
-        model: The verdicts of the model.
-        clusters: The cluster of the targets; None makes each item its own cluster.
+        codes: The verdicts.
+        humans: The humans.
+        model: The model.
 
     Returns:
         The share of the answers that humans and the model evaluated, 0-100.
     """
-    votes: dict[JudgedItem, list[bool]] = {}
-    by_human: dict[str, list[Verdict]] = {}
-    for verdict in humans:
-        by_human.setdefault(verdict.judge, []).append(verdict)
-    for own in by_human.values():
-        for item, is_right in _decisions(own).items():
-            votes.setdefault(item, []).append(is_right)
-    truth = {item: winner for item, own in votes.items() if (winner := majority(own)) is not None}
-    model = list(model)
-    evaluated = {item: level == 1 for item, level in levels(model).items() if item in truth}
-    names = [(clusters or {}).get(targets, targets) for targets, _, _ in evaluated]
-    value = statistic_value(
-        AGREEMENT,
-        np.array([truth[item] for item in evaluated], dtype=np.float64),
-        np.array(list(evaluated.values()), dtype=np.float64),
-        names,
-    )
-    names_of_judges = dict.fromkeys([*by_human, *(one.judge for one in model)])
-    return replace(value, metric=WITH_HUMANS, judge=", ".join(names_of_judges))
+    right, wrong = _counts(codes, humans)
+    truth = _winners(right, wrong)
+    read = codes.readings(model, CORRECT)
+    says = np.full(len(codes.ids), _NONE, dtype=np.int8)
+    says[read.items] = _levels(read.codes) == 1
+    value = _share_of_agreement(codes, read.items[truth[read.items] != _NONE], truth, says)
+    names = dict.fromkeys([*(human.name for human in humans), model.name])
+    return replace(value, metric=WITH_HUMANS, judge=", ".join(names))
 
 
-def self_agreement(verdicts: Iterable[Verdict], *, clusters: Clusters | None = None) -> list[MetricValue]:
-    """How far the repeats of one judge agree.
+def self_agreement(codes: VerdictCodes, judge: Rater) -> list[MetricValue]:
+    """How far the repeats of one judge agree, over all its questions.
 
     Args:
-        verdicts: The verdicts of the judge.
-        clusters: The cluster of the targets; None makes each item its own cluster.
+        codes: The verdicts.
+        judge: The judge.
 
     Returns:
         `self_agreement`, the share of items on which all repeats give the same verdict, 0-100, and
         `self_alpha`, Krippendorff's alpha. Both cover the items with at least two repeats; a failed repeat
         is left out. Empty if there is no such item.
     """
-    verdicts = list(verdicts)
-    repeated = {item: own for item, own in _levels_of_repeats(verdicts).items() if len(own) > 1}
-    if not repeated:
+    read = codes.readings(judge)
+    given = [(read.codes == code).sum(axis=1) for code in (WRONG, verdict_codes.UNDECIDED, RIGHT)]
+    counts = np.stack(given, axis=1).astype(np.float64)
+    repeated = counts.sum(axis=1) > 1
+    if not repeated.any():
         return []
-    names = [(clusters or {}).get(targets, targets) for targets, _, _ in repeated]
-    counts = np.array([[own.count(level) for level in (0.0, UNDECIDED, 1.0)] for own in repeated.values()])
-    same = [float(len(set(own)) == 1) for own in repeated.values()]
-    pairs = list(zip(names, same, strict=True))
-    share = clustered_mean("self_agreement", pairs, reason=NOT_REPEATED)
-    ratings = counts.astype(np.float64)
-    alpha = statistic_value(NOMINAL_ALPHA, ratings, ratings.sum(axis=1), names)
-    judge = verdicts[0].judge
-    return [replace(share, judge=judge), replace(alpha, metric="self_alpha", judge=judge)]
+    counts, clusters = counts[repeated], codes.clusters[read.items[repeated]]
+    ratings = counts.sum(axis=1)
+    same = (counts.max(axis=1) == ratings).astype(np.float64)
+    share = mean_by_cluster("self_agreement", clusters, same, reason=NOT_REPEATED)
+    alpha = statistic_value(NOMINAL_ALPHA, counts, ratings, clusters)
+    return [replace(share, judge=judge.name), replace(alpha, metric="self_alpha", judge=judge.name)]
 
 
 def human_consistency(
-    verdicts: Iterable[Verdict],
-    *,
-    fifth: str | None = None,
-    clusters: Clusters | None = None,
+    codes: VerdictCodes, humans: Sequence[Rater], *, fifth: str | None = None
 ) -> HumanConsistency:
     """The mean agreement of human raters with their majority (CODIS Appendix A, Table 8).
 
@@ -181,10 +154,10 @@ def human_consistency(
     each rater decided a part do not count.
 
     Args:
-        verdicts: The verdicts of all raters.
-        fifth: The rater who decides ties and never enters the mean; None detects the judge who rated
-            tied items only.
-        clusters: The cluster of the targets; None makes each item its own cluster.
+        codes: The verdicts.
+        humans: The raters.
+        fifth: The name of the rater who decides ties and never enters the mean; None detects the judge who
+            rated tied items only.
 
     Returns:
         The agreement, 0-100, with the counts of items and ties.
@@ -192,70 +165,79 @@ def human_consistency(
     Raises:
         UserError: `fifth` is None and several judges rated tied items only.
     """
-    by_judge: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        by_judge.setdefault(verdict.judge, []).append(verdict)
-    votes = {judge: _decisions(own) for judge, own in by_judge.items()}
-    fifth = fifth or _tie_breaker(votes)
-    casting = votes.pop(fifth, {}) if fifth else {}
-    agreed: list[tuple[str | tuple[str, ...], float]] = []
-    items = ties = unresolved = 0
-    for item in _decided_by_all(votes.values()):
-        ratings = [own[item] for own in votes.values()]
-        winner = majority(ratings)
-        if winner is None and item not in casting:
-            unresolved += 1
-            continue
-        items += 1
-        ties += winner is None
-        truth = casting[item] if winner is None else winner
-        cluster = (clusters or {}).get(item[0], item[0])
-        agreed += [(cluster, float(rating == truth)) for rating in ratings]
-    value = clustered_mean(
+    fifth = fifth or _tie_breaker(codes, humans)
+    raters = [human for human in humans if human.name != fifth]
+    casting = [human for human in humans if human.name == fifth]
+    right, wrong = _counts(codes, raters)
+    winners, tied = _winners(right, wrong), right == wrong
+    for human in casting:
+        winners = np.where(tied, _votes(codes, human), winners)
+    first = codes.readings(raters[0], CORRECT).items if raters else np.zeros(0, dtype=np.intp)
+    complete = first[(right + wrong)[first] == len(raters)]
+    items = complete[winners[complete] != _NONE]
+    agreed = np.stack([_votes(codes, rater)[items] == winners[items] for rater in raters] or [items], axis=1)
+    value = mean_by_cluster(
         "human_consistency",
-        agreed,
+        np.repeat(codes.clusters[items], agreed.shape[1]),
+        agreed.ravel().astype(np.float64),
         reason="no item was decided by all raters",
     )
-    value = replace(value, judge=", ".join(votes) or None)
-    return HumanConsistency(value, tuple(votes), fifth, items, ties, unresolved)
+    names = tuple(rater.name for rater in raters)
+    value = replace(value, judge=", ".join(names) or None)
+    ties = int(tied[items].sum())
+    return HumanConsistency(value, names, fifth, len(items), ties, len(complete) - len(items))
 
 
-def _levels_of_repeats(verdicts: Iterable[Verdict]) -> dict[JudgedItem, list[float]]:
-    """The level of each draw, by item; of several verdicts of one draw, the first decided one counts."""
-    by_item: dict[JudgedItem, dict[int, float]] = {}
-    for verdict in verdicts:
-        level = _LEVELS.get(verdict.verdict)
-        if level is None:
-            continue
-        draws = by_item.setdefault((verdict.targets, verdict.question, verdict.variant), {})
-        if draws.get(verdict.draw, UNDECIDED) == UNDECIDED:
-            draws[verdict.draw] = level
-    return {item: list(draws.values()) for item, draws in by_item.items()}
+def _share_of_agreement(
+    codes: VerdictCodes, items: verdict_codes.Items, first: _Votes, second: _Votes
+) -> MetricValue:
+    one, other = first[items].astype(np.float64), second[items].astype(np.float64)
+    return statistic_value(AGREEMENT, one, other, codes.clusters[items])
 
 
-def _majority_level(repeats: Sequence[float]) -> float:
-    level = majority(level for level in repeats if level != UNDECIDED)
-    return UNDECIDED if level is None else level
+def _levels(codes: Codes) -> Floats:
+    """The level of each item, from the codes of its draws: right or not by majority, or UNDECIDED."""
+    balance = (codes == RIGHT).sum(axis=1) - (codes == WRONG).sum(axis=1)
+    found: Floats = (np.sign(balance) + 1) / 2
+    return found
 
 
-def _decisions(verdicts: Iterable[Verdict]) -> _Decisions:
-    """Right or not, for the decided items."""
-    return {item: level == 1 for item, level in levels(verdicts).items() if level != UNDECIDED}
+def _votes(codes: VerdictCodes, rater: Rater) -> _Votes:
+    """The decisions of a rater on whether answers are correct."""
+    votes = np.full(len(codes.ids), _NONE, dtype=np.int8)
+    if rater in codes.raters.get(CORRECT, ()):
+        read = codes.readings(rater, CORRECT)
+        found = _levels(read.codes)
+        votes[read.items] = np.where(found == UNDECIDED, _NONE, found)
+    return votes
 
 
-def _decided_by_all(votes: Iterable[_Decisions]) -> list[JudgedItem]:
-    first, *others = list(votes) or [{}]
-    return [item for item in first if all(item in other for other in others)]
+def _counts(codes: VerdictCodes, raters: Iterable[Rater]) -> tuple[_Numbers, _Numbers]:
+    """How many raters call each item right, and how many not right."""
+    right, wrong = (np.zeros(len(codes.ids), dtype=np.int32) for _ in range(2))
+    for rater in raters:
+        votes = _votes(codes, rater)
+        right += votes == _YES
+        wrong += votes == _NO
+    return right, wrong
 
 
-def _tie_breaker(votes: Mapping[str, _Decisions]) -> str | None:
+def _winners(right: _Numbers, wrong: _Numbers) -> _Votes:
+    """The majority of the raters on each item; _NONE for a tie."""
+    return np.where(right == wrong, _NONE, right > wrong).astype(np.int8)
+
+
+def _tie_breaker(codes: VerdictCodes, humans: Sequence[Rater]) -> str | None:
     """The judge who rated only items on which the others tie; None if there is none."""
+    right, wrong = _counts(codes, humans)
     candidates = []
-    for judge, own in votes.items():
-        others = [other for name, other in votes.items() if name != judge]
-        ratings = [[other[item] for other in others if item in other] for item in own]
-        if own and all(some and majority(some) is None for some in ratings):
-            candidates.append(judge)
+    for human in humans:
+        votes = _votes(codes, human)
+        own = votes != _NONE
+        others_right, others_wrong = right - (votes == _YES), wrong - (votes == _NO)
+        tied = (others_right == others_wrong) & (others_right > 0)
+        if own.any() and tied[own].all():
+            candidates.append(human.name)
     if len(candidates) > 1:
         raise UserError(
             "several judges appear on tied answers only",

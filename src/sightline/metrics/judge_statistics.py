@@ -7,7 +7,6 @@ answers to one item are left out together.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from sightline.metric_types import MetricValue, difference_range
 from sightline.metrics.association import Statistic, value_of
-from sightline.metrics.metric_values import with_interval
+from sightline.metrics.metric_values import Clusters, cluster_positions, with_interval
 from sightline.metrics.significance import LEVEL
 from sightline.metrics.statistics import (
     POWER_80,
@@ -62,9 +61,7 @@ class JudgeDifference(Struct, frozen=True):
         return None if self.holm is None else self.holm <= LEVEL
 
 
-def statistic_value(
-    statistic: Statistic, first: Floats, second: Floats, clusters: Sequence[Hashable]
-) -> MetricValue:
+def statistic_value(statistic: Statistic, first: Floats, second: Floats, clusters: Clusters) -> MetricValue:
     """A statistic of two series with its 95 % CI.
 
     A share has the interval of shares (`statistics.ratio_intervals`), any other statistic that of its
@@ -93,7 +90,7 @@ def statistic_value(
 
 
 def judge_difference(
-    statistic: Statistic, readings: tuple[Floats, Floats], truth: Floats, clusters: Sequence[Hashable]
+    statistic: Statistic, readings: tuple[Floats, Floats], truth: Floats, clusters: Clusters
 ) -> JudgeDifference:
     """The statistic of one judge minus that of another, on the same answers.
 
@@ -138,10 +135,9 @@ class _Jackknife(Struct, frozen=True):
         return min(self.clusters, MOST_BLOCKS)
 
     @staticmethod
-    def of(clusters: Sequence[Hashable]) -> _Jackknife:
-        names: dict[Hashable, int] = {}
-        positions = np.array([names.setdefault(name, len(names)) for name in clusters], dtype=np.intp)
-        return _Jackknife(positions, len(names))
+    def of(clusters: Clusters) -> _Jackknife:
+        positions = cluster_positions(clusters)
+        return _Jackknife(positions, int(positions.max(initial=-1)) + 1)
 
     def replicates(self, statistic: Statistic, first: Floats, second: Floats) -> Floats:
         """The statistic without each block in turn, shape (blocks,); NaN where that leaves it undefined."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from sightline.metric_types import MetricValue, Range
-from sightline.metrics.statistics import Interval, ratio_intervals
+from sightline.metrics.statistics import Floats, Interval, ratio_intervals
+
+Clusters = Sequence[Hashable] | NDArray[np.integer[Any]]
+"""The cluster of each of some values: its name, or its number."""
 
 
 def with_interval(value: MetricValue, interval: Interval | str, scale: float = 1.0) -> MetricValue:
@@ -50,13 +55,58 @@ def clustered_mean(
     Returns:
         100 times the mean over all values; None with the reason if there are no values.
     """
-    position = {cluster: n for n, cluster in enumerate(dict.fromkeys(cluster for cluster, _ in values))}
-    sums, counts = np.zeros((1, len(position))), np.zeros((1, len(position)))
-    for cluster, value in values:
-        sums[0, position[cluster]] += value
-        counts[0, position[cluster]] += 1
-    if not values:
+    clusters, numbers = [cluster for cluster, _ in values], np.array([value for _, value in values], float)
+    return mean_by_cluster(name, clusters, numbers, reason=reason, bounds=bounds, graded=graded)
+
+
+def mean_by_cluster(
+    name: str,
+    clusters: Clusters,
+    values: Floats,
+    *,
+    reason: str,
+    bounds: Range = (0, 1),
+    graded: bool = False,
+) -> MetricValue:
+    """As `clustered_mean`, for values in an array.
+
+    Args:
+        name: The name of the metric.
+        clusters: The cluster of each value.
+        values: The values, shape (n,).
+        reason: The reason that is given if there are no values.
+        bounds: The smallest and the largest possible value.
+        graded: Whether values are no shares of right units.
+
+    Returns:
+        100 times the mean over all values; None with the reason if there are no values.
+    """
+    if not len(values):
         return MetricValue(name, "all", None, 0, 0, reason=reason)
-    mean = MetricValue(name, "all", 100 * float(sums.sum() / counts.sum()), len(values), len(position))
+    positions = cluster_positions(clusters)
+    sums = np.bincount(positions, values)[None].astype(np.float64)
+    counts = np.bincount(positions)[None].astype(np.float64)
+    mean = MetricValue(name, "all", 100 * float(sums.sum() / counts.sum()), len(values), counts.shape[1])
     (interval,) = ratio_intervals(sums, counts, [bounds], graded=graded)
     return with_interval(mean, interval, 100)
+
+
+def cluster_positions(clusters: Clusters) -> NDArray[np.intp]:
+    """The position of the cluster of each value among the clusters, in the order of their first values.
+
+    Args:
+        clusters: The cluster of each value: any names, or an array of numbers.
+
+    Returns:
+        Positions from 0, shape (n,).
+
+    >>> cluster_positions(["b", "a", "b"]).tolist(), cluster_positions(np.array([7, 5, 7])).tolist()
+    ([0, 1, 0], [0, 1, 0])
+    """
+    if not isinstance(clusters, np.ndarray):
+        names: dict[Hashable, int] = {}
+        return np.array([names.setdefault(name, len(names)) for name in clusters], dtype=np.intp)
+    _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
+    positions = np.empty(len(first), dtype=np.intp)
+    positions[np.argsort(first)] = np.arange(len(first))
+    return positions[inverse]

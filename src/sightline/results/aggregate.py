@@ -22,15 +22,17 @@ from sightline.metric_types import (
     MetricValue,
     Result,
 )
+from sightline.metrics.agreement import CORRECT
 from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.cluster_ends import Stretches, count_stretches
 from sightline.metrics.confusion import DEFINITIONS as CONFUSION_METRICS
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.tally import tally
+from sightline.metrics.verdict_codes import VerdictCoder
 from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.summary import Summary, long_response_notes, summary_notes
 from sightline.scoring.similarity import SIMILAR
-from sightline.types import Group, Verdict
+from sightline.types import Group
 
 
 class Aggregate(Struct, frozen=True, kw_only=True):
@@ -43,15 +45,14 @@ class Aggregate(Struct, frozen=True, kw_only=True):
 class _GroupTotals:
     """Counts and digest of one pass over the judged groups.
 
-    If there are several judges, repeats or humans, it keeps the verdicts that their agreement is computed
-    from, without texts, which take most of the memory.
+    If there are several judges, repeats or humans, it keeps the codes of the verdicts that their agreement is
+    computed from.
     """
 
     def __init__(self, data_digest: str, judges: Sequence[Judge]) -> None:
         self.summary = Summary()
         self.digest = hashlib.sha256(data_digest.encode())
-        self.verdicts: list[Verdict] = []
-        self.clusters: dict[tuple[str, ...], str] = {}
+        self.coder = VerdictCoder()
         self._last_sample = ""
         self._repeated = {judge.name for judge in judges if judge.repeats > 1}
         self._keep = (
@@ -65,13 +66,12 @@ class _GroupTotals:
             self.digest.update(judged.group.cluster.encode())
         self.summary.add(judged)
         if self._keep:
-            kept = [
-                replace(verdict, raw="", extracted=None, scores={})
+            kept = (
+                verdict
                 for verdict in judged.verdicts
-                if verdict.question == "correct" or verdict.judge in self._repeated
-            ]
-            self.verdicts += kept
-            self.clusters.update({verdict.targets: judged.group.cluster for verdict in kept})
+                if verdict.question == CORRECT or verdict.judge in self._repeated
+            )
+            self.coder.add(kept, judged.group.cluster)
 
 
 def aggregate(
@@ -117,7 +117,7 @@ def aggregate(
     values = [
         *tally(groups(), metrics, stretches),
         *_metrics_by_judge(description, panel, scored, replies, stretches),
-        *agreements(totals.verdicts, totals.clusters),
+        *agreements(totals.coder.codes()),
     ]
     if measures.similarity is not None:
         values.append(measures.similarity.confused())
