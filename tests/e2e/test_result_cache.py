@@ -14,8 +14,10 @@ from msgspec.structs import replace
 
 import sightline
 from sightline.benchmarks.groups.benchmark import Groups
+from sightline.engine import runs
 from sightline.engine.answers import Attempt
 from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError
 from sightline.evaluation import result_key
 from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.prepare import prepare_evaluation
@@ -55,7 +57,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., sightline.Evaluation]:
     """Runs a groups file of 40 probes; the lines of its files fill several parts."""
-    monkeypatch.setattr(result_cache, "PART_BYTES", 4000)
+    monkeypatch.setattr(runs, "CHUNK", 7)
     monkeypatch.chdir(tmp_path)
     lines = [
         GroupLine(f"g{number % 10}", f"v{number // 10}", prompt=f"Is it {number} or 3?", references=("3",))
@@ -85,6 +87,14 @@ def test_the_files_of_a_cached_result_have_the_same_bytes(run: Any, judged: Judg
     assert judged() == 0
     assert content("out") == content("again")
     assert (again.result, again.unanswered) == (first.result, first.unanswered)
+
+
+def test_a_damaged_cached_result_names_the_remedy(run: Any) -> None:
+    run()
+    with sqlite3.connect("sightline.db") as connection:
+        connection.execute("UPDATE results SET body = substr(body, 1, length(body) - 9)")
+    with pytest.raises(EnvironmentFailedError, match="store gc"):
+        run()
 
 
 def test_without_a_folder_the_result_is_cached_without_its_lines(run: Any, judged: Judged) -> None:

@@ -109,13 +109,22 @@ async def judge_and_write(
 
     def work(stop: Event) -> Evaluation:
         interruptible = replace(collected, probes=lambda: until_set(collected.probes(), stop))
-        key = None if store is None or run is None else result_key(prepared, description, store, run)
-        cache = None if store is None or key is None else ResultCache(store.caches, key)
+        cache = None if store is None or run is None else _cache(prepared, description, store, run)
         return _judge_and_write(
             prepared, description, interruptible, store, cache, stop, show_progress=show_progress
         )
 
     return await run_until_cancelled(work)
+
+
+def _cache(
+    prepared: Prepared, description: EvaluationDescription, store: Store, run: int
+) -> ResultCache | None:
+    """Where the result of a run is cached; None if it always is judged."""
+    key = result_key(prepared, description, store, run)
+    if key is None:
+        return None
+    return ResultCache(store.caches, key, lambda: (chunk.definitions for chunk in store.runs.chunks(run)))
 
 
 def _judge_and_write(

@@ -1,26 +1,28 @@
 """Judged results that the store keeps, so that the same evaluation is not judged again.
 
 A result is stored with the lines of answers.jsonl and verdicts.jsonl in compressed parts. The key stands for
-everything that they depend on, so that nothing has to be invalidated.
+everything that they depend on, so that nothing has to be invalidated. Most of a line repeats the definition
+of its probe, which the store holds anyway: the definitions of a chunk are the dictionary of a part.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from zstandard import ZstdCompressor, ZstdDecompressor
 
 from sightline.engine.caches import Caches
+from sightline.engine.compression import Compressor, DamagedBodyError
+from sightline.errors import EnvironmentFailedError
 from sightline.metric_types import Result
 from sightline.results.folder import Lines
 
-PART_BYTES = 1 << 20
-"""The size of a part before compression."""
+Definitions = Callable[[], Iterator[bytes]]
+"""Reads the definitions of a run's probes, chunk by chunk."""
 
 _LENGTH = 4
 
@@ -37,10 +39,11 @@ class CachedResult(Struct, frozen=True):
 
 
 class ResultCache(NamedTuple):
-    """The cached result under one key, if there is one."""
+    """The cached result under one key, if there is one; `definitions` are those of a run with this key."""
 
     caches: Caches
     key: bytes
+    definitions: Definitions
 
     def load(self, *, with_lines: bool) -> CachedResult | None:
         """Look the result up.
@@ -54,7 +57,7 @@ class ResultCache(NamedTuple):
         keys = [self._key("lines"), *([] if with_lines else [self._key("result")])]
         found = self.caches.results(keys)
         body = next((found[key] for key in keys if key in found), None)
-        return None if body is None else _decoded(body)
+        return None if body is None else _decoded(_decompressed(body))
 
     def lines(self, parts: int) -> Iterator[Lines]:
         """Read the lines of a result.
@@ -65,22 +68,22 @@ class ResultCache(NamedTuple):
         Yields:
             The lines of each part.
         """
-        decompress = ZstdDecompressor().decompress
-        for number in range(parts):
+        for number, definitions in zip(range(parts), self.definitions(), strict=False):
             key = self._key(f"part {number}")
-            content = decompress(self.caches.results([key])[key])
+            content = _decompressed(self.caches.results([key])[key], definitions)
             end = _LENGTH + int.from_bytes(content[:_LENGTH], "big")
             yield Lines(content[_LENGTH:end], content[end:])
 
-    def add_part(self, number: int, lines: Lines) -> None:
+    def add_part(self, number: int, definitions: bytes, lines: Lines) -> None:
         """Store a part of the lines; `save` makes it part of a result.
 
         Args:
             number: Its number, from 0.
+            definitions: The definitions of the chunk with this number.
             lines: The lines.
         """
         length = len(lines.answers).to_bytes(_LENGTH, "big")
-        body = ZstdCompressor().compress(length + lines.answers + lines.verdicts)
+        body = Compressor(definitions).compress(length + lines.answers + lines.verdicts)
         self.caches.add_results({self._key(f"part {number}"): body})
 
     def save(self, cached: CachedResult) -> None:
@@ -92,10 +95,20 @@ class ResultCache(NamedTuple):
         body = msgspec.json.encode(cached)
         # The result of a later run must have the same bytes.
         if msgspec.json.encode(_decoded(body)) == body:
-            self.caches.add_results({self._key("result" if cached.parts is None else "lines"): body})
+            key = self._key("result" if cached.parts is None else "lines")
+            self.caches.add_results({key: Compressor().compress(body)})
 
     def _key(self, name: str) -> bytes:
         return hashlib.sha256(self.key + name.encode()).digest()
+
+
+def _decompressed(body: bytes, definitions: bytes = b"") -> bytes:
+    try:
+        return Compressor(definitions).decompress(body)
+    except DamagedBodyError as error:
+        raise EnvironmentFailedError(
+            f"a cached result in the store is damaged ({error}). `sightline store gc` drops cached results"
+        ) from None
 
 
 def _decoded(body: bytes) -> CachedResult:
@@ -110,7 +123,10 @@ def _decoded(body: bytes) -> CachedResult:
 
 
 class LineRecorder:
-    """Collects lines in parts of PART_BYTES, and stores each part when it is full."""
+    """Collects lines, and stores those of each chunk of probes as a part.
+
+    A group that reaches into the next chunk belongs to the part in which it begins.
+    """
 
     def __init__(self, cache: ResultCache) -> None:
         """Start without lines.
@@ -120,9 +136,11 @@ class LineRecorder:
         """
         self.parts = 0
         self._cache = cache
+        self._chunks = cache.definitions()
+        self._definitions = b""
+        self._probes_left = 0
         self._answers: list[bytes] = []
         self._verdicts: list[bytes] = []
-        self._size = 0
 
     def add(self, lines: Lines) -> None:
         """Add the lines of a group.
@@ -130,15 +148,19 @@ class LineRecorder:
         Args:
             lines: The lines.
         """
+        if not self._answers:
+            self._definitions = next(self._chunks)
+            self._probes_left += self._definitions.count(b"\n")
         self._answers.append(lines.answers)
         self._verdicts.append(lines.verdicts)
-        self._size += len(lines.answers) + len(lines.verdicts)
-        if self._size >= PART_BYTES:
+        self._probes_left -= lines.answers.count(b"\n")
+        if self._probes_left <= 0:
             self.finish()
 
     def finish(self) -> None:
         """Store the last part."""
-        if self._size:
-            self._cache.add_part(self.parts, Lines(b"".join(self._answers), b"".join(self._verdicts)))
+        if self._answers:
+            lines = Lines(b"".join(self._answers), b"".join(self._verdicts))
+            self._cache.add_part(self.parts, self._definitions, lines)
             self.parts += 1
-            self._answers, self._verdicts, self._size = [], [], 0
+            self._answers, self._verdicts = [], []
