@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,54 @@ def test_a_store_is_not_cleaned_while_requests_are_sent(tmp_path: Path, store_ur
     with pytest.raises(UserError, match="another process"):
         clean(store_url, CleaningOptions())
     other.close()
+
+
+@pytest.mark.parametrize("options", [CleaningOptions(), CleaningOptions(dry_run=True)])
+def test_a_store_is_not_cleaned_while_a_run_is_judged(
+    tmp_path: Path, store_url: str, options: CleaningOptions
+) -> None:
+    """A run that judges sends no requests; its lease shows that it goes on."""
+    _store(tmp_path, store_url)
+    other = Store.open(store_url)
+    run = add_run(other, range(5), finish=False)
+    other.leases.renew(run)
+    other.close()
+    before = content(store_url)
+    with pytest.raises(UserError, match=f"another process.*found 'run {run}'"):
+        clean(store_url, options)
+    assert content(store_url) == before
+    other = Store.open(store_url)
+    other.leases.release(run)
+    other.close()
+    assert _rows(store_url, caches=False, unfinished_runs=True)["runs"] == 1
+
+
+@pytest.mark.postgres
+def test_leases_hold_by_the_clock_of_the_server(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine whose clock is an hour ahead does not take a lease for one of a killed process."""
+    _store(tmp_path, postgres_url)
+    other = Store.open(postgres_url)
+    other.leases.renew(1)
+    other.claims.take([question(2000).key])
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3600)
+    with pytest.raises(UserError, match="found 'run 1'"):
+        clean(postgres_url, CleaningOptions())
+    other.leases.release(1)
+    with pytest.raises(UserError, match="found 'requests that it sends'"):
+        clean(postgres_url, CleaningOptions())
+    other.close()
+
+
+def test_leases_and_claims_of_killed_processes_go(tmp_path: Path) -> None:
+    path = str(make_store(tmp_path / "s.db", [range(5)]))
+    other = Store.open(path, clock=lambda: 1.0)
+    other.leases.renew(1)
+    other.claims.take([question(2000).key])
+    other.close()
+    assert _rows(path) == {"claims": 1, "run_leases": 1}
 
 
 def test_a_file_is_not_cleaned_while_another_process_has_it_open(tmp_path: Path) -> None:

@@ -110,6 +110,20 @@ class Claims:
         with self._database.write() as connection:
             connection.execute(delete(schema.claims).where(self._owned))
 
+    @repeat_if_lost
+    def are_held(self) -> bool:
+        """Find out whether a process is sending requests.
+
+        Returns:
+            True if a claim holds, of this process or another one.
+        """
+        with self._database.read() as connection:
+            now, honoured_since = times(connection, self._clock)
+            # Just after a restart of the server, claims could not be renewed yet.
+            limit = now if now - honoured_since > LEASE_SECONDS else 0.0
+            held = select(schema.claims.c.key).where(schema.claims.c.until >= limit)
+            return connection.execute(held.limit(1)).first() is not None
+
     def end(self, connection: Connection, keys: Sequence[bytes]) -> None:
         """End claims of this process, in the transaction that stores their results.
 

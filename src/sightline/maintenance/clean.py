@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
 from contextlib import closing
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Table, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, exists, or_
 
-from sightline.engine import schema
+from sightline.engine import claims, run_leases, schema
 from sightline.engine.connect import connect, display
 from sightline.engine.database import Database
 from sightline.engine.store import Store
@@ -80,7 +79,7 @@ def clean(url: str, options: CleaningOptions) -> Cleaning:
         with store.database.read() as connection:
             before = file_sizes(connection).bytes
         with store.database.write() as connection:
-            _refuse_busy_store(connection, store.name)
+            _refuse_busy_store(connection, store)
             dropped = [one for one in _drop(connection, store.name, options) if one.rows]
             if options.dry_run:
                 connection.rollback()
@@ -112,7 +111,7 @@ def _vacuum(url: str) -> int:
 
 def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[Dropped]:
     """Drop the rows, in an order in which each step leaves what the next one finds unused."""
-    runs, claims = schema.runs, schema.claims
+    runs = schema.runs
     is_copy = runs.c.uid.like("%+")
     goes = or_(is_copy, runs.c.finished.is_(None)) if options.unfinished_runs else is_copy
     why = (
@@ -132,7 +131,9 @@ def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[D
         dropped.append(Dropped(table="answers", rows=answers, reason="that no run refers to"))
     texts = drop_unused_texts(connection)
     dropped.append(Dropped(table="texts", rows=texts, reason="that no request has"))
-    dropped.append(_delete(connection, claims, claims.c.until < time.time(), "of processes that ended"))
+    # No process works with the store now.
+    ended = (schema.claims, schema.run_leases)
+    dropped += [_delete(connection, table, None, "of processes that ended") for table in ended]
     if options.caches:
         dropped += [_delete(connection, table, None, "cache, filled again when needed") for table in CACHES]
     return dropped
@@ -140,7 +141,7 @@ def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[D
 
 def _delete(connection: Connection, table: Table, goes: ColumnElement[bool] | None, reason: str) -> Dropped:
     statement = delete(table) if goes is None else delete(table).where(goes)
-    return Dropped(table=table.name, rows=connection.execute(statement).rowcount, reason=reason)
+    return Dropped(table=str(table.name), rows=connection.execute(statement).rowcount, reason=reason)
 
 
 def _refuse_busy_file(url: str) -> None:
@@ -160,20 +161,26 @@ def _refuse_busy_file(url: str) -> None:
         return  # no store, which is reported when it is opened
 
 
-def _refuse_busy_store(connection: Connection, name: str) -> None:
-    """Refuse a store whose requests a process is sending."""
+def _refuse_busy_store(connection: Connection, store: Store) -> None:
+    """Refuse a store while a process works on a run of it, or sends requests."""
     if connection.dialect.name == "postgresql":
         # No other process writes to these tables until the end of this transaction.
+        # They are locked in the order in which runs write to them: another order could become a deadlock.
         connection.exec_driver_sql(
-            "LOCK TABLE requests, answers, texts, probes, runs IN SHARE ROW EXCLUSIVE MODE"
+            "LOCK TABLE texts, requests, answers, claims, probes, run_leases, runs "
+            "IN SHARE ROW EXCLUSIVE MODE"
         )
-    claims = schema.claims
-    query = select(func.count()).select_from(claims).where(claims.c.until >= time.time())
-    if connection.execute(query).scalar_one():
-        raise _busy(name)
+    if runs := sorted(store.leases.held()):
+        raise _busy(store.name, f"run {runs[0]}")
+    if store.claims.are_held():
+        raise _busy(store.name, "requests that it sends")
 
 
-def _busy(name: str) -> UserError:
+def _busy(name: str, found: str | None = None) -> UserError:
     return UserError(
-        "another process works with this store", file=name, expected="no run, viewer or worker that uses it"
+        "another process works with this store",
+        file=name,
+        found=found,
+        expected="no run, viewer or worker that uses it; a killed one counts for "
+        f"{max(run_leases.LEASE_SECONDS, claims.LEASE_SECONDS):.0f} seconds",
     )

@@ -124,7 +124,7 @@ def _sqlite_bytes(connection: Connection, _: Sequence[str]) -> dict[str, int]:
         "WHERE aggregate = TRUE GROUP BY tbl_name"
     )
     try:
-        return dict(connection.exec_driver_sql(query).tuples().all())
+        return {str(name): int(size) for name, size in connection.exec_driver_sql(query)}
     except DBAPIError:
         return {}
 

@@ -95,11 +95,13 @@ def _faults_of_rows(database: Database, checks: RowChecks, table: Table, advance
         for page in read_pages(database, table):
             with database.read() as connection:
                 for row, problem in checks.problems(connection, table.name, page):
-                    yield Fault(table=table.name, key=_key(table, row), run=row.get("run"), problem=problem)
+                    yield Fault(
+                        table=str(table.name), key=_key(table, row), run=row.get("run"), problem=problem
+                    )
             last = Fault(key=_key(table, page[-1]), problem="").row
             advance(len(page))
     except EnvironmentFailedError as error:
-        yield Fault(table=table.name, problem=f"unreadable after {last or 'its beginning'}: {error}")
+        yield Fault(table=str(table.name), problem=f"unreadable after {last or 'its beginning'}: {error}")
 
 
 def _key(table: Table, row: RowMapping) -> dict[str, Any]:
@@ -112,7 +114,7 @@ def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> I
     for page in read_pages(database, column.table, column.is_not(None), is_dangling):
         for row in page:
             yield Fault(
-                table=column.table.name,
+                table=str(column.table.name),
                 key=_key(column.table, row),
                 run=row.get("run"),
                 problem=f"{column.key} {row[column.key]} does not exist in {target.table.name}",

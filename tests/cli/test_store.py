@@ -1,0 +1,350 @@
+"""`sightline store ...` as a user meets it: exit statuses, JSON, messages, hostile names, interruptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.maintenance.stores import add_run, content, make_store, question
+
+from sightline.cli.main import main
+from sightline.engine.keys import with_key
+from sightline.engine.store import Store
+from sightline.types import Answer, Request, Verdict, user
+
+Capture = pytest.CaptureFixture[str]
+
+HOSTILE = "evil\x1b[31m\u202egnp.\u2066"
+"""A name with an escape sequence and with characters that turn the direction of writing."""
+
+SUBCOMMANDS = ("info", "verify", "repair", "merge", "gc", "export")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with two runs of 30 probes, of which 20 are the same, a verdict, a name, a tag and a note."""
+    path = make_store(tmp_path_factory.mktemp("store") / "sightline.db", [range(30), range(10, 40)])
+    store = Store.open(str(path))
+    verdict = Verdict(
+        targets=(question(3).key,),
+        question="correct",
+        scorer="h",
+        judge="anna",
+        kind="human",
+        verdict="right",
+    )
+    store.runs.add_verdicts(1, [verdict])
+    store.labels.give_name(1, "first")
+    store.labels.add_tags(1, ["july"])
+    store.labels.set_note(1, "a note")
+    store.close()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def folder(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a copy of the store."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(written, tmp_path / "sightline.db")
+    return tmp_path
+
+
+def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error."""
+    capsys.readouterr()
+    status = main(["store", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def as_json(capsys: Capture, *words: str, status: int = 0) -> Any:
+    found, out, err = run(capsys, *words, "--json")
+    assert found == status, err
+    return json.loads(out)
+
+
+def damage(path: Path) -> None:
+    """Change a byte of the text of one answer."""
+    store = Store.open(str(path))
+    with store.database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE answers SET body = CAST(substr(body, 1, length(body) - 6) || x'55' || "
+            "substr(body, length(body) - 4) AS BLOB) WHERE id = 5"
+        )
+    store.close()
+
+
+def lines_of(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_info_lists_tables_models_dates_and_runs(capsys: Capture, folder: Path) -> None:
+    before = (folder / "sightline.db").read_bytes()
+    found = as_json(capsys, "info")
+    rows = {table["table"]: table["rows"] for table in found["tables"]}
+    assert (rows["answers"], rows["requests"], rows["runs"], rows["verdicts"]) == (40, 40, 2, 1)
+    assert (found["schema_version"], found["needs_migration"], found["models"]) == (3, False, ["m"])
+    assert [(one["run"], one["task"], one["state"]) for one in found["runs"]] == [
+        (1, "groups:default", "complete"),
+        (2, "groups:default", "complete"),
+    ]
+    assert found["first_answer"] <= found["last_answer"]
+    assert found["sizes"]["bytes"] == len(before)
+    assert sum(one["bytes"] or 0 for one in found["tables"]) <= len(before)
+    status, out, _ = run(capsys, "info")
+    assert status == 0
+    assert "every attempt: an answer, or why there is none" in out
+    assert (folder / "sightline.db").read_bytes() == before
+
+
+def test_info_of_a_store_without_runs(capsys: Capture) -> None:
+    Store.open("empty.db").close()
+    found = as_json(capsys, "info", "--store", "empty.db")
+    assert (found["runs"], found["models"], found["first_answer"]) == ([], [], None)
+    assert "no answers" in run(capsys, "info", "--store", "empty.db")[1]
+
+
+def test_a_sound_store_verifies_with_status_0(capsys: Capture) -> None:
+    assert run(capsys, "verify", "--quiet") == (0, "", "sightline.db: nothing is wrong\n")
+    assert as_json(capsys, "verify", "--quiet") == {"faults": 0, "listed": []}
+
+
+def test_a_damaged_store_verifies_with_status_1_and_names_the_row(capsys: Capture, folder: Path) -> None:
+    damage(folder / "sightline.db")
+    found = as_json(capsys, "verify", "--quiet", status=1)
+    assert ("answers", "id 5") in [(one["table"], one["row"]) for one in found["listed"]]
+    assert all("sightline" in one["remedy"] for one in found["listed"])
+    status, out, _ = run(capsys, "verify", "--quiet")
+    assert status == 1
+    assert "faults in sightline.db" in out
+
+
+def test_a_repair_without_loss_has_status_0(capsys: Capture, folder: Path) -> None:
+    status, out, err = run(capsys, "repair", "sightline.db", "--out", "new.db", "--quiet")
+    assert (status, err) == (0, "written: new.db\n")
+    assert "nothing is lost" in out
+    assert content("new.db") == content("sightline.db")
+
+
+def test_a_repair_with_a_loss_has_status_1_and_lists_the_runs(capsys: Capture, folder: Path) -> None:
+    damage(folder / "sightline.db")
+    report = as_json(capsys, "repair", "sightline.db", "--out", "new.db", "--quiet", status=1)
+    assert [one["run"] for one in report["incomplete_runs"]] == [1]
+    assert next(one for one in report["tables"] if one["table"] == "answers")["rows"] == 39
+    assert run(capsys, "verify", "--quiet", "--store", "new.db")[0] == 0
+    status, out, _ = run(capsys, "repair", "sightline.db", "--out", "other.db", "--quiet")
+    assert status == 1
+    assert "run 1 is not finished any more" in out
+
+
+def test_a_merge_lists_the_runs_and_their_new_numbers(capsys: Capture, folder: Path) -> None:
+    make_store(folder / "other.db", [range(3)])
+    [merged] = as_json(capsys, "merge", "sightline.db", "--into", "other.db", "--quiet")
+    assert [(one["run"], one["into"], one["state"]) for one in merged["runs"]] == [
+        (1, 2, "added"),
+        (2, 3, "added"),
+    ]
+    assert (merged["attempts"], merged["new_attempts"]) == (40, 40)
+    status, out, _ = run(capsys, "merge", "sightline.db", "--into", "other.db", "--quiet")
+    assert status == 0
+    assert "40 answers and failed attempts, of which 0 are new" in out
+    assert "there already" in out
+
+
+def test_gc_says_what_goes_and_a_dry_run_changes_nothing(capsys: Capture, folder: Path) -> None:
+    store = Store.open("sightline.db")
+    store.caches.add_vectors({b"k" * 32: b"abcd"})
+    store.close()
+    would = as_json(capsys, "gc", "--dry-run")
+    assert would["dropped"] == [{"table": "vectors", "rows": 1, "reason": "cache, filled again when needed"}]
+    assert would["bytes_after"] is None
+    assert "nothing was changed" in run(capsys, "gc", "--dry-run")[1]
+    assert as_json(capsys, "gc", "--keep-caches")["dropped"] == []
+    status, out, _ = run(capsys, "gc")
+    assert status == 0
+    assert "filled again when needed" in out
+    assert as_json(capsys, "gc")["dropped"] == []
+
+
+def test_records_are_exported_as_they_are_in_the_store(capsys: Capture, folder: Path) -> None:
+    answers, _ = content("sightline.db")
+    for kind, count in (("runs", 2), ("probes", 60), ("answers", 40), ("verdicts", 1), ("endpoints", 0)):
+        status, out, err = run(capsys, "export", kind, "--out", f"{kind}.jsonl", "--quiet")
+        assert (status, out, err) == (0, "", f"written: {kind}.jsonl, {count} records\n")
+        assert len(lines_of(folder / f"{kind}.jsonl")) == count
+    runs = lines_of(folder / "runs.jsonl")
+    assert [one["run"] for one in runs] == [1, 2]
+    assert runs[0]["description"]["benchmark"] == "groups"
+    probes = lines_of(folder / "probes.jsonl")
+    assert [(one["run"], one["sample"]) for one in probes[29:31]] == [(1, "s29"), (2, "s10")]
+    exported = lines_of(folder / "answers.jsonl")
+    assert {one["key"]: one["result"]["text"] for one in exported} == {
+        key: answer.text for key, answer in answers.items()
+    }
+    asked = question(7)
+    of_seven = next(one for one in exported if one["key"] == asked.key)
+    assert of_seven["request"] == json.loads(asked.request)
+    assert lines_of(folder / "verdicts.jsonl")[0]["targets"] == [question(3).key]
+
+
+def test_the_records_of_one_run_are_in_the_order_of_its_probes(capsys: Capture, folder: Path) -> None:
+    for kind in ("probes", "answers", "runs", "verdicts"):
+        assert run(capsys, "export", kind, "--run", "2", "--out", f"{kind}.jsonl", "--quiet")[0] == 0
+    keys = [question(number).key for number in range(10, 40)]
+    assert [one["key"] for one in lines_of(folder / "probes.jsonl")] == keys
+    assert [one["key"] for one in lines_of(folder / "answers.jsonl")] == keys
+    assert [one["run"] for one in lines_of(folder / "runs.jsonl")] == [2]
+    assert lines_of(folder / "verdicts.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["export", "anwsers", "--out", "x"], "did you mean 'answers'"),
+        (["export", "runs", "--out", "x", "--run", "99"], "there is no run 99 in this store"),
+        (["export", "runs", "--out", "sightline.db"], "sightline.db"),
+        (["export", "runs", "--out", "there.txt"], "exists already"),
+        (["export", "runs"], "--out"),
+        (["info", "--store", "missing.db"], "there is no store"),
+        (["info", "--store", "there.txt"], "there.txt"),
+        (["verify", "--store", "missing.db"], "there is no store"),
+        (["gc", "--store", "missing.db"], "there is no store"),
+        (["repair", "missing.db", "--out", "new.db"], "missing.db"),
+        (["repair", "there.txt", "--out", "new.db"], "there.txt"),
+        (["repair", "sightline.db", "--out", "sightline.db"], "sightline.db"),
+        (["repair", "sightline.db", "--out", "there.txt"], "exists already"),
+        (["repair", "sightline.db", "--out", "no/such/folder/new.db"], "no/such/folder"),
+        (["repair", "postgresql://user@host/x", "--out", "new.db"], "a SQLite file"),
+        (["merge", "missing.db", "--into", "t.db"], "there is no store"),
+        (["merge", "sightline.db", "--into", "sightline.db"], "is a source and the target"),
+        (["merge", "sightline.db"], "--into"),
+        (["infp"], "did you mean 'info'"),
+        (["gc", "--dryrun"], "--dry-run"),
+    ],
+)
+def test_a_wrong_call_has_status_2_and_writes_nothing(
+    capsys: Capture, folder: Path, words: list[str], message: str
+) -> None:
+    (folder / "there.txt").write_text("mine, and no store; long enough to have a header\n" * 40)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    try:
+        status, out, err = run(capsys, *words)
+    except SystemExit as refused:  # by argparse
+        status, (out, err) = int(refused.code or 0), capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert message in err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_an_export_overwrites_only_with_force(capsys: Capture, folder: Path) -> None:
+    (folder / "runs.jsonl").write_text("mine")
+    assert run(capsys, "export", "runs", "--out", "runs.jsonl", "--quiet")[0] == 2
+    assert (folder / "runs.jsonl").read_text() == "mine"
+    assert run(capsys, "export", "runs", "--out", "runs.jsonl", "--quiet", "--force")[0] == 0
+    assert len(lines_of(folder / "runs.jsonl")) == 2
+
+
+def test_an_export_of_a_damaged_store_leaves_no_file(capsys: Capture, folder: Path) -> None:
+    damage(folder / "sightline.db")
+    status, out, err = run(capsys, "export", "answers", "--out", "a.jsonl", "--quiet")
+    assert (status, out) == (3, "")
+    assert "row 5 of the table answers" in err
+    assert [path.name for path in folder.iterdir()] == ["sightline.db"]
+
+
+def test_hostile_names_are_shown_as_text(capsys: Capture, folder: Path) -> None:
+    """Names of models, runs and files may come from others; a terminal must not obey them."""
+    store = Store.open(f"{HOSTILE}.db")
+    run_number = add_run(store, range(3))
+    hostile = with_key(Request("", (user("?"),), {}, {}), HOSTILE)
+    store.answers.add([type(question(0))(hostile.request.key, hostile.canonical, Answer("x"))])
+    store.labels.give_name(run_number, "name")
+    body, _ = store.runs.get(run_number)
+    store.runs.finish(run_number, {**body, "description": {**body["description"], "model": HOSTILE}})
+    store.close()
+    for words, status in (
+        (["info", "--store", f"{HOSTILE}.db"], 0),
+        (["verify", "--quiet", "--store", f"{HOSTILE}.db"], 0),
+        (["merge", f"{HOSTILE}.db", "--into", f"{HOSTILE}2.db", "--quiet"], 0),
+        (["merge", f"{HOSTILE}.db", "--into", f"{HOSTILE}.db", "--quiet"], 2),
+        (["repair", f"{HOSTILE}.db", "--out", f"{HOSTILE}3.db", "--quiet"], 0),
+        (["gc", "--store", f"{HOSTILE}.db"], 0),
+        (["gc", "--store", f"{HOSTILE}9.db"], 2),
+        (["export", "runs", "--store", f"{HOSTILE}.db", "--out", f"{HOSTILE}.jsonl", "--quiet"], 0),
+        (["export", HOSTILE, "--store", f"{HOSTILE}.db", "--out", "x"], 2),
+    ):
+        found, out, err = run(capsys, *words)
+        assert found == status, (words, err)
+        assert not {"\x1b", "\u202e", "\u2066"} & set(out + err), words
+    assert as_json(capsys, "info", "--store", f"{HOSTILE}.db")["models"] == [HOSTILE, "m"]
+
+
+def _interrupted(words: list[str], folder: Path) -> int:
+    """Start a command, press Ctrl-C once it has written something, and return its exit status."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sightline", "store", *words],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+    deadline = time.monotonic() + 60
+    while process.poll() is None and _written_bytes(folder) < 300_000 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert b"Traceback" not in err
+    return process.returncode
+
+
+def _written_bytes(folder: Path) -> int:
+    before = {"big.db", "big.db-wal", "big.db-shm", "sightline.db"}
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in before]
+    return sum(path.stat().st_size for path in files if path.exists())
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that takes a second to copy."""
+    return make_store(tmp_path_factory.mktemp("big") / "big.db", [range(6000), range(3000, 9000)])
+
+
+def test_ctrl_c_leaves_no_half_written_export_or_repair(folder: Path, big: Path) -> None:
+    shutil.copy(big, folder / "big.db")
+    for words in (
+        ["export", "answers", "--store", "big.db", "--out", "out.jsonl"],
+        ["repair", "big.db", "--out", "out.db"],
+    ):
+        assert _interrupted(words, folder) == 130
+        assert {path.name for path in folder.iterdir()} - {"big.db-wal", "big.db-shm"} == {
+            "big.db",
+            "sightline.db",
+        }
+    assert (folder / "big.db").read_bytes() == big.read_bytes()
+
+
+def test_a_merge_after_ctrl_c_is_completed_by_the_same_command(
+    capsys: Capture, folder: Path, big: Path
+) -> None:
+    shutil.copy(big, folder / "big.db")
+    assert _interrupted(["merge", "big.db", "--into", "t.db"], folder) == 130
+    # What is there is sound, and no run looks finished that is not whole.
+    assert run(capsys, "verify", "--quiet", "--store", "t.db")[0] == 0
+    assert run(capsys, "merge", "big.db", "--into", "t.db", "--quiet")[0] == 0
+    assert content("t.db") == content("big.db")
+
+
+@pytest.mark.parametrize("subcommand", SUBCOMMANDS)
+def test_each_subcommand_has_help_with_an_example(capsys: Capture, subcommand: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["store", subcommand, "--help"])
+    assert ended.value.code == 0
+    assert f"sightline store {subcommand}" in capsys.readouterr().out.partition("examples:")[2]
