@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from sightline.config import DEFAULT_FILE
@@ -15,6 +15,7 @@ from sightline.engine.store import Store
 from sightline.evaluation.description import judge_sampling, model_identity
 from sightline.evaluation.image_text import UncachedImages, cached_images_as_text
 from sightline.evaluation.judge_panel import prepared_panel
+from sightline.evaluation.key_set import KeySet
 from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
@@ -71,18 +72,17 @@ class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
 
 
 class _Planned(Struct):
-    """What was counted over a plan; `stored` are its probes, kept only if a model judges their answers."""
+    """What was counted over a plan."""
 
     tally: RequestTally
     probes: int = 0
     broken_images: int = 0
-    stored: list[StoredProbe] = field(default_factory=list)
 
 
 class _AssumedAnswers:
     """The answers of the store, and assumed ones for requests that a run would send."""
 
-    def __init__(self, store: Store, to_send: Collection[str], characters: int) -> None:
+    def __init__(self, store: Store, to_send: Sequence[KeySet], characters: int) -> None:
         self._store = store
         self._to_send = to_send
         self._characters = characters
@@ -92,12 +92,12 @@ class _AssumedAnswers:
         assumed = {
             key: Answer((f"{key} " * self._characters)[: max(len(key), self._characters)])
             for key in keys
-            if key in self._to_send
+            if any(key in keys_to_send for keys_to_send in self._to_send)
         }
         return {**self._store.answers.look_up(keys), **assumed}
 
 
-def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimate:
+def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
     """Plan a run and count its requests. The store is only read.
 
     Args:
@@ -111,7 +111,7 @@ def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimat
     Raises:
         UserError: The run itself would be refused.
     """
-    planned_keys = set() if planned_keys is None else planned_keys
+    planned_keys = KeySet() if planned_keys is None else planned_keys
     prepared = prepare_evaluation(spec, keyless=True)
     with existing_or_empty_store(spec.store) as store:
         augmented, uncached = None, None
@@ -123,14 +123,14 @@ def estimate_run(spec: Spec, planned_keys: set[str] | None = None) -> RunEstimat
         own = planned.tally.lengths
         other, source = (own, "") if own.answers else _lengths_of_other_run(prepared, store)
         model = planned.tally.estimate(other)
-        judges = _judges(prepared, planned, other, store, planned_keys)
-    planned_keys.update(planned.tally.sizes)
+        judges = _judges(prepared, plan, planned.tally, other, store, planned_keys)
+    planned_keys.update(planned.tally.counted)
     both = (model, *judges)
     return RunEstimate(
         **structs.asdict(model),
         probes=planned.probes,
         broken_images=planned.broken_images,
-        image_bytes=sum(size[0] for size in planned.tally.sizes.values() if size is not None),
+        image_bytes=planned.tally.image_bytes,
         images_to_read=uncached.to_read if uncached else None,
         captions_to_ask=uncached.to_caption if uncached else None,
         judges=judges,
@@ -181,7 +181,7 @@ def _sum(numbers: Sequence[Any]) -> Any:
     return None if None in numbers else sum(numbers)
 
 
-def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: set[str]) -> _Planned:
+def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: KeySet) -> _Planned:
     """Count the requests of a plan."""
     spec, models = prepared.spec, prepared.models.models
     sampling = models[0].effective(prepared.task.options.sampling)
@@ -192,19 +192,25 @@ def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: set[str])
         planned.tally.add(requests, stored, planned_keys, retry=spec.retry_errors)
         planned.probes += len(chunk)
         planned.broken_images += len(chunk) - len(requests)
-        if prepared.judges.models:
-            planned.stored += [one.probe for one in chunk]
     return planned
 
 
 def _judges(
-    prepared: Prepared, planned: _Planned, lengths: AnswerLengths, store: Store, planned_keys: set[str]
+    prepared: Prepared,
+    plan: Plan,
+    asked: RequestTally,
+    lengths: AnswerLengths,
+    store: Store,
+    planned_keys: KeySet,
 ) -> tuple[RequestsEstimate, ...]:
     """Estimate the requests of each judge model."""
-    tokens = lengths.mean_completion or planned.tally.max_tokens
-    to_send = {key for key, size in planned.tally.sizes.items() if size is not None} | planned_keys
-    answers = _AssumedAnswers(store, to_send, round(tokens * CHARACTERS_PER_TOKEN))
-    collected = CollectedAnswers(probes=lambda: planned.stored, answers=answers)
+    tokens = lengths.mean_completion or asked.max_tokens
+    answers = _AssumedAnswers(store, [asked.to_send, planned_keys], round(tokens * CHARACTERS_PER_TOKEN))
+
+    def probes() -> Iterator[StoredProbe]:
+        return (one.probe for chunk in plan.chunks() for one in chunk)
+
+    collected = CollectedAnswers(probes=probes, answers=answers)
     panel, estimates = prepared_panel(prepared), []
     for judge in panel.judges:
         models = prepared.judges.models.get(judge.name)
@@ -216,7 +222,7 @@ def _judges(
         while chunk := list(islice(requests, JUDGED_TOGETHER)):
             stored = store.answers.look_up([keyed.request.key for keyed in chunk])
             tally.add(chunk, stored, planned_keys, retry=prepared.spec.retry_errors)
-        planned_keys.update(tally.sizes)
+        planned_keys.update(tally.counted)
         estimates.append(tally.estimate())
     return tuple(estimates)
 

@@ -11,6 +11,7 @@ from sightline.config import Price
 from sightline.engine.answers import is_settled, state_of
 from sightline.engine.asking_again import Candidate, plan_of, select_candidates
 from sightline.engine.keys import KeyedRequest
+from sightline.evaluation.key_set import KeySet
 from sightline.types import Answer, Failure, Text, Usage
 
 CHARACTERS_PER_TOKEN = 4
@@ -100,7 +101,10 @@ class RequestTally(Struct, kw_only=True):
         max_tokens: The token limit of an answer.
         attempts: Requests for one reply, if replies hold no verdict.
         endpoints: Endpoints that are checked before cached answers are used; 0 for none.
-        sizes: Request key -> bytes of the images and rough number of tokens; None if it is answered.
+        counted: The keys of its distinct requests.
+        to_send: The keys of those that are not answered.
+        image_bytes: The bytes of the images in the requests to send.
+        rough_tokens: The rough number of tokens of the requests to send.
         lengths: The lengths of its cached answers.
     """
 
@@ -109,7 +113,10 @@ class RequestTally(Struct, kw_only=True):
     max_tokens: int
     attempts: int = 1
     endpoints: int = 0
-    sizes: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    counted: KeySet = field(default_factory=KeySet)
+    to_send: KeySet = field(default_factory=KeySet)
+    image_bytes: int = 0
+    rough_tokens: int = 0
     lengths: AnswerLengths = field(default_factory=AnswerLengths)
     _candidates: Sequence[Candidate] = ()
 
@@ -117,7 +124,7 @@ class RequestTally(Struct, kw_only=True):
         self,
         requests: Iterable[KeyedRequest],
         stored: Mapping[str, Answer | Failure],
-        planned: set[str],
+        planned: KeySet,
         *,
         retry: bool,
     ) -> None:
@@ -129,7 +136,7 @@ class RequestTally(Struct, kw_only=True):
             planned: The keys of requests that are answered by then.
             retry: Whether --retry-errors asks for failed requests again.
         """
-        new = {keyed.request.key: keyed for keyed in requests if keyed.request.key not in self.sizes}
+        new = {keyed.request.key: keyed for keyed in requests if keyed.request.key not in self.counted}
         cached: dict[str, Answer] = {}
         for key, keyed in new.items():
             size = _size(keyed)
@@ -138,7 +145,11 @@ class RequestTally(Struct, kw_only=True):
                 cached[key] = result
                 self.lengths.add(result, size[1])
             settled = result is not None and is_settled(state_of(result), retry_errors=retry)
-            self.sizes[key] = None if key in planned or settled else size
+            self.counted.add(key)
+            if key not in planned and not settled:
+                self.to_send.add(key)
+                self.image_bytes += size[0]
+                self.rough_tokens += size[1]
         self._candidates = select_candidates(self._candidates, new.values(), cached)
 
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
@@ -150,24 +161,24 @@ class RequestTally(Struct, kw_only=True):
         Returns:
             The estimate.
         """
-        to_send = [size for size in self.sizes.values() if size is not None]
+        to_send = len(self.to_send)
         lengths = self.lengths if self.lengths.answers else other or self.lengths
-        prompt = round(sum(tokens for _, tokens in to_send) * lengths.prompt_ratio)
+        prompt = round(self.rough_tokens * lengths.prompt_ratio)
         mean = lengths.mean_completion
-        expected = round(len(to_send) * mean) if mean is not None else None
+        expected = round(to_send * mean) if mean is not None else None
         if not to_send:
             expected = 0
         plan = plan_of(self._candidates)
         checked = self._candidates[: plan.first]
-        at_most = len(to_send) * self.max_tokens * self.attempts
+        at_most = to_send * self.max_tokens * self.attempts
         expected_usage = None if expected is None else Usage(prompt, expected)
         most_checks = (max(self._candidates, key=self._cost),) * plan.most_requests if checked else ()
         return RequestsEstimate(
             model=self.model,
-            requests=len(self.sizes),
-            cached=len(self.sizes) - len(to_send),
-            to_ask=len(to_send),
-            to_ask_at_most=len(to_send) * self.attempts,
+            requests=len(self.counted),
+            cached=len(self.counted) - to_send,
+            to_ask=to_send,
+            to_ask_at_most=to_send * self.attempts,
             checks=len(checked) * self.endpoints,
             prompt_tokens=prompt,
             completion_tokens=expected,

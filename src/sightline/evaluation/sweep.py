@@ -18,6 +18,7 @@ from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.estimate import RunEstimate, estimate_run
 from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.key_set import KeySet
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.run_labels import check_name
@@ -171,7 +172,7 @@ def estimate_sweep(points: Sequence[SweepPoint]) -> list[RunEstimate]:
     Raises:
         UserError: The sweep itself would be refused.
     """
-    planned_keys: set[str] = set()
+    planned_keys = KeySet()
     return [estimate_run(point.spec, planned_keys) for point in points]
 
 
