@@ -60,10 +60,14 @@ def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
     if form == "json":
         print_json(results[0] if len(results) == 1 else list(results))
         return
-    from sightline.report.correlations import over_models
     from sightline.report.tables import summary
 
-    tables = [*summary(results, by), *over_models(results)]
+    tables = list(summary(results, by))
+    if len(results) > 1:
+        # One result has no table over models, and does without numpy, whose import takes longer.
+        from sightline.report.correlations import over_models
+
+        tables += over_models(results)
     print_tables(tables[:1] if form == "csv" else tables, form)
 
 

@@ -29,6 +29,9 @@ class State(IntEnum):
     BLOCKED = 4
 
 
+_ANSWERED = int(State.ANSWERED)
+"""Compared with many rows, where a member of the enumeration takes longer."""
+
 _ANSWER = msgspec.json.Decoder(Answer)
 _FAILURE = msgspec.json.Decoder(Failure)
 
@@ -82,8 +85,8 @@ class Answers:
         """
         states: dict[bytes, int] = {}
         with self._database.read() as connection:
-            for key, state in _attempts(connection, "requests.key, answers.state", keys):
-                if states.get(key) != State.ANSWERED:
+            for key, state in _attempts(connection, "requests.key, answers.state", _binary(keys)):
+                if states.get(key) != _ANSWERED:
                     states[key] = state
         return {key.hex() for key, state in states.items() if is_settled(state, retry_errors=retry_errors)}
 
@@ -104,7 +107,7 @@ class Answers:
         results: dict[str, Answer | Failure] = {}
         with self._database.read() as connection:
             columns = "requests.key, answers.id, answers.state, answers.body"
-            for binary, row, state, body in _attempts(connection, columns, keys):
+            for binary, row, state, body in _attempts(connection, columns, _binary(keys)):
                 key = binary.hex()
                 if not isinstance(results.get(key), Answer):
                     results[key] = self._result(connection, row, state, body)
@@ -120,13 +123,16 @@ class Answers:
         Returns:
             Key -> the number of the attempt, and when it was stored.
         """
-        found: dict[bytes, tuple[int, int, float]] = {}
+        found: dict[bytes, tuple[int, float]] = {}
+        answered: set[bytes] = set()
         with self._database.read() as connection:
             columns = "requests.key, answers.state, answers.id, answers.created"
-            for key, state, row, created in _attempts(connection, columns, [key.hex() for key in keys]):
-                if key not in found or found[key][0] != State.ANSWERED:
-                    found[key] = (state, row, created)
-        return {bytes(key): (row, created) for key, (_, row, created) in found.items()}
+            for key, state, row, created in _attempts(connection, columns, keys):
+                if key not in answered:
+                    found[key] = (row, created)
+                    if state == _ANSWERED:
+                        answered.add(key)
+        return found
 
     @repeat_if_lost
     def answers_before(self, keys: Sequence[str], time: float) -> dict[str, CachedAnswer]:
@@ -145,7 +151,7 @@ class Answers:
         found: dict[str, CachedAnswer] = {}
         with self._database.read() as connection:
             columns = "requests.key, answers.id, answers.state, answers.body, answers.created"
-            for binary, row, state, body, created in _attempts(connection, columns, keys):
+            for binary, row, state, body, created in _attempts(connection, columns, _binary(keys)):
                 key = binary.hex()
                 if created < time and key not in found:
                     result = self._result(connection, row, state, body)
@@ -235,10 +241,14 @@ def is_settled(state: int, *, retry_errors: bool) -> bool:
     return state == State.ANSWERED or (state != State.TRANSIENT and not retry_errors)
 
 
-def _attempts(connection: Connection, columns: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _binary(keys: Sequence[str]) -> list[bytes]:
+    return [bytes.fromhex(key) for key in keys]
+
+
+def _attempts(connection: Connection, columns: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
     """Columns of the attempts of some requests, in the order in which they were made."""
     query = (
         f"SELECT {columns} FROM requests JOIN answers ON answers.request = requests.id "
         "WHERE requests.key IN ({}) ORDER BY answers.id"
     )
-    return rows_in(connection, query, [bytes.fromhex(key) for key in keys])
+    return rows_in(connection, query, keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-_FEW = 4096
+_FEW = 1 << 16
 """As many hashes are compared without numpy, whose import takes longer."""
 
 
