@@ -159,6 +159,14 @@ def test_a_merge_lists_the_runs_and_their_new_numbers(capsys: Capture, folder: P
     assert "there already" in out
 
 
+def test_a_merge_says_how_many_answers_differ(capsys: Capture, folder: Path) -> None:
+    make_store(folder / "other.db", [range(5, 12)], said="That is")
+    status, out, _ = run(capsys, "merge", "other.db", "--into", "sightline.db", "--quiet")
+    assert status == 0
+    assert "7 requests had an answer with another text in the target" in " ".join(out.split())
+    assert "another text" not in run(capsys, "merge", "other.db", "--into", "sightline.db", "--quiet")[1]
+
+
 def test_gc_says_what_goes_and_a_dry_run_changes_nothing(capsys: Capture, folder: Path) -> None:
     store = Store.open("sightline.db")
     store.caches.add_vectors({b"k" * 32: b"abcd"})

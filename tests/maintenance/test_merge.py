@@ -100,6 +100,40 @@ def test_the_order_of_sources_changes_no_answer(
     assert len(_attempts(folder / "one.db")) == len(calls)
 
 
+def test_stores_with_other_answers_to_the_same_requests(tmp_path: Path, store_url: str) -> None:
+    """The earlier answer counts, both stay, and the number of requests with another text is said once."""
+    for name, said, time in (("a.db", "It is", 2.0), ("b.db", "That is", 1.0)):
+        store = Store.open(str(tmp_path / name), clock=lambda time=time: time)  # type: ignore[misc]
+        store.answers.add([question(number, said) for number in range(5)])
+        store.answers.add([question(number) for number in range(5, 8)])
+        store.close()
+    sources = [str(tmp_path / "a.db"), str(tmp_path / "b.db")]
+    merged = merge(sources, store_url, show_progress=False)
+    assert [(one.new_attempts, one.different_answers) for one in merged] == [(8, 0), (8, 5)]
+    merged = merge(sources, store_url, show_progress=False)
+    assert [(one.new_attempts, one.different_answers) for one in merged] == [(0, 0), (0, 0)]
+    store = Store.open(store_url)
+    earlier = question(3, "That is")
+    assert store.answers.look_up([earlier.key]) == {earlier.key: earlier.result}
+    store.close()
+    assert len(_attempts(store_url)) == 16
+
+
+def test_an_older_copy_of_a_finished_run_changes_nothing(tmp_path: Path) -> None:
+    """One laptop finished a run after it was copied: its identity is the same in both stores."""
+    source, copy = tmp_path / "a.db", tmp_path / "copy.db"
+    store = Store.open(str(source))
+    run = add_run(store, range(30), finish=False)
+    store.close()
+    copy.write_bytes(source.read_bytes())
+    store = Store.open(str(source))
+    store.runs.finish(run, store.runs.get(run)[0])
+    store.close()
+    assert _merge([source, copy], tmp_path / "one.db") == ["added", "there already"]
+    assert _merge([copy, source], tmp_path / "two.db") == ["added", "completed"]
+    assert content(tmp_path / "one.db") == content(tmp_path / "two.db") == content(source)
+
+
 def test_a_run_that_went_on_is_completed(tmp_path: Path) -> None:
     source = tmp_path / "a.db"
     store = Store.open(str(source))

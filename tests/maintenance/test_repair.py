@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,37 @@ def test_rows_are_found_without_the_definitions_of_their_tables(sound: Path, tmp
     answers, runs = content(out)
     assert answers == content(sound)[0]
     assert runs.keys() == content(sound)[1].keys()
+
+
+def _without_requests(sound: Path, damaged: bytearray) -> bytes:
+    """Overwrite all pages of the requests."""
+    with closing(sqlite3.connect(sound)) as connection:
+        pages = connection.execute("SELECT pageno FROM dbstat WHERE name = 'requests'").fetchall()
+    for (number,) in pages:
+        damaged[(number - 1) * PAGE : number * PAGE] = bytes(PAGE)
+    return bytes(damaged)
+
+
+def test_answers_stay_without_the_pages_of_their_requests(sound: Path, tmp_path: Path) -> None:
+    """The index of the keys says which answer belongs to which key."""
+    report, out = _repair(_without_requests(sound, bytearray(sound.read_bytes())), tmp_path)
+    assert report.lost_something
+    assert content(out) == content(sound)
+    assert list(verify(str(out), show_progress=False)) == []
+
+
+def test_an_answer_gets_to_no_other_request_by_a_damaged_index(sound: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(sound)) as connection:
+        keys = dict(connection.execute("SELECT id, key FROM requests"))
+    whole = sound.read_bytes()
+    # The number at the end of the index entry of request 200 becomes that of request 201.
+    entry, other = (keys[200] + number.to_bytes(2, "big") for number in (200, 201))
+    assert whole.count(entry) == 1
+    report, out = _repair(_without_requests(sound, bytearray(whole.replace(entry, other))), tmp_path)
+    answers, all_answers = content(out)[0], content(sound)[0]
+    assert answers.items() <= all_answers.items()
+    assert all_answers.keys() - answers.keys() == {keys[200].hex(), keys[201].hex()}
+    assert report.incomplete_runs
 
 
 def test_the_latest_answers_come_from_the_write_ahead_log(tmp_path: Path) -> None:

@@ -61,4 +61,10 @@ def _table(merged: MergedStore, into: str) -> ReportTable:
     )
     rows = tuple((str(one.run), str(one.into), one.state) for one in merged.runs)
     note = f"{merged.attempts:,} answers and failed attempts, of which {merged.new_attempts:,} are new"
-    return ReportTable(merged.source, columns, rows, (note, *(one.note for one in merged.runs if one.note)))
+    notes = [note]
+    if merged.different_answers:
+        notes.append(
+            f"{merged.different_answers:,} requests had an answer with another text in the target: "
+            "the earlier one counts"
+        )
+    return ReportTable(merged.source, columns, rows, (*notes, *(one.note for one in merged.runs if one.note)))

@@ -114,6 +114,20 @@ class Caches:
         self._database.add_bodies(schema.results, results)
 
 
+def check_image_row(body: bytes) -> None:
+    """Check the metadata of an image file.
+
+    Args:
+        body: The body of a row.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    file = _decode("", body)
+    if len(file.digest) != 64 or min(file.width, file.height, file.stamp[0]) <= 0:
+        raise ValueError("digest, width, height or size is impossible")
+
+
 def _image_key(path: str) -> bytes:
     """128 bits of the SHA-256: enough to tell paths apart."""
     return hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:16]

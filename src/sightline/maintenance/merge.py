@@ -23,11 +23,20 @@ CACHES = (schema.vectors, schema.readings)
 
 
 class MergedStore(Struct, frozen=True, kw_only=True):
-    """What was copied from a source: its attempts, the new ones among them, its runs."""
+    """What was copied from a source.
+
+    Attributes:
+        source: Its path or URL.
+        attempts: The number of its attempts.
+        new_attempts: Those that the target did not have.
+        different_answers: The number of requests to which both had an answer, with different texts.
+        runs: Its runs.
+    """
 
     source: str
     attempts: int
     new_attempts: int
+    different_answers: int
     runs: Sequence[MergedRun]
 
 
@@ -62,11 +71,17 @@ def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
         with source.database.read() as connection:
             count = connection.execute(select(func.count()).select_from(schema.answers)).scalar_one()
         with progress(f"merge {display(url)}", count, "rows", show_progress=show_progress) as advance:
-            new = merge_answers(source, target, advance)
+            answers = merge_answers(source, target, advance)
         _merge_endpoints(source, target)
         _merge_caches(source, target)
         runs = merge_runs(source, target)
-    return MergedStore(source=display(url), attempts=count, new_attempts=new, runs=runs)
+    return MergedStore(
+        source=display(url),
+        attempts=count,
+        new_attempts=answers.new,
+        different_answers=answers.different,
+        runs=runs,
+    )
 
 
 def _merge_endpoints(source: Store, target: Store) -> None:

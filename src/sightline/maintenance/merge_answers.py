@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 from sqlalchemy import RowMapping, delete
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
+from sightline.engine.answers import State
 from sightline.engine.database import insert, rows_in
 from sightline.engine.dictionaries import COMMON, Dictionaries
 from sightline.engine.endpoint_log import list_models
@@ -18,6 +20,7 @@ from sightline.engine.store import Store
 from sightline.engine.texts import Texts
 from sightline.maintenance.table_reader import read_pages
 from sightline.progress import Advance
+from sightline.types import Answer
 
 
 class _Attempt(NamedTuple):
@@ -26,6 +29,13 @@ class _Attempt(NamedTuple):
     created: float
     content: bytes
     state: int
+
+
+class MergedAnswers(NamedTuple):
+    """The number of attempts that were new, and of requests to which the stores had different answers."""
+
+    new: int
+    different: int
 
 
 class _Reader:
@@ -41,7 +51,7 @@ class _Reader:
         return _Attempt(created, content, state)
 
 
-def merge_answers(source: Store, target: Store, advance: Advance) -> int:
+def merge_answers(source: Store, target: Store, advance: Advance) -> MergedAnswers:
     """Copy the attempts that a store lacks. The first answer by time counts, whichever store it comes from.
 
     Args:
@@ -50,24 +60,25 @@ def merge_answers(source: Store, target: Store, advance: Advance) -> int:
         advance: Reports how many more attempts are done.
 
     Returns:
-        The number of attempts that were new.
+        What was new, and what differed.
 
     Raises:
         EnvironmentFailedError: A store fails, or a row of the source is damaged; what was copied stays.
     """
     reader, writer = _Reader(source.name), _Reader(target.name)
-    new = 0
+    new = different = 0
     for page in read_pages(source.database, schema.answers):
         requests, attempts = _read(source, reader, page)
         with target.database.write() as connection:
             numbers = writer.requests.add(connection, requests)
             list_models(connection, filter(None, requests.values()))
-            new += _add(connection, writer, {numbers[key]: found for key, found in attempts.items()})
+            added = _add(connection, writer, {numbers[key]: found for key, found in attempts.items()})
+        new, different = new + added.new, different + added.different
         if writer.texts.training_due:
             with target.database.write() as connection:
                 writer.texts.train(connection)
         advance(len(page))
-    return new
+    return MergedAnswers(new, different)
 
 
 def _read(
@@ -86,8 +97,10 @@ def _read(
     return {keys[number]: body for number, body in canonical.items()}, attempts
 
 
-def _add(connection: Connection, writer: _Reader, attempts: Mapping[int, Iterable[_Attempt]]) -> int:
-    """Add attempts by the number of their request; returns how many were new.
+def _add(
+    connection: Connection, writer: _Reader, attempts: Mapping[int, Iterable[_Attempt]]
+) -> MergedAnswers:
+    """Add attempts by the number of their request.
 
     The answers of a request count in the order of their rows. If a new attempt is not the latest, the
     attempts of its request are written again in the order of time.
@@ -98,10 +111,12 @@ def _add(connection: Connection, writer: _Reader, attempts: Mapping[int, Iterabl
         here[request][writer.attempt(connection, row, state, body, created)] = row
     rows: list[tuple[int, _Attempt]] = []
     moved: list[int] = []
-    count = 0
+    count = different = 0
     for request, found in attempts.items():
         new = sorted(set(found) - here[request].keys())
         count += len(new)
+        known = _texts(here[request])
+        different += bool(known and _texts(new) - known)
         if new and here[request] and new[0] < max(here[request]):
             moved += here[request].values()
             new = sorted({*new, *here[request]})
@@ -111,7 +126,13 @@ def _add(connection: Connection, writer: _Reader, attempts: Mapping[int, Iterabl
     insert(
         connection, schema.answers, ("request", "state", "body", "created"), _rows(connection, writer, rows)
     )
-    return count
+    return MergedAnswers(count, different)
+
+
+def _texts(attempts: Iterable[_Attempt]) -> set[str]:
+    """The texts of the answers among attempts."""
+    answers = (one.content for one in attempts if one.state == State.ANSWERED)
+    return {msgspec.json.decode(content, type=Answer).text for content in answers}
 
 
 def _rows(

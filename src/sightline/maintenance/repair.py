@@ -17,6 +17,7 @@ from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import refuse_overwriting
+from sightline.maintenance.lost_requests import restore_requests
 from sightline.maintenance.opening import sqlite_path
 from sightline.maintenance.removal import remove_faulty
 from sightline.maintenance.salvage import Salvaged, read_version, salvage
@@ -159,6 +160,8 @@ def _salvage(source: Path, scratch: Path, *, show_progress: bool) -> tuple[int, 
             salvaged = salvage(pages, target, _current_definitions(), checks_of(version), LEFT_OUT, advance)
         if not any(one.rows for one in salvaged.tables.values()):
             raise UserError("nothing of a store is readable", file=source, expected="a Sightline store")
+        if version >= 3:
+            restore_requests(pages, target)
         target.execute("INSERT OR IGNORE INTO meta VALUES ('schema_version', ?)", (str(version),))
         target.execute("COMMIT")
     return version, salvaged

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.answers import State, state_of
+from sightline.engine.caches import check_image_row
 from sightline.engine.dictionaries import PLAIN, Dictionaries
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.probe_chunks import ProbeChunk, probes_of
@@ -49,6 +50,7 @@ class RowChecks:
             "runs": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
             "verdicts": lambda _, row: _undecodable(decode_verdict, row["body"]),
             "endpoints": lambda _, row: _undecodable(_ENDPOINT.decode, row["body"]),
+            "images": lambda _, row: _undecodable(check_image_row, row["body"]),
             "vectors": lambda _, row: "" if len(row["body"]) % 4 == 0 else "it is no list of numbers",
             "readings": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
         }
