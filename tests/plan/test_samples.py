@@ -97,7 +97,8 @@ def test_data_that_change_between_two_passes_are_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "HELD", 10)
     benchmark = Streamed(ALL)
     samples = samples_of(benchmark)
-    for changed in (ALL[:-1], [*ALL[:20], Sample("other", "?"), *ALL[21:]]):
+    others = (Sample("other", "?"), Sample("s20", "another question"), Sample("s20", "?", references=("no",)))
+    for changed in (ALL[:-1], *([*ALL[:20], other, *ALL[21:]] for other in others)):
         benchmark.content = changed
         with pytest.raises(UserError, match="the data changed"):
             list(samples)

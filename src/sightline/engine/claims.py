@@ -91,9 +91,9 @@ class Claims:
         ended = Event()
 
         def renew() -> None:
-            # A store that fails is reported by the next write of an answer.
-            with suppress(EnvironmentFailedError):
-                while not ended.wait(RENEWAL_SECONDS):
+            while not ended.wait(RENEWAL_SECONDS):
+                # The next renewal may succeed; a store that fails is reported by the next write of an answer.
+                with suppress(EnvironmentFailedError):
                     self.renew()
 
         thread = Thread(target=renew, name="sightline-claims", daemon=True)

@@ -9,11 +9,15 @@ from contextlib import asynccontextmanager, suppress
 from sightline.engine.run_leases import LEASE_SECONDS
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
+from sightline.errors import EnvironmentFailedError
 
 
 @asynccontextmanager
 async def held_run(store: Store, run: int) -> AsyncIterator[None]:
     """Hold a run until the block ends.
+
+    An error of a later renewal, or of the release, does not change the outcome of the block: the renewal is
+    repeated, and a lease that is not released ends after LEASE_SECONDS.
 
     Args:
         store: The store.
@@ -23,7 +27,7 @@ async def held_run(store: Store, run: int) -> AsyncIterator[None]:
         Nothing.
 
     Raises:
-        EnvironmentFailedError: The store failed.
+        EnvironmentFailedError: The store failed before the block.
     """
     await run_in_thread(store.leases.renew, run)
     renewal = asyncio.create_task(_renew(store, run))
@@ -31,12 +35,16 @@ async def held_run(store: Store, run: int) -> AsyncIterator[None]:
         yield
     finally:
         renewal.cancel()
-        with suppress(asyncio.CancelledError):
-            await renewal
-        await run_in_thread(store.leases.release, run)
+        try:
+            with suppress(asyncio.CancelledError):
+                await renewal
+        finally:
+            with suppress(EnvironmentFailedError):
+                await run_in_thread(store.leases.release, run)
 
 
 async def _renew(store: Store, run: int) -> None:
     while True:
         await asyncio.sleep(LEASE_SECONDS / 3)
-        await run_in_thread(store.leases.renew, run)
+        with suppress(EnvironmentFailedError):
+            await run_in_thread(store.leases.renew, run)

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
+import msgspec
 from msgspec import Struct
 
 from sightline.benchmarks.base import Benchmark
@@ -17,6 +18,8 @@ from sightline.types import Sample
 
 HELD = 4096
 """The number of samples that are held at most, where the benchmark itself does not hold them all."""
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 Read = Callable[[], Iterable[Sample]]
 """Starts a pass over all samples of a split."""
@@ -84,21 +87,24 @@ class Samples:
         self._read = read
         found = read()
         held: list[Sample] | None = []
-        hashes = array("q")
+        may_change = not isinstance(found, Sequence)
+        hashes, contents = array("q"), array("q")
         for sample in found:
             if not isinstance(sample, Sample):
                 raise wrong_return(benchmark.samples, sample, Sample)
             if selection.has(len(hashes)):
                 visit(sample)
             hashes.append(text_hash(sample.id))
+            if may_change:
+                contents.append(_content_hash(sample))
             if held is not None:
                 held.append(sample)
-                if len(held) > HELD and not isinstance(found, Sequence):
+                if len(held) > HELD and may_change:
                     held = None
         self._refuse_repeated(repeated_hashes(hashes), benchmark)
         self._positions = selection.positions(len(hashes))
         self._held = None if held is None else [held[position] for position in self._positions]
-        self._hashes = hashes if held is None else array("q")
+        self._contents = contents if held is None else array("q")
         if selection.shuffle:
             for sample in self:
                 visit(sample)
@@ -116,7 +122,7 @@ class Samples:
         for selected in self._positions:
             sample = next(islice(samples, selected - position, None), None)
             position = selected + 1
-            if sample is None or text_hash(sample.id) != self._hashes[selected]:
+            if sample is None or _content_hash(sample) != self._contents[selected]:
                 raise UserError(
                     "the data changed while they were evaluated",
                     record=f"sample {position}",
@@ -135,3 +141,8 @@ class Samples:
                         f"two samples of {benchmark.name} have the same id", record=sample.id, field="id"
                     )
                 seen.add(sample.id)
+
+
+def _content_hash(sample: Sample) -> int:
+    """The hash of everything that a sample holds, in this process. Equal ids may have other references."""
+    return hash(_encode(sample))
