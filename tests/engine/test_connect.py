@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.engine import connect, schema
+from sightline.engine import connect, migrations, schema
 from sightline.engine.answers import Attempt
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
@@ -69,7 +69,7 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
     old = schema.SCHEMA_VERSION
     monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 2)
     monkeypatch.setattr(
-        connect,
+        migrations,
         "MIGRATIONS",
         {old: ("ALTER TABLE runs ADD COLUMN note TEXT",), old + 1: ("CREATE TABLE more (a INTEGER)",)},
     )
@@ -90,7 +90,9 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
 ) -> None:
     path, old = _new(tmp_path / "s.db"), schema.SCHEMA_VERSION
     monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 1)
-    monkeypatch.setattr(connect, "MIGRATIONS", {old: ("CREATE TABLE more (a INTEGER)", "NO SUCH STATEMENT")})
+    monkeypatch.setattr(
+        migrations, "MIGRATIONS", {old: ("CREATE TABLE more (a INTEGER)", "NO SUCH STATEMENT")}
+    )
     with pytest.raises(EnvironmentFailedError):
         Store.open(str(path))
     with closing(sqlite3.connect(path)) as database:

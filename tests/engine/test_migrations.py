@@ -26,8 +26,11 @@ from msgspec import Struct
 
 from sightline.cli.main import main
 from sightline.engine.connect import connect
+from sightline.engine.probe_chunks import probes_of
 from sightline.engine.schema import model_of
 from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError
+from sightline.maintenance.verify import find_faults
 from sightline.types import Answer
 
 EARLIER = Path(__file__).parent / "earlier_stores"
@@ -124,6 +127,49 @@ def test_a_migrated_run_has_the_metrics_that_it_had(
     printed = {row["metric"]: row for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     for row in expected:
         assert {name: printed[row["metric"]][name] for name in row} == row
+
+
+DAMAGE = {
+    "a run": ("UPDATE runs SET body = {bytes}", "runs"),
+    "a request": (
+        "UPDATE requests SET body = {bytes} WHERE key = (SELECT min(key) FROM requests)",
+        "requests",
+    ),
+    "an answer": ("UPDATE answers SET body = {bytes} WHERE id = 1", "answers"),
+    "a probe": ("UPDATE probes SET body = {bytes} WHERE place = (SELECT min(place) FROM probes)", "probes"),
+}
+
+
+def _change(earlier: Earlier, statement: str) -> None:
+    engine = connect(earlier.url, create=False)
+    with engine.begin() as connection:
+        value = "'\\x000aff'::bytea" if earlier.on_postgres else "x'000aff'"
+        connection.exec_driver_sql(statement.format(bytes=value))
+    engine.dispose()
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_store_with_a_damaged_row_is_migrated_and_verify_finds_the_row(earlier: Earlier, what: str) -> None:
+    statement, table = DAMAGE[what]
+    places = [place for (place,) in earlier.rows("SELECT place FROM probes WHERE run = 1 ORDER BY place")]
+    _change(earlier, statement)
+    store = Store.open(earlier.url)
+    assert table in {fault.table for fault in find_faults(store, show_progress=False)}
+    chunks = list(store.runs.chunks(1))
+    assert chunks[0].first == places[0]
+    if what == "a probe":
+        assert [place for place, _ in probes_of(chunks[1])] == places[1:]
+    else:
+        assert len(list(store.runs.probes(1))) == len(places)
+    store.close()
+
+
+def test_a_store_with_a_damaged_key_stays_as_it_was_and_the_message_names_repair(earlier: Earlier) -> None:
+    _change(earlier, "UPDATE answers SET key = 'no key' WHERE id = 1")
+    before = earlier.rows("SELECT id, key, body FROM answers ORDER BY id")
+    with pytest.raises(EnvironmentFailedError, match="sightline store repair"):
+        Store.open(earlier.url)
+    assert earlier.rows("SELECT id, key, body FROM answers ORDER BY id") == before
 
 
 def _in_processes(work: Callable[[str], None], url: str, number: int) -> list[int | None]:

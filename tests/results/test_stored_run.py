@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import update
 from tests.results.conftest import Describe
 
+from sightline.engine.schema import runs
 from sightline.engine.store import Store
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import ImageLimits
+from sightline.maintenance.verify import find_faults
 from sightline.results.run_list import list_runs
-from sightline.results.stored_run import decode_run, latest_finished_run, read_stored_run
+from sightline.results.stored_run import decode_run, latest_finished_run, read_row, read_stored_run
 
 
 @pytest.fixture
@@ -115,3 +119,19 @@ def test_the_benchmark_of_a_plugin_that_is_not_loaded_is_an_error_that_names_the
     run = decode_run(3, {**stored, "plugin": "/my plugins/colors.py"}, is_finished=True)
     with pytest.raises(UserError, match=r"run 3 .*expected --plugin '/my plugins/colors.py'"):
         _ = run.benchmark
+
+
+@pytest.mark.parametrize("damaged", [b"\0", b"[]", b"{}", b"\xff"])
+def test_a_damaged_run_is_named_and_hides_no_other(tmp_path: Path, body: Any, damaged: bytes) -> None:
+    store = Store.open(str(tmp_path / "s.db"))
+    bad, good = (store.runs.start(body()) for _ in range(2))
+    with store.database.write() as connection:
+        connection.execute(update(runs).where(runs.c.id == bad).values(body=damaged))
+    assert [row.number for row in store.runs.all()] == [bad, good]
+    assert read_row(store, store.runs.all()[1]).number == good
+    for read in (partial(read_stored_run, store, bad), partial(list_runs, store)):
+        with pytest.raises(EnvironmentFailedError, match=f"row {bad} of the table runs.*store verify"):
+            read()
+    faults = list(find_faults(store, show_progress=False))
+    assert any(fault.table == "runs" and fault.key == {"id": bad} for fault in faults)
+    store.close()

@@ -8,13 +8,13 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from sqlalchemy import URL, Engine, create_engine, event, insert, inspect, select, text, update
+from sqlalchemy import URL, Engine, create_engine, event, insert, inspect, select, update
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from sightline.engine import postgres, schema
 from sightline.engine.dictionaries import add_common_dictionary
-from sightline.engine.migrations import MIGRATIONS
+from sightline.engine.migrations import migrate
 from sightline.errors import UserError
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
@@ -120,7 +120,7 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
             expected=f"at most {schema.SCHEMA_VERSION}: upgrade Sightline, or name another --store",
         )
     if found < schema.SCHEMA_VERSION:
-        _migrate(connection, found, tables)
+        _migrate(connection, name, found, tables)
     if not tables.issuperset(schema.metadata.tables):
         # Caches that the user dropped.
         schema.metadata.create_all(connection)
@@ -219,18 +219,13 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _migrate(connection: Connection, version: int, tables: set[str]) -> None:
-    """Migrate an older schema step by step, in the transaction that holds the lock."""
+def _migrate(connection: Connection, name: str, version: int, tables: set[str]) -> None:
+    """Back up and migrate an older schema, in the transaction that holds the lock."""
     if connection.dialect.name == "postgresql":
         postgres.back_up(connection, version, tables)
     else:
         _back_up_sqlite(str(connection.engine.url.database), version)
-    for step in range(version, schema.SCHEMA_VERSION):
-        for change in MIGRATIONS[step]:
-            if isinstance(change, str):
-                connection.execute(text(change))
-            else:
-                change(connection)
+    migrate(connection, name, version)
     connection.execute(
         update(schema.meta)
         .where(schema.meta.c.name == "schema_version")

@@ -1,13 +1,15 @@
 """Migrations of stores that an earlier Sightline wrote, one version at a time.
 
 They read the tables of the earlier version with their own SQL, page by page, so that memory does not grow
-with the store. `connect.prepare` runs them in one transaction, after a backup.
+with the store. `connect.prepare` runs them in one transaction, after a backup. A row with a damaged body is
+kept as it is, so that the store can be opened and `store verify` finds the row.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
@@ -23,6 +25,7 @@ from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
 from sightline.engine.runs import CHUNK, write_chunk
 from sightline.engine.texts import Texts
+from sightline.errors import EnvironmentFailedError
 from sightline.types import Failure
 
 PAGE = 500
@@ -33,7 +36,7 @@ def _list_models(connection: Connection) -> None:
     """1 -> 2: create two tables, and list the models of the requests."""
     schema.metadata.create_all(connection, [schema.endpoints, schema.models])
     for rows in _pages(connection, "requests", ("key",), ("body",), PAGE):
-        list_models(connection, (bytes(body) for _, body in rows))
+        list_models(connection, (body for body in (bytes(row[1]) for row in rows) if _is_request(body)))
 
 
 def _store_once(connection: Connection) -> None:
@@ -56,8 +59,12 @@ def _store_once(connection: Connection) -> None:
     for rows in _pages(connection, "answers_2", ("id",), ("key", "ok", "body", "created"), PAGE):
         _copy_answers(connection, dictionaries, requests, rows)
     for rows in _pages(connection, "probes_2", ("run", "place"), ("body",), CHUNK):
-        for run, members in groupby(rows, key=lambda row: int(row[0])):
-            write_chunk(connection, dictionaries, run, [(place, bytes(body)) for _, place, body in members])
+        probes = ((int(run), place, bytes(body)) for run, place, body in rows)
+        # A damaged probe has its own chunk: it must not make the others unreadable.
+        for (run, damaged), members in groupby(probes, key=lambda row: (row[0], _breaks_chunks(row[2]))):
+            numbered = [(place, body) for _, place, body in members]
+            for one in [[pair] for pair in numbered] if damaged else [numbered]:
+                write_chunk(connection, dictionaries, run, one)
     for table in replaced:
         connection.execute(text(f"DROP TABLE {table}_2"))
 
@@ -67,13 +74,32 @@ def _identify_runs(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs ADD COLUMN uid VARCHAR(33)"))
     for rows in _pages(connection, "runs", ("id",), ("body", "created"), PAGE):
         for number, body, created in rows:
-            # What a run is called and finds may change until it is finished; this does not.
-            about = msgspec.json.decode(bytes(body)).get("description", {})
-            facts = [created, *(about.get(name) for name in ("benchmark", "setting", "identity"))]
-            uid = hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:32]
+            uid = hashlib.sha256(_facts(bytes(body), created)).hexdigest()[:32]
             connection.execute(text("UPDATE runs SET uid = :uid WHERE id = :id"), {"uid": uid, "id": number})
     for index in schema.runs.indexes:
         index.create(connection)
+
+
+def _facts(body: bytes, created: float) -> bytes:
+    """What does not change of a run, unlike its name and what it finds; the whole body if it is damaged."""
+    try:
+        about = msgspec.json.decode(body, type=dict[str, Any]).get("description", {})
+        facts = [created, *(about.get(name) for name in ("benchmark", "setting", "identity"))]
+    except (ValueError, AttributeError):
+        return body + repr(created).encode()
+    return msgspec.json.encode(facts)
+
+
+def _is_request(body: bytes) -> bool:
+    with suppress(ValueError):
+        schema.model_of(body)
+        return True
+    return False
+
+
+def _breaks_chunks(body: bytes) -> bool:
+    """Whether a probe has a byte that chunks of probes cannot hold; JSON in one line has none."""
+    return b"\0" in body or b"\n" in body
 
 
 def _copy_answers(
@@ -117,3 +143,28 @@ MIGRATIONS: Mapping[int, tuple[str | Callable[[Connection], None], ...]] = {
     2: (_store_once, _identify_runs),
 }
 """Version -> the steps that lead to the next version: SQL statements, and functions."""
+
+
+def migrate(connection: Connection, name: str, version: int) -> None:
+    """Migrate a store to this version, step by step.
+
+    Args:
+        connection: A connection that writes; its transaction is not committed.
+        name: The store's name in messages.
+        version: The version of the store.
+
+    Raises:
+        EnvironmentFailedError: A row is damaged so that it cannot be kept, such as the key of a request.
+    """
+    try:
+        for step in range(version, schema.SCHEMA_VERSION):
+            for change in MIGRATIONS[step]:
+                if isinstance(change, str):
+                    connection.execute(text(change))
+                else:
+                    change(connection)
+    except (ValueError, TypeError) as error:
+        raise EnvironmentFailedError(
+            f"the store {name} has a damaged row and cannot be migrated ({error}); it stays as it was. "
+            "`sightline store repair FILE --out NEW` keeps what is sound of a file; on a server, use a backup"
+        ) from None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from sqlalchemy import delete, select, update
 from sqlalchemy import insert as insert_one
 from sqlalchemy.engine import Connection
@@ -29,6 +30,15 @@ PAGE = 4
 """The chunks that are read together."""
 
 _CHECKSUM_BYTES = 4
+
+
+class RunRow(Struct, frozen=True):
+    """A run as the table has it: number, encoded description, start and end (seconds since 1970)."""
+
+    number: int
+    body: bytes
+    created: float
+    finished: float | None
 
 
 class Runs:
@@ -106,6 +116,7 @@ class Runs:
 
         Raises:
             UserError: There is no such run.
+            EnvironmentFailedError: Its row is damaged.
         """
         runs = schema.runs
         query = select(runs.c.body, runs.c.finished).where(runs.c.id == run)
@@ -117,20 +128,34 @@ class Runs:
                 file=self._database.name,
                 expected="a run of `sightline runs list`",
             )
-        return msgspec.json.decode(row[0]), row[1] is not None
+        return self._decode(run, row[0]), row[1] is not None
 
     @repeat_if_lost
-    def all(self) -> list[tuple[int, dict[str, Any], float, float | None]]:
-        """List all runs.
+    def all(self) -> list[RunRow]:
+        """List all runs. Their descriptions are not decoded, so that a damaged one does not hide the others.
 
         Returns:
-            Number, description, start and end (seconds since 1970; None while it is not finished) of each.
+            The runs in the order of their numbers.
         """
         table = schema.runs
         with self._database.read() as connection:
             query = select(table.c.id, table.c.body, table.c.created, table.c.finished).order_by(table.c.id)
             rows = connection.execute(query).all()
-        return [(row[0], msgspec.json.decode(row[1]), row[2], row[3]) for row in rows]
+        return [RunRow(*row) for row in rows]
+
+    def description(self, row: RunRow) -> dict[str, Any]:
+        """Decode the description of a run.
+
+        Args:
+            row: A row of `all`.
+
+        Returns:
+            The description.
+
+        Raises:
+            EnvironmentFailedError: The row is damaged.
+        """
+        return self._decode(row.number, row.body)
 
     def add_probes(self, run: int, numbered: Sequence[tuple[int, bytes]]) -> None:
         """Add probes of a run.
@@ -235,6 +260,12 @@ class Runs:
             if not rows:
                 return
             last = rows[-1][0]
+
+    def _decode(self, run: int, body: bytes) -> dict[str, Any]:
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise damage(self._database.name, "runs", run, str(error)) from None
 
     def _probes_of(self, run: int, chunk: ProbeChunk) -> list[tuple[int, bytes]]:
         try:

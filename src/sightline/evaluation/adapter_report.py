@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.plan.stored_probe import read_stored_probes
-from sightline.results.stored_run import StoredRun, decode_run
+from sightline.results.stored_run import StoredRun, read_row
 from sightline.types import Answer
 
 CHUNK = 1000
@@ -39,8 +39,8 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
     """
     runs = [
         run
-        for number, body, _, finished in store.runs.all()
-        if finished is not None and not (run := decode_run(number, body, is_finished=True)).stopped
+        for row in store.runs.all()
+        if row.finished is not None and not (run := read_row(store, row)).stopped
     ]
     pairs: dict[str, list[tuple[int, int]]] = {}
     conditions: dict[str, str] = {}

@@ -60,9 +60,10 @@ def export_records(url: str, kind: str, out: Path, run: int | None, *, show_prog
 
 
 def _runs(store: Store, run: int | None) -> Iterator[Record]:
-    for number, body, created, finished in store.runs.all():
-        if run in (None, number):
-            yield {"run": number, "created": created, "finished": finished, **body}
+    for row in store.runs.all():
+        if run in (None, row.number):
+            about = store.runs.description(row)
+            yield {"run": row.number, "created": row.created, "finished": row.finished, **about}
 
 
 def _probes(store: Store, run: int | None) -> Iterator[Record]:
@@ -127,7 +128,7 @@ def _endpoints(store: Store, run: int | None) -> Iterator[Record]:
 
 
 def _numbers(store: Store, run: int | None) -> list[int]:
-    return [number for number, *_ in store.runs.all()] if run is None else [run]
+    return [row.number for row in store.runs.all()] if run is None else [run]
 
 
 KINDS: Mapping[str, Callable[[Store, int | None], Iterator[Record]]] = {

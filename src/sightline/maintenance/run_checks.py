@@ -8,7 +8,7 @@ from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.maintenance.faults import ASK_AGAIN, REPAIR, Fault
 from sightline.plan.stored_probe import StoredProbe, read_stored_probes
-from sightline.results.stored_run import StoredRun, decode_run
+from sightline.results.stored_run import StoredRun, read_row
 
 _BATCH = 500
 
@@ -22,18 +22,18 @@ def faults_of_runs(store: Store) -> Iterator[Fault]:
     Yields:
         At most one fault for each run.
     """
-    for number, body, _, ended in store.runs.all():
+    for row in store.runs.all():
         try:
-            run = decode_run(number, body, is_finished=ended is not None)
-        except (ValueError, LookupError) as error:
-            yield Fault(table="runs", key={"id": number}, problem=f"its record cannot be read: {error!r}")
+            run = read_row(store, row)
+        except EnvironmentFailedError as error:
+            yield Fault(table="runs", key={"id": row.number}, problem=str(error))
             continue
         try:
             problem, remedy = _missing(store, run) if run.is_finished else "", ASK_AGAIN
         except EnvironmentFailedError as error:
             problem, remedy = str(error), REPAIR
         if problem:
-            yield Fault(table="runs", run=number, problem=problem, remedy=remedy)
+            yield Fault(table="runs", run=row.number, problem=problem, remedy=remedy)
 
 
 def _missing(store: Store, run: StoredRun) -> str:

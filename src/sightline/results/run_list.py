@@ -14,7 +14,7 @@ from sightline.engine.store import Store
 from sightline.results.description import EvaluationDescription
 from sightline.results.earlier_options import default_options, known_setting
 from sightline.results.run_options import flat_options
-from sightline.results.stored_run import StoredRun, decode_run
+from sightline.results.stored_run import StoredRun, read_row
 
 ALWAYS = ("split",)
 """Options that the list holds even where they have their default."""
@@ -61,10 +61,7 @@ def list_runs(store: Store) -> list[RunLine]:
     Returns:
         The runs in the order of their numbers.
     """
-    runs = [
-        (decode_run(number, body, is_finished=ended is not None), started)
-        for number, body, started, ended in store.runs.all()
-    ]
+    runs = [(read_row(store, row), row.created) for row in store.runs.all()]
     options = [_options(run.description) for run, _ in runs]
     differing = _differing_facts([run.description for run, _ in runs], options)
     labels, held = store.labels.all(), store.leases.held()

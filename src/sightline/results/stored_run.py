@@ -10,6 +10,8 @@ import msgspec
 from msgspec import Struct, field
 
 from sightline.benchmarks.base import Benchmark
+from sightline.engine.database_errors import damage
+from sightline.engine.runs import RunRow
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.judging.judges import JudgeModel
@@ -70,9 +72,26 @@ def read_stored_run(store: Store, number: int) -> StoredRun:
 
     Raises:
         UserError: There is no such run.
+        EnvironmentFailedError: Its row is damaged.
     """
     body, is_finished = store.runs.get(number)
-    return decode_run(number, body, is_finished=is_finished)
+    return _checked(store, number, body, is_finished=is_finished)
+
+
+def read_row(store: Store, row: RunRow) -> StoredRun:
+    """Read a run that the store listed.
+
+    Args:
+        store: The store.
+        row: A row of `store.runs.all`.
+
+    Returns:
+        The run.
+
+    Raises:
+        EnvironmentFailedError: The row is damaged.
+    """
+    return _checked(store, row.number, store.runs.description(row), is_finished=row.finished is not None)
 
 
 def latest_finished_run(store: Store) -> tuple[StoredRun, list[str]]:
@@ -90,8 +109,8 @@ def latest_finished_run(store: Store) -> tuple[StoredRun, list[str]]:
     runs = store.runs.all()
     if not runs:
         raise UserError("there is no run in this store", file=store.name, expected="`sightline run` first")
-    latest = runs[-1][0]
-    number = max((number for number, _, _, ended in runs if ended is not None), default=None)
+    latest = runs[-1].number
+    number = max((run.number for run in runs if run.finished is not None), default=None)
     if number is None:
         raise UserError(
             f"no run in this store is finished; the latest is run {latest}",
@@ -123,3 +142,10 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
         plugin=body.get("plugin"),
         stopped=(body.get("counts") or {}).get("stopped"),
     )
+
+
+def _checked(store: Store, number: int, body: Mapping[str, Any], *, is_finished: bool) -> StoredRun:
+    try:
+        return decode_run(number, body, is_finished=is_finished)
+    except (msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise damage(store.name, "runs", number, f"not the description of a run: {error!r}") from None
