@@ -20,49 +20,49 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return generate_codis(tmp_path / "codis", pairs=10)
 
 
-def run(data: Path, server: Any, *more: str) -> int:
+def run(data: Path, server: Any, store: str, *more: str) -> int:
     words = ["--model", server.model, "--model-id", "mine", "--data", str(data), "--quiet", "--out", "out"]
-    return main(["run", "codis", *words, *more])
+    return main(["run", "codis", *words, "--store", store, *more])
 
 
 def test_other_weights_end_the_run_before_it_writes_anything_unless_the_user_accepts_them(
-    data: Path, mock: Any, capsys: pytest.CaptureFixture[str]
+    data: Path, mock: Any, store_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, other = mock(*WORDS), mock(*WORDS, "--weights", "B")
-    assert run(data, before, "--limit", "5") == 0
+    assert run(data, before, store_url, "--limit", "5") == 0
     kept = {path: path.read_bytes() for path in Path("out").iterdir()}
-    assert run(data, other) == 2
+    assert run(data, other, store_url) == 2
     told = capsys.readouterr().err
     assert "is not the model that gave its cached answers" in told
     for remedy in ("--fresh", "--model-id", "--accept-changed"):
         assert remedy in told
     assert {path: path.read_bytes() for path in Path("out").iterdir()} == kept
     assert other.stats()["requests"] == 9, "three requests, each three times"
-    assert run(data, other, "--accept-changed") == 0
+    assert run(data, other, store_url, "--accept-changed") == 0
     result = json.loads(Path("out/metrics.json").read_text())
     assert any(note.startswith("--accept-changed: ") for note in result["notes"])
     assert result["options"]["accept_changed"] is True
     other.reset()
-    assert run(data, other, "--fresh", "b") == 0
+    assert run(data, other, store_url, "--fresh", "b") == 0
     assert other.stats()["requests"] == 20
     capsys.readouterr()
-    assert main(["report", "--endpoints", "--json"]) == 0
+    assert main(["report", "--endpoints", "--json", "--store", store_url]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [one["result"] for one in listed] == ["first contact", "changed", "changed"]
 
 
 def test_a_judge_with_other_weights_is_refused_too(
-    data: Path, mock: Any, capsys: pytest.CaptureFixture[str]
+    data: Path, mock: Any, store_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server, judge = mock(*WORDS), mock("--words", "right|wrong")
     host = judge.model.partition("#")[0].removeprefix("http://").removesuffix("/v1")
     Path("sightline.toml").write_text(f'[models.judge]\nspec = "http://{host}/v1#mock"\nmodel_id = "judge"\n')
-    assert run(data, server, "--judge", "judge") == 0
+    assert run(data, server, store_url, "--judge", "judge") == 0
     other = mock("--words", "true|false|right|wrong", "--weights", "B")
     Path("sightline.toml").write_text(f'[models.judge]\nspec = "{other.model}"\nmodel_id = "judge"\n')
     capsys.readouterr()
-    assert run(data, server, "--judge", "judge") == 2
+    assert run(data, server, store_url, "--judge", "judge") == 2
     assert "expected --accept-changed" in capsys.readouterr().err
-    assert run(data, server, "--judge", "judge", "--fingerprint", "off") == 0
+    assert run(data, server, store_url, "--judge", "judge", "--fingerprint", "off") == 0
     result = json.loads(Path("out/metrics.json").read_text())
     assert sum(note.startswith("--fingerprint off: ") for note in result["notes"]) == 2

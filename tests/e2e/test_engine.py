@@ -51,13 +51,14 @@ def _wait_for(process: Any, server: Any, answers: int) -> None:
 
 @pytest.mark.parametrize("delays", [(0.0, 0.0), (0.0, 0.6), (0.0, 0.0, 0.3)])
 def test_processes_on_one_store_share_the_work_and_ask_nothing_twice(
-    mock: Any, start: Any, iibench_folder: Any, delays: tuple[float, ...]
+    mock: Any, start: Any, iibench_folder: Any, store_url: str, delays: tuple[float, ...]
 ) -> None:
     server, data = mock("--latency-ms", 100), iibench_folder(700)
     processes, began = [], time.monotonic()
     for number, delay in enumerate(delays):
         time.sleep(max(0.0, began + delay - time.monotonic()))
-        processes.append(start(*_words(server, data, "--out", f"out{number}", "--concurrency", 32)))
+        words = _words(server, data, "--out", f"out{number}", "--concurrency", 32, "--store", store_url)
+        processes.append(start(*words))
     ended = [process.end() for process in processes]
     assert [status for status, _, _ in ended] == [0] * len(delays), ended
     stats = server.stats()
@@ -68,10 +69,10 @@ def test_processes_on_one_store_share_the_work_and_ask_nothing_twice(
 
 
 def test_interrupted_it_keeps_everything_answered_and_goes_on(
-    mock: Any, start: Any, iibench_folder: Any
+    mock: Any, start: Any, iibench_folder: Any, store_url: str
 ) -> None:
     server, data = mock("--latency-ms", 50), iibench_folder(300)
-    words = _words(server, data, "--concurrency", 8)
+    words = _words(server, data, "--concurrency", 8, "--store", store_url)
     process = start(*words)
     _wait_for(process, server, 60)
     process.send_signal(signal.SIGINT)
@@ -89,15 +90,16 @@ def test_interrupted_it_keeps_everything_answered_and_goes_on(
 
 
 def test_a_budget_is_spent_exactly_and_the_same_command_goes_on(
-    mock: Any, start: Any, iibench_folder: Any
+    mock: Any, start: Any, iibench_folder: Any, store_url: str
 ) -> None:
     server, data = mock("--fail-rate", 0.1), iibench_folder(100)
-    status, out, err = start(*_words(server, data, "--max-requests", 30)).end()
+    words = _words(server, data, "--store", store_url)
+    status, out, err = start(*words, "--max-requests", 30).end()
     assert status == 4
     assert "run the same command with a larger budget" in err
     assert json.loads(out)["not_sent"] == 70
     assert server.stats()["ok"] == 30
-    status, out, _ = start(*_words(server, data, "--max-requests", 70)).end()
+    status, out, _ = start(*words, "--max-requests", 70).end()
     assert (status, json.loads(out)["errors"]) == (0, 0)
     assert server.stats()["ok"] == 100
 

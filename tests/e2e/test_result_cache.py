@@ -80,10 +80,10 @@ def plain(result: Result) -> Any:
     return json.loads(msgspec.json.encode(result))
 
 
-def test_the_files_of_a_cached_result_have_the_same_bytes(run: Any, judged: Judged) -> None:
-    first = run()
+def test_the_files_of_a_cached_result_have_the_same_bytes(run: Any, judged: Judged, store_url: str) -> None:
+    first = run(store=store_url)
     assert judged() == 1
-    again = run(out="again")
+    again = run(out="again", store=store_url)
     assert judged() == 0
     assert content("out") == content("again")
     assert (again.result, again.unanswered) == (first.result, first.unanswered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, text
@@ -26,6 +27,9 @@ _CONNECTION = {
     "client_encoding": "utf8",
     "fallback_application_name": "sightline",
 }
+
+# The driver logs lost connections, which are also errors here; without a handler, Python prints them.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 # An arbitrary number: with it, processes that open a store at once create or migrate its tables in turn.
 _ADVISORY_LOCK = 7_316_448
