@@ -40,6 +40,22 @@ def test_of_processes_that_want_one_name_at_once_one_gets_it(store: Store, store
     assert store.labels.names() == {"base": holders[0]}
 
 
+def test_labels_that_several_processes_set_at_once_are_all_kept(store: Store, store_url: str) -> None:
+    run = store.runs.start({})
+
+    def label(number: int) -> None:
+        own = Store.open(store_url)
+        try:
+            own.labels.add_tags(run, ["all", f"t{number}"])
+            own.labels.set_note(run, "a note")
+        finally:
+            own.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(label, range(6)))
+    assert store.labels.of(run) == Labels(None, ("all", *(f"t{number}" for number in range(6))), "a note")
+
+
 def test_a_lease_is_held_until_it_is_released(store: Store) -> None:
     first, second = store.runs.start({}), store.runs.start({})
     for run in (first, second, first):

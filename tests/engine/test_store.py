@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import event
+from sqlalchemy.engine import Connection
 
+from sightline.engine import connect, database_errors
 from sightline.engine.answers import Attempt, State
 from sightline.engine.claims import LEASE_SECONDS
+from sightline.engine.database_errors import TransactionLostError
+from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
@@ -123,7 +130,7 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
             ],
         )
     store.runs.drop(dropped)
-    assert [run for run, *_ in store.runs.all()] == [kept]
+    assert [run.number for run in store.runs.all()] == [kept]
     assert (list(store.runs.probes(dropped)), list(store.runs.verdicts(dropped))) == ([], [])
     assert (len(list(store.runs.probes(kept))), len(list(store.runs.verdicts(kept)))) == (1, 1)
     assert store.answers.look_up([K]) == {K: ANSWER}
@@ -216,3 +223,47 @@ def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Sto
         store.answers.add([Attempt(K, b'{"v":"secret request"}', Answer("secret answer"))])
     assert "secret" not in str(failure.value)
     assert "no such table" in str(failure.value)
+
+
+def test_what_is_added_twice_after_a_lost_connection_is_kept_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost after the commit of each first attempt."""
+    monkeypatch.setattr(database_errors, "ATTEMPT_SECONDS", 0)
+    run = store.runs.start({})
+    verdict = Verdict(targets=(K,), question="correct", scorer="s", judge="me", kind="human", verdict="right")
+    record = EndpointRecord(identity="m", host="h", result="same")
+    write = store.database.write
+    lost: list[int] = []
+
+    @contextmanager
+    def lose_the_first() -> Iterator[Connection]:
+        with write() as connection:
+            yield connection
+        lost.append(len(lost))
+        if len(lost) % 2:
+            raise TransactionLostError("the server restarted")
+
+    monkeypatch.setattr(store.database, "write", lose_the_first)
+    for _ in range(2):
+        store.runs.add_probes(run, [(0, b'{"key":"%s"}' % K.encode())])
+        store.runs.add_verdicts(run, [verdict, verdict])
+        store.endpoints.add(record)
+    assert len(lost) == 12
+    assert len(list(store.runs.probes(run))) == 1
+    assert list(store.runs.verdicts(run)) == [verdict] * 4
+    assert [one for _, one in store.endpoints.records()] == [record] * 2
+
+
+def test_a_store_that_another_process_locks_is_not_said_to_be_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "LOCK_SECONDS", 0.1)
+    path = tmp_path / "locked.db"
+    store = Store.open(str(path))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(EnvironmentFailedError, match="another process has been writing") as failed:
+            store.runs.start({})
+        assert "disk" not in str(failed.value)
+    store.close()

@@ -41,7 +41,7 @@ def labels(url: str) -> dict[int, Labels]:
 def numbers(url: str) -> list[int]:
     store = Store.open(url, create=False)
     try:
-        return [number for number, *_ in store.runs.all()]
+        return [run.number for run in store.runs.all()]
     finally:
         store.close()
 

@@ -54,4 +54,7 @@ def test_a_run_is_found_by_number_or_name_and_a_similar_name_is_suggested(tmp_pa
     assert find_run(store, str(run)) == find_run(store, "baseline") == run
     with pytest.raises(UserError, match=r"no run is called 'basline', did you mean 'baseline'\?.*runs list"):
         find_run(store, "basline")
+    for number in ("9" * 18, str(2**63), "9" * 5000):
+        with pytest.raises(UserError, match="there is no run"):
+            store.runs.get(find_run(store, number))
     store.close()

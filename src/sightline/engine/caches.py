@@ -36,11 +36,12 @@ class Caches:
             paths: Paths of images.
 
         Returns:
-            Path -> metadata, for the files that were inspected before.
+            Path -> metadata, for the files that were inspected before and whose rows can be read.
         """
         keys = {path: _image_key(path) for path in paths}
         bodies = self._database.bodies(schema.images, list(keys.values()))
-        return {path: _decode(path, bodies[key]) for path, key in keys.items() if key in bodies}
+        found = ((path, _decode(path, bodies[key])) for path, key in keys.items() if key in bodies)
+        return {path: file for path, file in found if file is not None}
 
     @repeat_if_lost
     def add_image_files(self, files: Sequence[ImageFile]) -> None:
@@ -140,6 +141,10 @@ def _encode(file: ImageFile) -> bytes:
     )
 
 
-def _decode(path: str, body: bytes) -> ImageFile:
-    digest, form, width, height, size, changed, transform = _ROW.decode(body)
+def _decode(path: str, body: bytes) -> ImageFile | None:
+    """The metadata of a file; None if the row is damaged: the file is inspected again."""
+    try:
+        digest, form, width, height, size, changed, transform = _ROW.decode(body)
+    except ValueError:
+        return None
     return ImageFile(path, digest.hex(), form, width, height, (size, changed), transform)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,7 +91,7 @@ def database_errors(name: str) -> Iterator[None]:
         if "://" in name:
             remedy = _REMEDIES.get(state, "correct this, then")
         else:
-            remedy = "make room or repair the disk, then"
+            remedy = _busy_remedy(error) or "make room or repair the disk, then"
         lost = error.connection_invalidated or state in _REPEATABLE
         raise (TransactionLostError if lost else EnvironmentFailedError)(
             f"the store {name} failed: {_reason(error)}. Everything committed before is kept; "
@@ -135,6 +136,14 @@ def damage(name: str, table: str, row: int, reason: str) -> EnvironmentFailedErr
         f"the store {name} is damaged: row {row} of the table {table} cannot be read ({reason}). "
         "`sightline store verify` lists all rows that are damaged"
     )
+
+
+def _busy_remedy(error: DBAPIError) -> str:
+    """The remedy if another process holds the lock of a SQLite file; '' for other errors."""
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    if code & 0xFF != sqlite3.SQLITE_BUSY:
+        return ""
+    return "another process has been writing to it for more than a minute; when that ends,"
 
 
 def _reason(error: DBAPIError) -> str:

@@ -71,9 +71,17 @@ class EndpointLog:
         Args:
             record: The record.
         """
-        row = {"identity": record.identity, "body": msgspec.json.encode(record), "created": self._clock()}
+        self._add_once(record.identity, msgspec.json.encode(record), self._clock())
+
+    @repeat_if_lost
+    def _add_once(self, identity: str, body: bytes, created: float) -> None:
+        """Add a record, unless an attempt whose connection was lost added it."""
+        table = schema.endpoints
+        values = {"identity": identity, "body": body, "created": created}
+        added = select(table.c.id).where(*(table.c[name] == value for name, value in values.items()))
         with self._database.write() as connection:
-            connection.execute(insert(schema.endpoints), [row])
+            if connection.execute(added).first() is None:
+                connection.execute(insert(table).values(**values))
 
     @repeat_if_lost
     def records(self, identity: str | None = None) -> list[tuple[float, EndpointRecord]]:

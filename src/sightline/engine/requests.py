@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from sqlalchemy import update
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
@@ -15,6 +16,8 @@ from sightline.engine.texts import Texts
 
 _DECODER = msgspec.msgpack.Decoder(list[int | bytes])
 """The body of a request: the number of its frame, then for each part the number of a text, or a digest."""
+_FRAME_ONLY = b"\x91"
+"""The first byte of a body that has only a frame."""
 
 
 class Requests:
@@ -31,7 +34,7 @@ class Requests:
         self._name = name
 
     def add(self, connection: Connection, requests: Mapping[bytes, bytes]) -> dict[bytes, int]:
-        """Add the requests that the store does not have.
+        """Add the requests that the store does not have, and those that a repair left with an empty text.
 
         Args:
             connection: A connection that writes.
@@ -40,18 +43,32 @@ class Requests:
         Returns:
             Key -> the number of the request.
         """
-        numbers = self.numbers(connection, list(requests))
-        new = {key: divide(canonical) for key, canonical in requests.items() if key not in numbers}
+        query = "SELECT key, id, body FROM requests WHERE key IN ({})"
+        rows = list(rows_in(connection, query, list(requests)))
+        numbers = {key: number for key, number, _ in rows}
+        lost = self._empty(connection, {key: bytes(body) for key, _, body in rows if requests[key]})
+        new = {
+            key: divide(canonical) for key, canonical in requests.items() if key not in numbers or key in lost
+        }
         if new:
             pieces = (piece for frame, parts in new.values() for piece in (frame, *parts))
             texts = self._texts.add(connection, (piece for piece in pieces if isinstance(piece, bytes)))
-            rows = []
+            bodies = {}
             for key, (frame, parts) in new.items():
                 refs = [texts[part] if isinstance(part, bytes) else part.digest for part in parts]
-                rows.append((key, msgspec.msgpack.encode([texts[frame], *refs])))
-            insert_new(connection, schema.requests, ("key", "body"), rows)
+                bodies[key] = msgspec.msgpack.encode([texts[frame], *refs])
+            table = schema.requests
+            for key in sorted(lost):
+                connection.execute(update(table).where(table.c.key == key).values(body=bodies[key]))
+            insert_new(connection, table, ("key", "body"), bodies.items())
             numbers |= self.numbers(connection, list(new))
         return numbers
+
+    def _empty(self, connection: Connection, bodies: Mapping[bytes, bytes]) -> set[bytes]:
+        """The keys of the requests, key -> body, whose JSON is empty."""
+        frames = {key for key, body in bodies.items() if body[:1] == _FRAME_ONLY}
+        number = self._texts.number(connection, b"") if frames else None
+        return {key for key in frames if bodies[key] == msgspec.msgpack.encode([number])}
 
     def numbers(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
         """Look up the numbers of requests.

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Struct
-from sqlalchemy import Connection, delete, insert, select, text, update
+from sqlalchemy import Connection, delete, select, text, update
 
 from sightline.engine.connect import connect, display
-from sightline.engine.database import Database
+from sightline.engine.database import Database, insert_new
 from sightline.engine.database_errors import database_errors, repeat_if_lost
 from sightline.engine.schema import run_labels, run_tags
 
@@ -128,10 +128,7 @@ class RunLabels:
             tags: The tags.
         """
         with self._database.write() as connection:
-            _delete_tags(connection, run, tags)
-            if tags:
-                rows = [{"run": run, "tag": tag} for tag in sorted(set(tags))]
-                connection.execute(insert(run_tags), rows)
+            insert_new(connection, run_tags, ("run", "tag"), [(run, tag) for tag in sorted(set(tags))])
 
     @repeat_if_lost
     def remove_tags(self, run: int, tags: Sequence[str]) -> None:
@@ -142,7 +139,7 @@ class RunLabels:
             tags: The tags; those that the run has not are ignored.
         """
         with self._database.write() as connection:
-            _delete_tags(connection, run, tags)
+            connection.execute(delete(run_tags).where(run_tags.c.run == run, run_tags.c.tag.in_(tags)))
 
 
 def names_of_runs(url: str) -> list[str]:
@@ -167,10 +164,6 @@ def names_of_runs(url: str) -> list[str]:
 
 
 def _set(connection: Connection, run: int, **values: str | None) -> None:
-    changed = connection.execute(update(run_labels).where(run_labels.c.run == run).values(**values))
-    if not changed.rowcount:
-        connection.execute(insert(run_labels).values(run=run, **values))
-
-
-def _delete_tags(connection: Connection, run: int, tags: Sequence[str]) -> None:
-    connection.execute(delete(run_tags).where(run_tags.c.run == run, run_tags.c.tag.in_(tags)))
+    # Several processes may set labels of one run at once: all but the first find its row.
+    insert_new(connection, run_labels, ("run", "note"), [(run, "")])
+    connection.execute(update(run_labels).where(run_labels.c.run == run).values(**values))

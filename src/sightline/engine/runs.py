@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy import insert as insert_one
 from sqlalchemy.engine import Connection
 
@@ -157,8 +157,9 @@ class Runs:
         """
         return self._decode(row.number, row.body)
 
+    @repeat_if_lost
     def add_probes(self, run: int, numbered: Sequence[tuple[int, bytes]]) -> None:
-        """Add probes of a run.
+        """Add probes of a run; a chunk that the run has stays.
 
         Args:
             run: Its number.
@@ -239,7 +240,18 @@ class Runs:
         """
         rows = [(run, msgspec.json.encode(verdict)) for verdict in verdicts]
         if rows:
-            with self._database.write() as connection:
+            self._add_once(rows, after=self._last_verdict(run))
+
+    @repeat_if_lost
+    def _last_verdict(self, run: int) -> int:
+        with self._database.read() as connection:
+            return _last_verdict(connection, run)
+
+    @repeat_if_lost
+    def _add_once(self, rows: Sequence[tuple[int, bytes]], after: int) -> None:
+        """Add verdicts of a run. Only one process adds to a run: later ones are those of a lost attempt."""
+        with self._database.write() as connection:
+            if _last_verdict(connection, rows[0][0]) == after:
                 insert(connection, schema.verdicts, ("run", "body"), rows)
 
     def verdicts(self, run: int) -> Iterator[Verdict]:
@@ -275,10 +287,16 @@ class Runs:
             raise damage(self._database.name, "probes", chunk.first, reason) from None
 
 
+def _last_verdict(connection: Connection, run: int) -> int:
+    """The number of the latest verdict of a run; 0 without any."""
+    table = schema.verdicts
+    return connection.scalar(select(func.max(table.c.id)).where(table.c.run == run)) or 0
+
+
 def write_chunk(
     connection: Connection, dictionaries: Dictionaries, run: int, numbered: Sequence[tuple[int, bytes]]
 ) -> None:
-    """Write a chunk of the probes of a run, and its definitions if the store does not have them.
+    """Write a chunk of the probes of a run, and its definitions, if the store does not have them.
 
     Args:
         connection: A connection that writes.
@@ -296,7 +314,7 @@ def write_chunk(
         found = list(rows_in(connection, query, [digest]))
     place, definitions = chunk.first, int(found[0][0])
     row = (run, place, definitions, chunk.keys + _checksum(run, place, definitions, chunk.keys))
-    insert(connection, schema.probes, ("run", "place", "definitions", "answer_keys"), [row])
+    insert_new(connection, schema.probes, ("run", "place", "definitions", "answer_keys"), [row])
 
 
 def keys_of_row(run: int, place: int, definitions: int, answer_keys: bytes) -> bytes:

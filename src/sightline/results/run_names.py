@@ -9,6 +9,8 @@ from sightline.engine.store import Store
 from sightline.errors import UserError, did_you_mean
 
 LONGEST = 200
+_DIGITS = 18
+"""Digits of the largest number that every database accepts for a run, less one."""
 _NAME = re.compile(r"\w[\w.:=+-]*")
 _FORM = f"at most {LONGEST} letters, digits and any of . : = + - _ , first a letter or a digit"
 
@@ -67,9 +69,16 @@ def find_run(store: Store, word: str) -> int:
         The number of the run; whether a run has this number is not checked.
 
     Raises:
-        UserError: No run has this name.
+        UserError: No run has this name, or a run cannot have this number.
     """
     if word.isdecimal():
+        if len(word.lstrip("0")) > _DIGITS:
+            raise UserError(
+                "there is no run with this number",
+                file=store.name,
+                found=word,
+                expected="a run of `sightline runs list`",
+            )
         return int(word)
     names = store.labels.names()
     if word not in names:
