@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sightline.engine import claims
+from sightline.engine import claims, request_selector
 from sightline.engine.answers import Attempt
 from sightline.engine.claims import LEASE_SECONDS
 from sightline.engine.counts import Counts
@@ -219,6 +219,22 @@ def test_what_failed_for_good_is_asked_once(
     counts = in_no_time(ask(store, asking(*range(40)), model))
     assert len(model.asked) == counts.failed == 40
     assert counts.stopped == ""
+
+
+def test_what_failed_in_a_run_is_not_sent_again_in_it_however_many_requests_come_between(
+    store: Store,
+    scripted: Any,
+    asking: Asking,
+    in_no_time: Any,
+    ask: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(request_selector, "RECENT", 1)
+    failure = Failure("transient", "HTTP 500", status=500)
+    model = scripted(lambda text, _: failure if text == "bad" else Answer("ok"))
+    counts = in_no_time(ask(store, asking("bad", *range(1000), "bad"), model))
+    assert model.asked.count("bad") == MAX_FAILURES
+    assert counts.failed == 1
 
 
 def test_a_request_waits_for_as_long_as_the_host_asks(

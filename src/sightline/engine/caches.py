@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 from sqlalchemy import delete
@@ -40,8 +41,13 @@ class Caches:
         """
         keys = {path: _image_key(path) for path in paths}
         bodies = self._database.bodies(schema.images, list(keys.values()))
-        found = ((path, _decode(path, bodies[key])) for path, key in keys.items() if key in bodies)
-        return {path: file for path, file in found if file is not None}
+        found = {}
+        for path, key in keys.items():
+            # A damaged row is a missing row: the file is inspected again.
+            with suppress(ValueError):
+                if key in bodies:
+                    found[path] = _decode(path, bodies[key])
+        return found
 
     @repeat_if_lost
     def add_image_files(self, files: Sequence[ImageFile]) -> None:
@@ -141,10 +147,6 @@ def _encode(file: ImageFile) -> bytes:
     )
 
 
-def _decode(path: str, body: bytes) -> ImageFile | None:
-    """The metadata of a file; None if the row is damaged: the file is inspected again."""
-    try:
-        digest, form, width, height, size, changed, transform = _ROW.decode(body)
-    except ValueError:
-        return None
+def _decode(path: str, body: bytes) -> ImageFile:
+    digest, form, width, height, size, changed, transform = _ROW.decode(body)
     return ImageFile(path, digest.hex(), form, width, height, (size, changed), transform)
