@@ -99,7 +99,7 @@ def test_the_pooled_difference_is_the_mean_of_the_differences(runs: Runs, capsys
     assert {row["groups"] for row in table["rows"] if row["subset"] == "all"} == {12}
     assert {row["clusters"] for row in table["rows"] if row["subset"] == "all"} == {6}
     for row in table["rows"]:
-        assert row["other value"] - row["base value"] == pytest.approx(row["difference value"])
+        assert row["second value"] - row["first value"] == pytest.approx(row["difference value"])
 
 
 def test_equally_many_runs_on_both_sides_form_pairs(runs: Runs, capsys: Capture) -> None:

@@ -225,7 +225,7 @@ def test_a_folder_holds_the_same_metrics_as_its_run(runs: Runs, capsys: Capture)
     assert runs.compare("3", str(runs.folder / "wrong-12"), *words, "--json") == 0
     rows = _tables(capsys)[0]["rows"]
     assert [row["metric"] for row in rows] == metrics
-    assert all(row["base value"] == row["other value"] for row in rows)
+    assert all(row["first value"] == row["second value"] for row in rows)
     assert all(row["difference value"] == 0 for row in rows)
 
 
@@ -246,6 +246,13 @@ def test_settings_are_compared(runs: Runs, capsys: Capture) -> None:
     assert table["title"] == "codis:default and codis:no-cot"
     assert _rows(table)["acc_p", "all"]["difference value"] == pytest.approx(-30)
     assert any("cot on, then off" in note for note in table["notes"])
+
+
+def test_csv_names_the_runs_of_both_sides(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("1", "3", "--format", "csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {(row["first run"], row["second run"]) for row in rows} == {("run 1", "run 3")}
+    assert float(rows[0]["second value"]) - float(rows[0]["first value"]) == pytest.approx(-30)
 
 
 def test_changed_answers_are_counted_and_listed(runs: Runs, capsys: Capture) -> None:
@@ -276,7 +283,12 @@ def test_a_folder_of_failed_requests_has_no_value_and_no_difference(
     capsys.readouterr()
     assert runs.compare("1", str(out), "--json") == 0
     row = _rows(_tables(capsys)[0])["acc_q", "all"]
-    assert (row["other value"], row["difference value"], row["groups"], row["clusters"]) == (None, None, 0, 0)
+    assert (row["second value"], row["difference value"], row["groups"], row["clusters"]) == (
+        None,
+        None,
+        0,
+        0,
+    )
 
 
 def test_a_row_without_a_number_says_why(runs: Runs, capsys: Capture) -> None:

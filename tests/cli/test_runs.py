@@ -119,11 +119,33 @@ def test_an_unknown_name_suggests_a_similar_one(capsys: Capture) -> None:
         assert "no run is called 'bsae', did you mean 'base'?" in error(capsys, *words)
 
 
-def test_a_folder_comes_before_a_run_of_the_same_name(capsys: Capture, tmp_path: Path) -> None:
+def test_a_results_folder_comes_before_a_run_of_the_same_name_and_the_command_says_so(
+    capsys: Capture, codis: str
+) -> None:
+    words = ["run", "codis:no-context", "--model", "baseline/chance", "--data", codis, "--quiet"]
+    assert main([*words, "--out", "base"]) == 0
+    for command in (["report", "base", "--json"], ["compare", "base", "2"]):
+        capsys.readouterr()
+        assert main(command) == 0
+        said = capsys.readouterr()
+        assert "base: the results folder is used, not run 1 of the same name" in said.err
+        assert command[0] == "compare" or json.loads(said.out)["setting"] == "no-context"
+
+
+def test_a_folder_without_results_does_not_hide_a_run(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
-    assert "base" in (message := error(capsys, "report", "base"))
-    assert "metrics.json" in message
-    assert main(["report", "1"]) == 0
+    assert main(["report", "base", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["setting"] == "default"
+
+
+def test_a_report_of_several_runs_names_them_as_compare_does(capsys: Capture) -> None:
+    assert main(["runs", "rename", "other", "--remove"]) == 0
+    for form in ("table", "csv", "markdown", "latex", "html"):
+        capsys.readouterr()
+        assert main(["report", "base", "2", "--format", form]) == 0
+        out = capsys.readouterr().out
+        assert "base" in out, form
+        assert "run 2" in out, form
 
 
 def test_a_word_without_a_store_is_a_folder(capsys: Capture, tmp_path: Path) -> None:
@@ -143,6 +165,7 @@ def test_rename(capsys: Capture) -> None:
     [
         (["1", "other"], "run 2 is called 'other'"),
         (["1", "7"], "looks like a number"),
+        (["1", ""], "--remove removes the name"),
         (["1", "results/a"], "a character that names cannot have"),
         (["1"], "expected one of the two"),
         (["1", "x", "--remove"], "expected one of the two"),

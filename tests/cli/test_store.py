@@ -218,6 +218,7 @@ def test_the_records_of_one_run_are_in_the_order_of_its_probes(capsys: Capture, 
     [
         (["export", "anwsers", "--out", "x"], "did you mean 'answers'"),
         (["export", "runs", "--out", "x", "--run", "99"], "there is no run 99 in this store"),
+        (["export", "runs", "--out", "x", "--run", "nosuch"], "no run is called 'nosuch'"),
         (["export", "runs", "--out", "sightline.db"], "sightline.db"),
         (["export", "runs", "--out", "there.txt"], "exists already"),
         (["export", "runs"], "--out"),

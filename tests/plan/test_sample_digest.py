@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import sightline
+from sightline.evaluation.compare_runs import compare_runs
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.jsonl import read_outcomes
 from sightline.plan.sample_digest import may_be_equal, with_images_of
@@ -61,9 +62,53 @@ def test_images_that_cannot_be_read_are_not_compared(tmp_path: Path) -> None:
     assert not may_be_equal(texts, other)
 
 
+def test_the_order_of_lines_and_groups_changes_neither_digest_nor_comparison(tmp_path: Path) -> None:
+    """Three groups of three images; each line has its own image, and no line names a cluster."""
+    colours = ("red", "green", "blue")
+    for group in "abc":
+        for colour in colours:
+            Image.new("RGB", (8, ord(group)), colour).save(tmp_path / f"{group}-{colour}.png")
+    lines = [
+        GroupLine(group, colour, (f"{group}-{colour}.png",), "What is it?", references=(colour,))
+        for group in "abc"
+        for colour in colours
+    ]
+    answers = tmp_path / "answers.jsonl"
+    said = [{"group": line.group, "variant": line.variant, "response": "red"} for line in lines]
+    answers.write_text("\n".join(map(json.dumps, said)))
+    store, found = tmp_path / "s.db", []
+    for name, order in (("listed", lines), ("reversed", lines[::-1]), ("mixed", lines[::2] + lines[1::2])):
+        write_groups(order, tmp_path / f"{name}.jsonl")
+        found.append(
+            sightline.run(
+                f"groups:{tmp_path / name}.jsonl",
+                model=f"replay/{answers}",
+                set={"embedder": "none"},
+                store=store,
+                out=tmp_path / name,
+            )
+        )
+    first, *others = (
+        read_outcomes(tmp_path / name / "answers.jsonl") for name in ("listed", "reversed", "mixed")
+    )
+    digests = {outcome.sample: outcome.sample_digest for outcome in first}
+    for outcomes in others:
+        assert all(may_be_equal(digests[one.sample], one.sample_digest) for one in outcomes)
+    comparison = compare_runs(None, [(tmp_path / "listed", tmp_path / "mixed")])
+    assert not comparison.different_samples
+
+
 @pytest.mark.parametrize(
     ("digest", "recorded", "expected"),
-    [("a", "b-2", "a-2"), ("a-1", "b-2", "a-1"), ("a", "b", "a"), ("a", "", "a")],
+    [
+        ("a", "b-2", "a-2"),
+        ("a-1", "b-2", "a-1"),
+        ("a", "b", "a"),
+        ("a", "", "a"),
+        ("a/b", "a-1/b-2", "a-1/b-2"),
+        ("a", "a-1/b-2", "a-1"),
+        ("a/b", "b-2", "a/b-2"),
+    ],
 )
 def test_only_unknown_images_are_taken_from_a_file(digest: str, recorded: str, expected: str) -> None:
     assert with_images_of(digest, recorded) == expected

@@ -150,6 +150,8 @@ def test_runs_are_named_by_what_differs_between_them(codis: Make) -> None:
     assert run_names([codis(), codis(setting="plain")]) == ["codis:default", "codis:plain"]
     assert run_names([codis(), codis(judge="gpt-4")]) == ["judge rules", "judge gpt-4"]
     assert run_names([codis(), codis()]) == ["openai/gpt-4o (1)", "openai/gpt-4o (2)"]
+    assert run_names([codis(), codis()], ["base", "run 3"]) == ["base", "run 3"]
+    assert run_names([codis(), codis(judge="gpt-4")], ["a", "b"]) == ["a, judge rules", "b, judge gpt-4"]
 
 
 def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:

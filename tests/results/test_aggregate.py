@@ -89,6 +89,13 @@ def test_the_digest_of_the_data_depends_on_their_images(collect: Collect, descri
     assert first.data_digest == same.data_digest != other.data_digest
 
 
+def test_the_digest_of_the_data_does_not_depend_on_the_order_of_samples(
+    collect: Collect, describe: Describe
+) -> None:
+    orders = (collect(a="yes", b="no"), collect(b="no", a="yes"))
+    assert len({aggregated(describe(), one).result.data_digest for one in orders}) == 1
+
+
 def test_the_digest_of_the_data_does_not_depend_on_repeats(collect: Collect, describe: Describe) -> None:
     once = collect(a="yes", b="no")
     twice = [replace(probe, draw=draw) for probe in once.probes() for draw in (0, 1)]

@@ -14,10 +14,11 @@ from sightline.errors import UserError
 from sightline.plan.spec import Spec, recorded_options
 from sightline.results.description import judge_names
 from sightline.results.earlier_options import default_options
-from sightline.results.same_run import refuse_other_run, refuse_other_sweep
+from sightline.results.same_run import refuse_name_of_other_run, refuse_other_run, refuse_other_sweep
 
 OPTIONS = {"limit": None, "seed": 0, "sampling": {"temperature": 0}}
-RUN: dict[str, Any] = {"ids_digest": "of all", "options": OPTIONS}
+DATA, CORRECTED = "1" * 32, "2" * 32
+RUN: dict[str, Any] = {"ids_digest": "of all", "data_digest": DATA, "options": OPTIONS}
 
 
 @pytest.fixture
@@ -31,6 +32,7 @@ def out(tmp_path: Path, describe: Describe) -> Path:
         "judge": judge_names(one),
         "options": one.options,
         "ids_digest": one.ids_digest,
+        "data_digest": f"{one.data_digest}-images",
     }
     (tmp_path / "metrics.json").write_bytes(msgspec.json.encode(body))
     (tmp_path / "answers.jsonl").write_text("{}\n")
@@ -41,6 +43,26 @@ def test_the_same_run_writes_its_folder_again(out: Path, describe: Describe) -> 
     refuse_other_run(out, describe(**RUN))
     refuse_other_run(out / "new", describe(**RUN))
     refuse_other_run(out, describe(**{**RUN, "options": {**OPTIONS, "accept_changed": True, "new": None}}))
+
+
+def test_the_samples_may_be_in_another_order(out: Path, describe: Describe) -> None:
+    refuse_other_run(out, describe(**{**RUN, "ids_digest": "the same ids in another order"}))
+    refuse_name_of_other_run("base", 1, describe(**RUN), describe(**{**RUN, "ids_digest": "another order"}))
+
+
+def test_a_name_does_not_move_to_a_run_with_other_data(describe: Describe) -> None:
+    with pytest.raises(
+        UserError, match="belongs to run 1, another evaluation: other data of the same samples"
+    ):
+        refuse_name_of_other_run("base", 1, describe(**RUN), describe(**{**RUN, "data_digest": CORRECTED}))
+
+
+def test_of_results_of_earlier_versions_only_the_ids_are_compared(out: Path, describe: Describe) -> None:
+    body = {**json.loads((out / "metrics.json").read_text()), "data_digest": "e" * 64}
+    (out / "metrics.json").write_text(json.dumps(body))
+    refuse_other_run(out, describe(**RUN))
+    with pytest.raises(UserError, match="other samples"):
+        refuse_other_run(out, describe(**{**RUN, "ids_digest": "another"}))
 
 
 @pytest.mark.parametrize("name", recorded_options(Spec(task="")))
@@ -72,7 +94,8 @@ def test_an_option_of_the_benchmark_that_an_earlier_version_did_not_have_has_its
         ({"setting": "cot"}, "setting 'default' instead of 'cot'"),
         ({"identity": "weights 2"}, "instead of 'weights 2'"),
         ({"judges": ("gpt",)}, "instead of 'gpt'"),
-        ({"ids_digest": "another"}, "other samples"),
+        ({"ids_digest": "another", "data_digest": CORRECTED}, "other samples"),
+        ({"data_digest": CORRECTED}, "other data of the same samples (questions, references, labels)"),
         ({"options": {**OPTIONS, "limit": 3}}, "limit none instead of 3"),
         ({"options": {**OPTIONS, "cot": True}}, "cot off instead of on"),
         ({"options": {**OPTIONS, "seed": 1}}, "seed 0 instead of 1"),
@@ -91,7 +114,7 @@ def test_the_results_of_another_run_are_refused_with_the_difference(
 
 def test_a_run_may_extend_a_smaller_one(out: Path, describe: Describe) -> None:
     def limited(limit: int | None, digest: str, **more: Any) -> None:
-        one = describe(ids_digest=digest, options={**OPTIONS, "limit": limit, **more})
+        one = describe(ids_digest=digest, data_digest="", options={**OPTIONS, "limit": limit, **more})
         refuse_other_run(out, one)
 
     with pytest.raises(UserError, match="limit none instead of 5, other samples"):

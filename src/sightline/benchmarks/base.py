@@ -191,6 +191,19 @@ class Benchmark(ABC):
         other = self.settings.get(setting)
         return {**options, **(other.options if other else {})}
 
+    def in_order(self, sample: Sample) -> Sample:
+        """Put the parts of a sample in an order that does not depend on the order of its file.
+
+        Digests of data are made of the result.
+
+        Args:
+            sample: One of `samples`.
+
+        Returns:
+            By default the sample itself.
+        """
+        return sample
+
     def sample_content(self, sample: Sample) -> Any:
         """List what of a sample is data, and the same in every setting.
 

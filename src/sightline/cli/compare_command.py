@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
-from sightline.cli.run_words import is_stored
+from sightline.cli.run_words import is_stored, note_shadowed_runs
 from sightline.errors import UserError
 from sightline.results.flips import LISTS
 
@@ -91,7 +91,10 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.fail_if_comparison import not_applicable, parse_difference_conditions
 
     pairs = _pairs(options.base, options.other)
-    needs_store = any(is_stored(word, options.store) for pair in pairs for word in pair)
+    words = dict.fromkeys(word for pair in pairs for word in pair)
+    folders = [word for word in words if not is_stored(word, options.store)]
+    note_shadowed_runs(folders, options.store)
+    needs_store = len(folders) < len(words)
     store = Store.open(options.store, create=False) if needs_store else None
     try:
         runs = [
@@ -108,7 +111,7 @@ def execute(options: argparse.Namespace) -> int:
     verdicts = None if options.margin is None else margin_verdicts(comparison, rows, options.margin)
     conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions, verdicts)
     tests = significance_of(comparison, rows)
-    tables = [comparison_table(comparison, rows, tests)]
+    tables = [comparison_table(comparison, rows, tests, full=options.format in ("csv", "json"))]
     if options.tests:
         tables.append(tests_table(comparison, rows, tests))
     if verdicts is not None:

@@ -49,20 +49,21 @@ def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def print_results(results: Sequence[Result], form: str, by: str | None) -> None:
+def print_results(results: Sequence[Result], form: str, by: str | None, runs: Sequence[str] = ()) -> None:
     """Print results; a single result in JSON is that of metrics.json.
 
     Args:
         results: The results.
         form: Table, markdown, csv (the first table only), latex, html or json.
         by: The label whose values get a row each; None for no breakdown.
+        runs: What the store calls each run; empty if it is unknown.
     """
     if form == "json":
         print_json(results[0] if len(results) == 1 else list(results))
         return
     from sightline.report.tables import summary
 
-    tables = list(summary(results, by))
+    tables = list(summary(results, by, runs))
     if len(results) > 1:
         # One result has no table over models, and does without numpy, whose import takes longer.
         from sightline.report.correlations import over_models

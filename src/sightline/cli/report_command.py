@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
 from sightline.cli.printing import print_json
-from sightline.cli.run_words import is_stored
+from sightline.cli.run_words import is_stored, note_shadowed_runs
 from sightline.cli.runs_list import print_runs
 from sightline.errors import UserError
 from sightline.output import print_line
@@ -61,26 +61,30 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_pivot, print_results
     from sightline.engine.store import Store
     from sightline.evaluation.recompute import recompute
-    from sightline.report.varied_options import result_points
+    from sightline.report.varied_options import options_text, result_points
     from sightline.results.endpoint_list import list_endpoints
     from sightline.results.fail_if import check_condition_metrics, parse_conditions
     from sightline.results.read_results import is_sweep, read_result
     from sightline.results.run_list import list_runs
-    from sightline.results.run_names import find_run
+    from sightline.results.run_names import find_run, run_label
 
     conditions = parse_conditions(options.fail_if)
     listing = options.list or options.endpoints
     if listing and conditions:
         raise UserError("--list and --endpoints print no metrics for --fail-if", expected="one of the two")
-    folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
+    stored = [word for word in options.runs if is_stored(word, options.store)]
+    folders = [Path(word) for word in options.runs if word not in stored]
+    note_shadowed_runs(map(str, folders), options.store)
     swept = {folder: _read_points(folder, options.against) for folder in folders if is_sweep(folder)}
     results: list[Result] = []
+    names: list[str] = []
     for folder in folders:
         if folder in swept:
             results += [point.result for point in swept[folder]]
+            names += [f"{folder}: {options_text(point.values)}" for point in swept[folder]]
         else:
             results.append(_with_rows(read_result(folder), options.against))
-    stored = [word for word in options.runs if is_stored(word, options.store)]
+            names.append(str(folder))
     if stored or listing or not folders:
         store = Store.open(options.store, create=False)
         try:
@@ -92,6 +96,7 @@ def execute(options: argparse.Namespace) -> int:
                 return 0
             numbers = [find_run(store, word) for word in stored]
             results += [recompute(store, number, options.against) for number in numbers or (None,)]
+            names += [run_label(store, number) for number in numbers]
         finally:
             store.close()
     check_condition_metrics(conditions, {metric.metric for result in results for metric in result.metrics})
@@ -104,20 +109,22 @@ def execute(options: argparse.Namespace) -> int:
     if options.pivot or swept:
         print_pivot(points, options.format, options.by)
     else:
-        print_results(results, options.format, options.by)
+        print_results(results, options.format, options.by, names)
     if options.plot:
         curves(points, Path(options.plot))
-    met = _describe_met(conditions, results)
+    met = _describe_met(conditions, results, names)
     print_conditions_met(met)
     return 5 if met else 0
 
 
-def _describe_met(conditions: Sequence[Condition], results: Sequence[Result]) -> list[str]:
+def _describe_met(
+    conditions: Sequence[Condition], results: Sequence[Result], runs: Sequence[str]
+) -> list[str]:
     """Describe the conditions that hold, with the name of the result if there are several."""
     from sightline.report.tables import run_names
     from sightline.results.fail_if import conditions_met
 
-    names = [f"{name}: " for name in run_names(results)] if len(results) > 1 else [""]
+    names = [f"{name}: " for name in run_names(results, runs)] if len(results) > 1 else [""]
     return [
         f"{name}{condition}"
         for name, result in zip(names, results, strict=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import ArgumentGroup
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
@@ -50,8 +52,8 @@ def opened_run(word: str, store: str) -> Iterator[tuple[Store, int]]:
 def is_stored(word: str, store: str) -> bool:
     """Whether a word means a run of the store and not a results folder.
 
-    A path that exists is a folder, even if a run has the same name. So is every word if there is no store
-    that could hold names.
+    A folder with results comes before a run of the same name; other folders and files do not count. Every
+    word but a number is a folder if there is no store that could hold names.
 
     Args:
         word: The word.
@@ -65,4 +67,39 @@ def is_stored(word: str, store: str) -> bool:
     from sightline.results.run_names import is_run_name
 
     has_store = "://" in store or Path(store).exists()
-    return has_store and is_run_name(word) and not Path(word).exists()
+    return has_store and is_run_name(word) and not _holds_results(Path(word))
+
+
+def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
+    """Say of each results folder that is used although a run of the store has the same name.
+
+    Args:
+        folders: The results folders, as the user named them.
+        store: The path or URL of the store, which need not exist.
+    """
+    from sightline.results.run_names import is_run_name
+
+    alike = [word for word in folders if is_run_name(word) and _holds_results(Path(word))]
+    if not alike or not ("://" in store or Path(store).exists()):
+        return
+    from sightline.maintenance.opening import unchanged_store
+
+    try:
+        with unchanged_store(store) as opened:
+            names = opened.labels.names()
+    except (UserError, EnvironmentFailedError) as error:  # the folders need no store
+        print_note(f"results folder {', '.join(alike)}; runs of the same name are not known: {error}")
+        return
+    for word in alike:
+        if word in names:
+            print_note(
+                f"{word}: the results folder is used, not run {names[word]} of the same name"
+                f" (its number names the run)"
+            )
+
+
+def _holds_results(folder: Path) -> bool:
+    from sightline.formats.run_metadata import METRICS
+    from sightline.results.read_results import is_sweep
+
+    return (folder / METRICS).is_file() or is_sweep(folder)

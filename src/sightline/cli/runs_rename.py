@@ -37,6 +37,8 @@ def execute(options: argparse.Namespace) -> int:
             "runs rename: there is no new name, or a name and --remove", expected="one of the two"
         )
     if options.name is not None:
+        if not options.name:
+            raise UserError("the new name is empty", expected="a name; --remove removes the name")
         check_run_name(options.name)
     with opened_run(options.run, options.store) as (store, run):
         if options.name is None:

@@ -13,6 +13,7 @@ SUMMARY = "write the records of a store as JSON Lines, for other tools"
 EXAMPLE = """examples:
   sightline store export runs --out runs.jsonl
   sightline store export answers --run 3 --out answers-of-run-3.jsonl
+  sightline store export probes --run base --out probes-of-base.jsonl
 
 kinds of records:
   runs       the description of each run
@@ -30,7 +31,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("kind", metavar="KIND", help="runs, probes, answers, verdicts or endpoints")
     parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
-    parser.add_argument("--run", type=int, metavar="N", help="only the records of this run (default: all)")
+    parser.add_argument(
+        "--run", metavar="RUN", help="only the records of this run, by number or name (default: all)"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
     add_quiet(parser)
     add_store(parser)

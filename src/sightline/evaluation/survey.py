@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.base import Benchmark
 from sightline.plugins import wrong_return
+from sightline.results.data_digest import SetDigest
 from sightline.types import Probe, Sample
 
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -21,9 +22,9 @@ class Survey(Struct, frozen=True, kw_only=True):
     """What the samples of an evaluation are.
 
     Attributes:
-        data_digest: The SHA-256 of questions, options, references, labels and released records; images count
-            by their file names.
-        ids_digest: The SHA-256 of the ids.
+        data_digest: The digest of questions, options, references, labels and released records, in any order
+            of the samples; images count by their file names.
+        ids_digest: The SHA-256 of the ids in their order.
         probes: The number of probes of all samples under the evaluated setting; 0 if no model is called.
         folders: The data folders of their images.
     """
@@ -51,7 +52,7 @@ class Surveyor:
         self._benchmark = benchmark
         self._options = options
         self._check = check
-        self._data = hashlib.sha256()
+        self._data = SetDigest()
         self._ids = hashlib.sha256()
         self._samples = 0
         self._probes = 0
@@ -68,10 +69,11 @@ class Surveyor:
         """
         self._ids.update(b"," if self._samples else b"[")
         self._ids.update(_encoder.encode(sample.id))
-        names = [os.path.basename(image.path) for image in sample.images]
         self._folders.update(image.root for image in sample.images if image.root)
-        body = [sample.id, sample.question, names, sample.references, sample.options, sample.labels]
-        self._data.update(_encoder.encode([*body, sample.record]))
+        data = self._benchmark.in_order(sample)
+        names = [os.path.basename(image.path) for image in data.images]
+        body = [data.id, data.question, names, data.references, data.options, data.labels]
+        self._data.add(_encoder.encode([*body, data.record]))
         if self._check is not None or not self._samples:
             for probe in self._benchmark.probes(sample, self._options):
                 if not isinstance(probe, Probe):

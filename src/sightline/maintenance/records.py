@@ -21,18 +21,19 @@ from sightline.maintenance.opening import unchanged_store
 from sightline.maintenance.table_reader import read_pages
 from sightline.plan.stored_probe import StoredProbe
 from sightline.progress import progress
+from sightline.results.run_names import find_run
 
 Record = Mapping[str, Any]
 
 
-def export_records(url: str, kind: str, out: Path, run: int | None, *, show_progress: bool) -> int:
+def export_records(url: str, kind: str, out: Path, run: str | None, *, show_progress: bool) -> int:
     """Write records of a store; the file appears complete or not at all.
 
     Args:
         url: A path or a database URL.
         kind: A key of `KINDS`.
         out: The file.
-        run: Only the records of this run; None for all.
+        run: Only the records of the run of this number or name; None for all.
         show_progress: Whether progress is displayed.
 
     Returns:
@@ -46,13 +47,14 @@ def export_records(url: str, kind: str, out: Path, run: int | None, *, show_prog
         raise unknown_name("kind of records", kind, KINDS)
     count = 0
     with unchanged_store(url) as store:
-        if run is not None:
-            store.runs.get(run)
+        number = None if run is None else find_run(store, run)
+        if number is not None:
+            store.runs.get(number)
         with (
             AtomicLineFile(out) as file,
             progress(f"export {kind}", None, "rows", show_progress=show_progress) as advance,
         ):
-            for record in KINDS[kind](store, run):
+            for record in KINDS[kind](store, number):
                 file.write(msgspec.json.encode(record))
                 advance(1)
                 count += 1

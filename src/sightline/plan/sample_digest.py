@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +20,9 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _BETWEEN = "-"
 """Stands between the digest of the texts and that of the images."""
 
+_OR = "/"
+"""Stands between the digest of a sample and that of its lines in the order of their file."""
+
 
 def sample_digest(
     benchmark: Benchmark, sample: Sample, files: Mapping[str, ImageFile | BadImage] | None = None
@@ -32,14 +36,13 @@ def sample_digest(
 
     Returns:
         The first 16 hexadecimal digits of a SHA-256 of the texts. If `files` holds all images of the sample,
-        a hyphen and as many digits for their contents follow.
+        a hyphen and as many digits for their contents follow. The order of the lines of a group does not
+        matter. If their file has another one than `in_order`, a slash and the digest in the order of the
+        file follow, which is the one that earlier versions wrote.
     """
-    texts = _digest([sample.id, benchmark.sample_content(sample)])
-    if not sample.images:
-        return texts
-    images = [(files or {}).get(image.path) for image in sample.images]
-    contents = [file.digest for file in images if isinstance(file, ImageFile)]
-    return texts + _BETWEEN + _digest(contents) if len(contents) == len(images) else texts
+    ordered = benchmark.in_order(sample)
+    forms = [ordered] if ordered is sample else [ordered, sample]
+    return _OR.join(_digest_in_order(benchmark, form, files) for form in forms)
 
 
 def with_images_of(digest: str, recorded: str) -> str:
@@ -52,7 +55,13 @@ def with_images_of(digest: str, recorded: str) -> str:
     Returns:
         The digest, with the recorded images if it has none itself.
     """
-    return digest if _BETWEEN in digest else digest + "".join(recorded.partition(_BETWEEN)[1:])
+    if _BETWEEN in digest:
+        return digest
+    forms, known = digest.split(_OR), recorded.split(_OR)
+    images = ["".join(form.partition(_BETWEEN)[1:]) for form in known]
+    if len(forms) > len(known):  # an earlier version recorded the order of the file only
+        images = ["", *images]
+    return _OR.join(form + image for form, image in zip(forms, images, strict=False))
 
 
 def may_be_equal(first: str, second: str) -> bool:
@@ -67,10 +76,40 @@ def may_be_equal(first: str, second: str) -> bool:
 
     >>> may_be_equal("a-1", "a"), may_be_equal("a-1", "a-2"), may_be_equal("", "a-2")
     (True, False, True)
+    >>> may_be_equal("a-1/b-2", "b-2"), may_be_equal("a-1/b-2", "a-1/c-3"), may_be_equal("a/b", "c/d")
+    (True, True, False)
     """
-    parts = zip(first.split(_BETWEEN), second.split(_BETWEEN), strict=False)
-    return all(one == other or not (one and other) for one, other in parts)
+    return any(_form_may_be_equal(*forms) for forms in product(first.split(_OR), second.split(_OR)))
+
+
+def hold_images(first: str, second: str) -> bool:
+    """Whether two samples have images that both digests hold, so that no other sign of them is needed.
+
+    Args:
+        first: The digest of a sample.
+        second: The digest of the other one.
+
+    Returns:
+        Whether both digests hold the contents of images.
+    """
+    return _BETWEEN in first and _BETWEEN in second
 
 
 def _digest(content: Any) -> str:
     return hashlib.sha256(_encode(content)).hexdigest()[:16]
+
+
+def _digest_in_order(
+    benchmark: Benchmark, sample: Sample, files: Mapping[str, ImageFile | BadImage] | None
+) -> str:
+    texts = _digest([sample.id, benchmark.sample_content(sample)])
+    if not sample.images:
+        return texts
+    images = [(files or {}).get(image.path) for image in sample.images]
+    contents = [file.digest for file in images if isinstance(file, ImageFile)]
+    return texts + _BETWEEN + _digest(contents) if len(contents) == len(images) else texts
+
+
+def _form_may_be_equal(first: str, second: str) -> bool:
+    parts = zip(first.split(_BETWEEN), second.split(_BETWEEN), strict=False)
+    return all(one == other or not (one and other) for one, other in parts)

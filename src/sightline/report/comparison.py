@@ -110,7 +110,11 @@ def check_rows(metrics: Sequence[str], rows: Sequence[MetricValue], comparison: 
 
 
 def comparison_table(
-    comparison: Comparison, rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
+    comparison: Comparison,
+    rows: Sequence[MetricValue],
+    significances: Mapping[MetricSubset, Significance],
+    *,
+    full: bool = False,
 ) -> ReportTable:
     """A table of differences with the values of both runs and the p-values.
 
@@ -118,6 +122,8 @@ def comparison_table(
         comparison: The comparison.
         rows: The differences of the table.
         significances: The significance of each difference.
+        full: Whether each row names the runs, for CSV and JSON, in which the columns are called `first` and
+            `second`.
 
     Returns:
         The table.
@@ -126,8 +132,8 @@ def comparison_table(
     fields: list[Field[MetricValue]] = [
         (Column("text", "metric", "metric"), lambda change: change.metric),
         (Column("text", "subset", "subset"), lambda change: change.subset),
-        _of_side("base", base, comparison.base),
-        _of_side("other", other, comparison.other),
+        _of_side("first", base, comparison.base),
+        _of_side("second", other, comparison.other),
         (Column("value", "difference\n95 %", "difference"), value_cell),
         (Column("count", "groups", "groups"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
@@ -151,6 +157,8 @@ def comparison_table(
         fields.insert(5, _if_decided(comparison))
         notes.append(IF_DECIDED)
     fields += _published_fields(comparison, rows)
+    if full:
+        fields += [_run_field("first", base), _run_field("second", other)]
     return build_table(comparison.task, fields, rows, notes)
 
 
@@ -329,6 +337,11 @@ def _of_side(key: str, side: ComparedSide, metrics: Sequence[MetricValue]) -> Fi
     title = ", ".join(names) if not numbered else f"run{'s' if len(names) > 1 else ''} {', '.join(names)}"
     title = heading(title, short_names([side.model])[side.model])
     return Column("value", title, key), lambda change: value_cell(values.get((change.metric, change.subset)))
+
+
+def _run_field(key: str, side: ComparedSide) -> Field[MetricValue]:
+    names = ", ".join(side.runs)
+    return Column("text", f"{key} run", f"{key} run"), lambda _: names
 
 
 def _typed(value: Any) -> str:

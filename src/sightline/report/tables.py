@@ -35,7 +35,7 @@ MOST_ROWS = 16
 """A label with more values than this is broken down on request only."""
 
 
-def summary(results: Sequence[Result], by: str | None = None) -> list[ReportTable]:
+def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str] = ()) -> list[ReportTable]:
     """The tables of one or several results, the fullest first.
 
     Without `by`, a table of every metric over all; for a single result also a compact table of the leading
@@ -45,6 +45,7 @@ def summary(results: Sequence[Result], by: str | None = None) -> list[ReportTabl
     Args:
         results: The results.
         by: The name of a label, such as 'category', or None.
+        runs: What the store calls each run; empty if it is unknown.
 
     Returns:
         The tables.
@@ -56,7 +57,7 @@ def summary(results: Sequence[Result], by: str | None = None) -> list[ReportTabl
         known = dict.fromkeys(label for result in results for label in labels(result))
         if by not in known:
             raise unknown_name("label", by, known)
-    full = _full(results, by)
+    full = _full(results, by, runs)
     if by is not None or len(results) != 1:
         return [full]
     short, long = _by_length(results[0])
@@ -79,19 +80,23 @@ def labels(result: Result) -> list[str]:
     return list(dict.fromkeys(label_of(metric)[0] for metric in result.metrics if metric.subset != "all"))
 
 
-def run_names(results: Sequence[Result]) -> list[str]:
+def run_names(results: Sequence[Result], runs: Sequence[str] = ()) -> list[str]:
     """Short names for results.
 
     Args:
         results: The results.
+        runs: What each run is called, as in comparisons: its name, 'run N' or its folder. Empty if unknown.
 
     Returns:
-        For each result what distinguishes it (model, setting or judge), with its number if that is not
-        enough.
+        For each result what it is called, and what distinguishes it (model, setting or judge). Without
+        `runs` and if nothing distinguishes the results, their positions.
     """
     parts = [(r.model, f"{r.benchmark}:{r.setting}", f"judge {r.judge}") for r in results]
-    telling = [nth for nth in range(3) if len({part[nth] for part in parts}) > 1] or [0]
-    names = [", ".join(part[nth] for nth in telling) for part in parts]
+    telling = [nth for nth in range(3) if len({part[nth] for part in parts}) > 1]
+    if runs:
+        named = zip(runs, parts, strict=True)
+        return [", ".join((run, *(part[nth] for nth in telling))) for run, part in named]
+    names = [", ".join(part[nth] for nth in telling or [0]) for part in parts]
     if len(set(names)) < len(names):
         names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
     return names
@@ -104,9 +109,9 @@ class _MetricRow(Struct, frozen=True):
     metric: MetricValue
 
 
-def _full(results: Sequence[Result], by: str | None) -> ReportTable:
+def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> ReportTable:
     """Every metric over all, or under the values of a label, with all published figures."""
-    names = run_names(results)
+    names = run_names(results, runs)
     lines = _lines(results, names, by)
     fields: list[Field[_MetricRow]] = [
         (Column("text", "metric", "metric"), lambda line: line.metric.metric),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from sightline.metrics.confusion import DEFINITIONS as CONFUSION_METRICS
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.tally import tally
 from sightline.metrics.verdict_codes import VerdictCoder
+from sightline.results.data_digest import SetDigest, with_images
 from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.summary import Summary, long_response_notes, summary_notes
 from sightline.scoring.similarity import SIMILAR
@@ -51,7 +51,8 @@ class _GroupTotals:
 
     def __init__(self, data_digest: str, judges: Sequence[Judge]) -> None:
         self.summary = Summary()
-        self.digest = hashlib.sha256(data_digest.encode())
+        self._texts = data_digest
+        self._images = SetDigest()
         self.coder = VerdictCoder()
         self._last_sample = ""
         self._repeated = {judge.name for judge in judges if judge.repeats > 1}
@@ -63,7 +64,7 @@ class _GroupTotals:
         """Add one group."""
         if judged.group.id != self._last_sample:
             self._last_sample = judged.group.id
-            self.digest.update(judged.group.cluster.encode())
+            self._images.add(f"{judged.group.id}\0{judged.group.cluster}".encode(errors="surrogatepass"))
         self.summary.add(judged)
         if self._keep:
             kept = (
@@ -72,6 +73,10 @@ class _GroupTotals:
                 if verdict.question == CORRECT or verdict.judge in self._repeated
             )
             self.coder.add(kept, judged.group.cluster)
+
+    def data_digest(self) -> str:
+        """The digest of the texts of all samples, and of the first images of the groups so far."""
+        return with_images(self._texts, self._images.hexdigest())
 
 
 def aggregate(
@@ -130,8 +135,9 @@ def aggregate(
         *_unmatched_notes(panel.judges),
     ]
     versions = {**_versions(totals.summary), **measures.versions}
-    digest = totals.digest.hexdigest()
-    result = _result(description, totals.summary, data_digest=digest, versions=versions, metrics=values)
+    result = _result(
+        description, totals.summary, data_digest=totals.data_digest(), versions=versions, metrics=values
+    )
     result = replace(result, notes=notes, metric_definitions=_definitions(values, metrics))
     return Aggregate(result=result, unanswered=totals.summary.examples.unanswered)
 

@@ -90,6 +90,19 @@ def find_run(store: Store, word: str) -> int:
     return names[word]
 
 
+def run_label(store: Store, run: int) -> str:
+    """What tables call a run.
+
+    Args:
+        store: The store.
+        run: The number of the run.
+
+    Returns:
+        Its name, otherwise 'run N'.
+    """
+    return store.labels.of(run).name or f"run {run}"
+
+
 def _has_form(word: str) -> bool:
     return _NAME.fullmatch(word) is not None and len(word) <= LONGEST
 

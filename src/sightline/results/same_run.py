@@ -12,6 +12,7 @@ from msgspec import Struct
 from sightline.errors import UserError, some_of
 from sightline.formats.run_metadata import METRICS
 from sightline.registry import export_formats
+from sightline.results.data_digest import texts_of
 from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.earlier_options import complete_options
 from sightline.results.folder import FILES
@@ -22,8 +23,10 @@ REMEDY = "another --out, or --force to replace them"
 REUSE = frozenset({"fingerprint", "accept_changed", "fresh"})
 """Options on the reuse of cached answers: a run may be repeated with others."""
 
-ANSWERED_BY = frozenset({"model_identity", "sampling", "model_arg", "model_id", "augment", "repeats"})
-"""What `run` records about the origin of its answers; `score` does not know it."""
+ANSWERED_BY = frozenset(
+    {"model_identity", "sampling", "model_arg", "model_id", "augment", "repeats", "data_digest"}
+)
+"""What `run` records about the origin of its answers and the data; `score` may not know it."""
 
 SHOWN = 3
 """Differences that a message lists."""
@@ -37,7 +40,7 @@ NAMES = {
 
 
 class _WrittenResult(Struct, frozen=True):
-    """The part of metrics.json that identifies a run; earlier versions wrote no `ids_digest`."""
+    """The part of metrics.json that identifies a run; earlier versions wrote no digests."""
 
     benchmark: str
     setting: str
@@ -45,14 +48,15 @@ class _WrittenResult(Struct, frozen=True):
     judge: str
     options: Mapping[str, Any]
     ids_digest: str = ""
+    data_digest: str = ""
 
 
 def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path | None = None) -> None:
     """Refuse a folder with files that another run wrote, or that no run wrote.
 
     The same run may write its results again: benchmark, setting, identity of the model, judges, options and
-    ids of the samples are equal; an option that an earlier version did not record has its default. Corrected
-    data may be run again, and more samples of the same data.
+    samples are equal, in any order; an option that an earlier version did not record has its default. More
+    samples of the same data may be run. Of results of earlier versions, the ids of the samples are compared.
 
     Args:
         out: The results folder, which need not exist.
@@ -123,12 +127,18 @@ def refuse_other_sweep(out: Path, task: str) -> None:
 def _differences(
     before: Mapping[str, Any], now: Mapping[str, Any], ignored: Collection[str] = frozenset()
 ) -> list[str]:
-    """How two runs differ beyond their reuse of answers, data that were corrected, and a larger --limit."""
+    """How two runs differ beyond their reuse of answers, the order of samples, and a larger --limit."""
     omitted = {*REUSE, *ignored}
-    if not before["ids_digest"]:
+    if not (before["data_digest"] and now["data_digest"]):
+        omitted.add("data_digest")
+    if not before["ids_digest"] or (
+        "data_digest" not in omitted and before["data_digest"] == now["data_digest"]
+    ):
         omitted.add("ids_digest")
+    elif before["ids_digest"] != now["ids_digest"]:
+        omitted.add("data_digest")
     if _extends(before, now):
-        omitted |= {"limit", "ids_digest"}
+        omitted |= {"limit", "ids_digest", "data_digest"}
     compared = [name for name in dict.fromkeys([*now, *before]) if name not in omitted]
     differences = (_difference(name, before.get(name), now.get(name)) for name in compared)
     return [one for one in differences if one]
@@ -145,6 +155,8 @@ def _difference(name: str, before: Any, now: Any) -> str:
         return ""
     if name == "ids_digest":
         return "other samples"
+    if name == "data_digest":
+        return "other data of the same samples (questions, references, labels)"
     switch = isinstance(before, bool) or isinstance(now, bool)
     return f"{NAMES.get(name, name)} {_text(before, switch)} instead of {_text(now, switch)}"
 
@@ -165,7 +177,7 @@ def _identity_of_result(file: Path) -> dict[str, Any]:
         raise UserError("was not written by a run", file=file, expected=REMEDY) from None
     fields = msgspec.structs.asdict(written)
     options = complete_options(written.benchmark, written.setting, fields.pop("options"))
-    return {**fields, **options}
+    return {**fields, "data_digest": texts_of(written.data_digest), **options}
 
 
 def _identity(description: EvaluationDescription) -> dict[str, Any]:
@@ -177,4 +189,5 @@ def _identity(description: EvaluationDescription) -> dict[str, Any]:
         "judge": judge_names(description),
         **complete_options(description.benchmark, description.setting, recorded),
         "ids_digest": description.ids_digest,
+        "data_digest": texts_of(description.data_digest),
     }

@@ -16,6 +16,7 @@ from sightline.benchmarks.groups.data import (
     left_out_notes,
     line_probes,
     read_samples,
+    sorted_sample,
 )
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
 from sightline.benchmarks.groups.mask_words import named_properties
@@ -180,6 +181,10 @@ class Groups(Benchmark):
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The unchanged input, sent repeatedly: Sampling."""
         return {**options, "unchanged": True}
+
+    def in_order(self, sample: Sample) -> Sample:
+        """The lines of a group may stand anywhere in the file."""
+        return sorted_sample(sample)
 
     def sample_content(self, sample: Sample) -> Any:
         """The texts of all lines."""

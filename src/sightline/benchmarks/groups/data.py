@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,20 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
         ),
         (left_out, f"of {groups:,} groups are left out: they have {lack}"),
     )
+
+
+def sorted_sample(sample: Sample) -> Sample:
+    """Sort the lines of a sample by variant.
+
+    Args:
+        sample: A sample of a groups file.
+
+    Returns:
+        The sample that a file with the lines in this order gives; the sample itself if it is the same.
+    """
+    lines = sorted(sample.record, key=attrgetter("variant"))
+    root = sample.images[0].root if sample.images else ""
+    return sample if lines == list(sample.record) else _sample(lines, root)
 
 
 def line_probes(sample: Sample, selection: LineSelection) -> Iterator[Probe]:
