@@ -184,6 +184,19 @@ def test_tags_are_added_and_removed(capsys: Capture) -> None:
     assert "a tag" in error(capsys, "runs", "tag", "2", "a,b")
 
 
+def test_what_matches_nothing_is_said(capsys: Capture) -> None:
+    assert main(["runs", "list", "--tag", "nosuch"]) == 0
+    assert capsys.readouterr() == ("", "no run matches, of 2 in the store\n")
+    assert main(["runs", "tag", "2", "nosuch", "july", "--remove"]) == 0
+    assert capsys.readouterr() == ("tags of run 2: none\n", "run 2 had no tag nosuch\n")
+
+
+def test_the_records_of_a_run_are_exported_by_its_name(tmp_path: Path) -> None:
+    for word in ("other", "2"):
+        assert main(["store", "export", "probes", "--run", word, "--out", f"{word}.jsonl", "--quiet"]) == 0
+    assert (tmp_path / "other.jsonl").read_text() == (tmp_path / "2.jsonl").read_text() != ""
+
+
 def test_an_empty_note_removes_the_note(capsys: Capture) -> None:
     assert main(["runs", "note", "base", "text"]) == 0
     assert main(["runs", "note", "base", ""]) == 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_printing, add_store
 from sightline.cli.printing import print_json, print_tables
-from sightline.output import print_line
+from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.report.report_table import Field
@@ -45,7 +45,10 @@ def execute(options: argparse.Namespace) -> int:
         runs = list_runs(store)
     finally:
         store.close()
-    print_runs(select_runs(runs, options.tag, options.benchmark, options.model), options.format)
+    selected = select_runs(runs, options.tag, options.benchmark, options.model)
+    print_runs(selected, options.format)
+    if not selected:
+        print_note(f"no run matches, of {len(runs):,} in the store")
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from sightline.cli.options import add_store
 from sightline.cli.run_words import add_run, opened_run
-from sightline.output import print_line
+from sightline.output import print_line, print_note
 
 SUMMARY = "add tags to a run, or remove them"
 
@@ -32,10 +32,13 @@ def execute(options: argparse.Namespace) -> int:
 
     check_tags(options.tags)
     with opened_run(options.run, options.store) as (store, run):
+        absent = [tag for tag in options.tags if tag not in store.labels.of(run).tags]
         if options.remove:
             store.labels.remove_tags(run, options.tags)
         else:
             store.labels.add_tags(run, options.tags)
         tags = store.labels.of(run).tags
+    if options.remove and absent:
+        print_note(f"run {run} had no tag {', '.join(absent)}")
     print_line(f"tags of run {run}: {', '.join(tags) or 'none'}")
     return 0
