@@ -67,6 +67,16 @@ def test_each_image_is_read_once_and_found_again_as_it_was(
     other.close()
 
 
+def test_an_image_whose_row_is_damaged_is_read_again_once(images: list[ImageFile], store: Store) -> None:
+    signs = Signs()
+    dict(read_images(images[:1], signs, store))
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE readings SET body = x'00ff'")
+    for _ in range(2):
+        assert dict(read_images(images[:1], signs, store)) == {(images[0].digest, ""): (STOP,)}
+    assert signs.read_so_far == ["wide.png", "wide.png"]
+
+
 def test_another_reader_reads_anew(images: list[ImageFile], store: Store) -> None:
     for identity in ("signs 1", "signs 2"):
         signs = Signs(identity)

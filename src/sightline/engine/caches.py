@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
-from sqlalchemy import delete
 
 from sightline.engine import schema
-from sightline.engine.database import Database, insert_new, parts
-from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.database import Database
 from sightline.types import ImageFile
 
 _ROW = msgspec.msgpack.Decoder(tuple[bytes, str, int, int, int, int, str])
@@ -29,7 +27,6 @@ class Caches:
         """
         self._database = database
 
-    @repeat_if_lost
     def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:
         """Look up metadata of image files.
 
@@ -49,19 +46,13 @@ class Caches:
                     found[path] = _decode(path, bodies[key])
         return found
 
-    @repeat_if_lost
     def add_image_files(self, files: Sequence[ImageFile]) -> None:
         """Store metadata of image files.
 
         Args:
             files: The metadata; it replaces older metadata of the same path.
         """
-        rows = {_image_key(file.path): _encode(file) for file in files}
-        if rows:
-            with self._database.write() as connection:
-                for part in parts(sorted(rows)):
-                    connection.execute(delete(schema.images).where(schema.images.c.key.in_(part)))
-                insert_new(connection, schema.images, ("key", "body"), rows.items())
+        self._database.add_bodies(schema.images, {_image_key(file.path): _encode(file) for file in files})
 
     def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Look up text vectors, or the values of text metrics.

@@ -88,7 +88,7 @@ class Database:
 
     @repeat_if_lost
     def add_bodies(self, table: Table, bodies: Mapping[bytes, bytes]) -> None:
-        """Add rows to a cache table; existing rows stay.
+        """Add rows to a cache table; they replace rows of the same key, which may be damaged.
 
         Args:
             table: A table with the columns `key` and `body`.
@@ -96,7 +96,8 @@ class Database:
         """
         if bodies:
             with self.write() as connection:
-                insert_new(connection, table, ("key", "body"), bodies.items())
+                replace = " ON CONFLICT (key) DO UPDATE SET body = excluded.body"
+                _insert(connection, table, ("key", "body"), sorted(bodies.items()), replace)
 
     def close(self) -> None:
         """Close all connections."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -75,7 +76,13 @@ def _cached(
 ) -> dict[ImageVersion, tuple[Word, ...]]:
     keys = {version: _key(reader, version) for version in versions}
     bodies = store.caches.readings(list(keys.values()))
-    return {version: _decoder.decode(bodies[key]) for version, key in keys.items() if key in bodies}
+    found = {}
+    for version, key in keys.items():
+        # A damaged row is a missing row: the image is read again.
+        with suppress(ValueError):
+            if key in bodies:
+                found[version] = _decoder.decode(bodies[key])
+    return found
 
 
 def _read(reader: Reader, image: ImageFile) -> _Read:
