@@ -225,3 +225,28 @@ def test_a_benchmark_of_a_plugin_is_always_judged(
     run()
     run()
     assert judged() == 2
+
+
+def test_the_digest_of_the_code_follows_every_file_but_those_of_editors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "scoring").mkdir()
+    rules = tmp_path / "scoring" / "rules.py"
+    rules.write_text("RIGHT = 1")
+    monkeypatch.setattr(sightline, "__file__", str(tmp_path / "__init__.py"))
+    digest = result_key.code_digest()
+    (tmp_path / "scoring" / ".#rules.py").symlink_to("nobody@nowhere")
+    assert result_key.code_digest() == digest
+    rules.write_text("RIGHT = 10")
+    assert result_key.code_digest() != digest
+
+
+def test_a_result_of_code_that_changed_during_the_run_is_not_kept(
+    run: Any, judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_key, "_LOADED_CODE", b"before the change")
+    run()
+    judged()
+    run()
+    assert judged() == 1

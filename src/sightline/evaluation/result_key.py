@@ -8,7 +8,6 @@ import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -42,8 +41,8 @@ def result_key(
         run: The number of the run.
 
     Returns:
-        A SHA-256; None if the result may depend on anything else: a judge that is no rule, or code of a
-        plugin.
+        A SHA-256; None if the result may depend on anything else: a judge that is no rule, code of a
+        plugin, or code of the package that changed since this process loaded it.
     """
     measures, judges = prepared.measures, prepared.spec.judge
     code = [prepared.task.benchmark, measures.embedder, *measures.text_metrics.values()]
@@ -51,20 +50,23 @@ def result_key(
         return None
     embedder = measures.embedder.identity if measures.embedder is not None else None
     identities = identities_of(measures.text_metrics)
-    digest = hashlib.sha256(code_digest())
+    code_now = code_digest()
+    if code_now != _LOADED_CODE:
+        # Modules may have been loaded before and after the change: nobody knows which code judges.
+        return None
+    digest = hashlib.sha256(code_now)
     digest.update(msgspec.json.encode([description, embedder, identities], order="deterministic"))
     for piece in _collected(store, run):
         digest.update(piece)
     return digest.digest()
 
 
-@cache
 def code_digest() -> bytes:
     """The digest of the code that judges and counts.
 
     Returns:
         A SHA-256 of path, size and time of all files of the package, and of the versions of Python and of
-        the libraries that compute numbers.
+        the libraries that compute numbers. Hidden and temporary files of editors are left out.
     """
     digest = hashlib.sha256(sys.version.encode())
     folder = Path(sightline.__file__).parent
@@ -77,7 +79,7 @@ def code_digest() -> bytes:
 def _files(folder: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
-        yield from (Path(root, name) for name in names)
+        yield from (Path(root, name) for name in names if not name.startswith((".", "#")))
 
 
 def _numeric_libraries() -> Iterable[Path]:
@@ -88,6 +90,9 @@ def _numeric_libraries() -> Iterable[Path]:
 def _is_own(part: object) -> bool:
     """Whether the code of an object is part of the package; None has no code."""
     return part is None or type(part).__module__.partition(".")[0] == sightline.__name__
+
+
+_LOADED_CODE = code_digest()
 
 
 def _collected(store: Store, run: int) -> Iterator[bytes]:

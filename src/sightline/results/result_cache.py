@@ -70,7 +70,7 @@ class ResultCache(NamedTuple):
         """
         for number, definitions in zip(range(parts), self.definitions(), strict=False):
             key = self._key(f"part {number}")
-            content = _decompressed(self.caches.results([key])[key], definitions)
+            content = _decompressed(self.caches.results([key]).get(key, b""), definitions)
             end = _LENGTH + int.from_bytes(content[:_LENGTH], "big")
             yield Lines(content[_LENGTH:end], content[end:])
 
