@@ -94,7 +94,7 @@ class EndpointLog:
             The time (seconds since 1970) of each record, and the record.
         """
         table = schema.endpoints
-        query = select(table.c.created, table.c.body).order_by(table.c.id)
+        query = select(table.c.created, table.c.body).order_by(table.c.created, table.c.id)
         if identity is not None:
             query = query.where(table.c.identity == identity)
         with self._database.read() as connection:

@@ -140,7 +140,7 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
         embedder=body.get("embedder"),
         text_metrics=body.get("texts") or {},
         plugin=body.get("plugin"),
-        stopped=(body.get("counts") or {}).get("stopped"),
+        stopped=(body.get("counts") or {}).get("stopped") or None,
     )
 
 
