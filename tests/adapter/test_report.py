@@ -115,7 +115,7 @@ def test_equally_many_runs_on_both_sides_form_pairs(runs: Runs, capsys: Capture)
         (["1,2", "1,2,3"], "2 base runs and 3 compared runs"),
         (["1", "7"], "there is no run 7"),
         (["1", "2", "--metric", "con2"], "no such metric"),
-        (["1", "two"], "two: is neither the number of a run nor a results folder"),
+        (["1", "two"], "no run is called 'two'"),
     ],
 )
 def test_runs_that_cannot_be_compared_give_exit_status_2(

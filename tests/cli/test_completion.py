@@ -77,7 +77,7 @@ def complete(request: pytest.FixtureRequest, tmp_path: Path) -> Complete:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("sightline ru", ["run"]),
+        ("sightline ru", ["run", "runs"]),
         ("sightline run codis --max", ["--max-cost", "--max-requests"]),
         ("sightline run codis --decide ", ["first", "majority"]),
         ("sightline run con", ["contextual"]),
