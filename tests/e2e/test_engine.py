@@ -278,13 +278,17 @@ def test_broken_images_fail_their_own_samples_and_the_rest_is_answered(
         assert reason in err
     assert "12 of 40 probes failed" in err
     assert "Traceback" not in err
-    # Mended, the same command asks what it could not ask before, and nothing else.
+    # Mended, the command asks what it could not ask before, and nothing else.
     for number in (0, 1, 2, 3, 5):
         (data / names[number]).unlink(missing_ok=True)
         (data / names[number]).write_bytes((data / names[9]).read_bytes())
     records[4]["local_path"] = names[4]
     (data / "test.json").write_text(json.dumps(records))
-    status, out, err = start(*_words(server, data, "--out", "out")).end()
+    # A corrected record is other data, so that the results folder is replaced only on request.
+    status, _, err = start(*_words(server, data, "--out", "out")).end()
+    assert status == 2
+    assert "--force" in err
+    status, out, err = start(*_words(server, data, "--out", "out", "--force")).end()
     assert (status, json.loads(out)["errors"]) == (0, 0)
     assert "sent 12, cached 28" in err
 
