@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -83,12 +83,9 @@ class Answers:
         Returns:
             The keys with an answer, and without `retry_errors` those whose latest failure is not transient.
         """
-        states: dict[bytes, int] = {}
         with self._database.read() as connection:
-            for key, state in _attempts(connection, "requests.key, answers.state", _binary(keys)):
-                if states.get(key) != _ANSWERED:
-                    states[key] = state
-        return {key.hex() for key, state in states.items() if is_settled(state, retry_errors=retry_errors)}
+            found = _counting(connection, "requests.key, answers.state", _binary(keys))
+        return {key.hex() for key, state in found if is_settled(state, retry_errors=retry_errors)}
 
     @repeat_if_lost
     def look_up(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:
@@ -104,14 +101,12 @@ class Answers:
         Raises:
             EnvironmentFailedError: An answer is damaged.
         """
-        results: dict[str, Answer | Failure] = {}
+        columns = "requests.key, answers.state, answers.id, answers.body"
         with self._database.read() as connection:
-            columns = "requests.key, answers.id, answers.state, answers.body"
-            for binary, row, state, body in _attempts(connection, columns, _binary(keys)):
-                key = binary.hex()
-                if not isinstance(results.get(key), Answer):
-                    results[key] = self._result(connection, row, state, body)
-        return results
+            return {
+                key.hex(): self._result(connection, row, state, body)
+                for key, state, row, body in _counting(connection, columns, _binary(keys))
+            }
 
     @repeat_if_lost
     def counting(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, float]]:
@@ -123,16 +118,10 @@ class Answers:
         Returns:
             Key -> the number of the attempt, and when it was stored.
         """
-        found: dict[bytes, tuple[int, float]] = {}
-        answered: set[bytes] = set()
+        columns = "requests.key, answers.state, answers.id, answers.created"
         with self._database.read() as connection:
-            columns = "requests.key, answers.state, answers.id, answers.created"
-            for key, state, row, created in _attempts(connection, columns, keys):
-                if key not in answered:
-                    found[key] = (row, created)
-                    if state == _ANSWERED:
-                        answered.add(key)
-        return found
+            found = _counting(connection, columns, keys)
+        return {key: (row, created) for key, _, row, created in found}
 
     @repeat_if_lost
     def answers_before(self, keys: Sequence[str], time: float) -> dict[str, CachedAnswer]:
@@ -209,9 +198,7 @@ class Answers:
     def _result(self, connection: Connection, row: int, state: int, body: bytes) -> Answer | Failure:
         content = self._dictionaries.decompress(connection, body, "answers", row)
         try:
-            if state == State.ANSWERED:
-                return _ANSWER.decode(content)
-            return _FAILURE.decode(content)
+            return decode_result(state, content)
         except msgspec.MsgspecError as error:
             raise damage(self._database.name, "answers", row, str(error)) from None
 
@@ -226,6 +213,22 @@ def state_of(result: Answer | Failure) -> State:
         The state.
     """
     return State[result.kind.upper()] if isinstance(result, Failure) else State.ANSWERED
+
+
+def decode_result(state: int, content: bytes) -> Answer | Failure:
+    """Decode the result of an attempt.
+
+    Args:
+        state: The state of the attempt.
+        content: The encoded result, decompressed.
+
+    Returns:
+        The result.
+
+    Raises:
+        msgspec.MsgspecError: It is damaged.
+    """
+    return _ANSWER.decode(content) if state == _ANSWERED else _FAILURE.decode(content)
 
 
 def is_settled(state: int, *, retry_errors: bool) -> bool:
@@ -243,6 +246,19 @@ def is_settled(state: int, *, retry_errors: bool) -> bool:
 
 def _binary(keys: Sequence[str]) -> list[bytes]:
     return [bytes.fromhex(key) for key in keys]
+
+
+def _counting(connection: Connection, columns: str, keys: Sequence[bytes]) -> Iterable[Any]:
+    """The attempt of each request that counts: its first answer, or its latest failure.
+
+    The columns begin with the key and the state.
+    """
+    found: dict[bytes, Any] = {}
+    for row in _attempts(connection, columns, keys):
+        earlier = found.get(row[0])
+        if earlier is None or earlier[1] != _ANSWERED:
+            found[row[0]] = row
+    return found.values()
 
 
 def _attempts(connection: Connection, columns: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
-from sightline.engine.answers import State, state_of
+from sightline.engine.answers import decode_result, state_of
 from sightline.engine.caches import check_image_row
 from sightline.engine.dictionaries import PLAIN, Dictionaries
 from sightline.engine.endpoint_log import EndpointRecord
@@ -22,7 +22,6 @@ from sightline.engine.texts import Texts
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
 from sightline.plan.stored_probe import StoredProbe
-from sightline.types import Answer, Failure
 
 ANOTHER_CONTENT = "its content is not that of its digest"
 
@@ -105,9 +104,8 @@ class RowChecks:
 
     def _check_answer(self, connection: Connection, row: Row) -> str:
         body = self._dictionaries.decompress(connection, row["body"], "answers", row["id"])
-        decoder = _ANSWER if row["state"] == State.ANSWERED else _FAILURE
         try:
-            result = decoder.decode(body)
+            result = decode_result(row["state"], body)
         except msgspec.MsgspecError as error:
             return f"it cannot be decoded: {error}"
         return "" if state_of(result) == row["state"] else f"its state {row['state']} is not that of its body"
@@ -131,8 +129,6 @@ class RowChecks:
         return ""
 
 
-_ANSWER = msgspec.json.Decoder(Answer)
-_FAILURE = msgspec.json.Decoder(Failure)
 _ENDPOINT = msgspec.json.Decoder(EndpointRecord)
 _PROBE = msgspec.json.Decoder(StoredProbe)
 
