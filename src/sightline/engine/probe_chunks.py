@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 KEY_BYTES = 32
+"""The bytes of a request key."""
 
 _KEY = re.compile(rb'"key":"([0-9a-f]{64})"')
 _HOLE = b"\0"
@@ -45,6 +46,18 @@ def as_chunk(numbered: Sequence[tuple[int, bytes]]) -> ProbeChunk:
     positions = ",".join(map(str, distances)).encode()
     keys = bytes.fromhex(b"".join(pieces[1::2]).decode())
     return ProbeChunk(ordered[0][0], positions + b"\n" + _HOLE.join(pieces[::2]), keys)
+
+
+def split_keys(keys: bytes) -> list[bytes]:
+    """The keys of a chunk, one by one.
+
+    Args:
+        keys: The keys, one after the other.
+
+    Returns:
+        The keys in their order.
+    """
+    return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
 
 
 def probes_of(chunk: ProbeChunk) -> list[tuple[int, bytes]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import update
@@ -18,6 +19,13 @@ _DECODER = msgspec.msgpack.Decoder(list[int | bytes])
 """The body of a request: the number of its frame, then for each part the number of a text, or a digest."""
 _FRAME_ONLY = b"\x91"
 """The first byte of a body that has only a frame."""
+
+
+class StoredRequest(NamedTuple):
+    """A request of the store: its key and its canonical JSON."""
+
+    key: bytes
+    canonical: bytes
 
 
 class Requests:
@@ -68,7 +76,7 @@ class Requests:
         """The keys of the requests, key -> body, whose JSON is empty."""
         frames = {key for key, body in bodies.items() if body[:1] == _FRAME_ONLY}
         number = self._texts.number(connection, b"") if frames else None
-        return {key for key in frames if bodies[key] == msgspec.msgpack.encode([number])}
+        return {key for key in frames if number is not None and bodies[key] == frame_only(number)}
 
     def numbers(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
         """Look up the numbers of requests.
@@ -99,6 +107,24 @@ class Requests:
             return self.read(connection, {row: body})[row]
         return None
 
+    def by_number(self, connection: Connection, numbers: Iterable[int]) -> dict[int, StoredRequest]:
+        """Read requests.
+
+        Args:
+            connection: A connection to the store.
+            numbers: Their numbers.
+
+        Returns:
+            Number -> request; numbers that do not exist are missing.
+
+        Raises:
+            EnvironmentFailedError: A request is damaged.
+        """
+        query = "SELECT id, key, body FROM requests WHERE id IN ({})"
+        rows = list(rows_in(connection, query, sorted(set(numbers))))
+        canonical = self.read(connection, {number: body for number, _, body in rows})
+        return {number: StoredRequest(key, canonical[number]) for number, key, _ in rows}
+
     def read(self, connection: Connection, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Put requests together.
 
@@ -112,12 +138,24 @@ class Requests:
         Raises:
             EnvironmentFailedError: A request is damaged.
         """
-        references = {number: self._references(number, body) for number, body in bodies.items()}
+        references = {number: self.references(number, body) for number, body in bodies.items()}
         named = {one for several in references.values() for one in several if isinstance(one, int)}
         texts = self._texts.read(connection, named)
         return {number: self._put_together(number, several, texts) for number, several in references.items()}
 
-    def _references(self, number: int, body: bytes) -> list[int | bytes]:
+    def references(self, number: int, body: bytes) -> list[int | bytes]:
+        """Find what a request consists of.
+
+        Args:
+            number: The number of the request, for messages.
+            body: Its body, as the table has it.
+
+        Returns:
+            The number of its frame, then for each part the number of a text, or the digest of an image.
+
+        Raises:
+            EnvironmentFailedError: The request is damaged.
+        """
         try:
             return _DECODER.decode(body)
         except msgspec.DecodeError as error:
@@ -134,3 +172,15 @@ class Requests:
             )
         except (KeyError, ValueError):
             raise damage(self._name, "requests", number, "its texts are not those of a request") from None
+
+
+def frame_only(number: int) -> bytes:
+    """Make the body of a request that has no parts.
+
+    Args:
+        number: The number of the text that is its frame.
+
+    Returns:
+        The body.
+    """
+    return msgspec.msgpack.encode([number])

@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 import sightline
+from sightline.engine.probe_chunks import split_keys
 from sightline.engine.store import Store
 from sightline.evaluation.prepared import Prepared
 from sightline.judging.judges import judge_kind
 from sightline.judging.text_metrics import identities_of
 from sightline.results.description import EvaluationDescription
 
-_KEY_BYTES = 32
 _COUNTING = struct.Struct("<qd")
 _NO_ANSWER = _COUNTING.pack(-1, 0.0)
 _NUMERIC = ("numpy", "scipy")
@@ -101,6 +101,6 @@ def _collected(store: Store, run: int) -> Iterator[bytes]:
         yield b"%d " % chunk.first
         yield hashlib.sha256(chunk.definitions).digest()
         yield chunk.keys
-        keys = [chunk.keys[start : start + _KEY_BYTES] for start in range(0, len(chunk.keys), _KEY_BYTES)]
+        keys = split_keys(chunk.keys)
         counting = store.answers.counting(keys)
         yield b"".join([_COUNTING.pack(*counting[key]) if key in counting else _NO_ANSWER for key in keys])

@@ -129,7 +129,7 @@ def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[D
         requests, answers = drop_unused_requests(connection, name)
         dropped.append(Dropped(table="requests", rows=requests, reason="that no run refers to"))
         dropped.append(Dropped(table="answers", rows=answers, reason="that no run refers to"))
-    texts = drop_unused_texts(connection)
+    texts = drop_unused_texts(connection, name)
     dropped.append(Dropped(table="texts", rows=texts, reason="that no request has"))
     # No process works with the store now.
     ended = (schema.claims, schema.run_leases)

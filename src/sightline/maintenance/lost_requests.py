@@ -5,9 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-import msgspec
-
 from sightline.engine.probe_chunks import KEY_BYTES
+from sightline.engine.requests import frame_only
 from sightline.maintenance.sqlite.pages import Pages
 from sightline.maintenance.sqlite.records import read_rows
 from sightline.maintenance.sqlite.trees import read_definitions, walk
@@ -15,7 +14,7 @@ from sightline.maintenance.sqlite.trees import read_definitions, walk
 INDEX = "sqlite_autoindex_requests_1"
 """The index of the unique keys of requests: each entry is a key and the number of its request."""
 
-_WITHOUT_TEXTS = msgspec.msgpack.encode([0])
+_WITHOUT_TEXTS = frame_only(0)
 """A body that names no text: a check of the store finds it."""
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.answers import State
-from sightline.engine.database import insert, rows_in
+from sightline.engine.database import insert, parts, rows_in
 from sightline.engine.dictionaries import COMMON, Dictionaries
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
@@ -87,14 +87,11 @@ def _read(
     """The requests of attempts by key, and the attempts by key."""
     attempts: defaultdict[bytes, list[_Attempt]] = defaultdict(list)
     with source.database.read() as connection:
-        query = "SELECT id, key, body FROM requests WHERE id IN ({})"
-        rows = list(rows_in(connection, query, sorted({row["request"] for row in page})))
-        canonical = reader.requests.read(connection, {number: bytes(body) for number, _, body in rows})
-        keys = {number: bytes(key) for number, key, _ in rows}
+        requests = reader.requests.by_number(connection, {row["request"] for row in page})
         for row in page:
             found = reader.attempt(connection, row["id"], row["state"], row["body"], row["created"])
-            attempts[keys[row["request"]]].append(found)
-    return {keys[number]: body for number, body in canonical.items()}, attempts
+            attempts[requests[row["request"]].key].append(found)
+    return dict(requests.values()), attempts
 
 
 def _add(
@@ -121,8 +118,8 @@ def _add(
             moved += here[request].values()
             new = sorted({*new, *here[request]})
         rows += ((request, attempt) for attempt in new)
-    for start in range(0, len(moved), 500):
-        connection.execute(delete(schema.answers).where(schema.answers.c.id.in_(moved[start : start + 500])))
+    for part in parts(moved):
+        connection.execute(delete(schema.answers).where(schema.answers.c.id.in_(part)))
     insert(
         connection, schema.answers, ("request", "state", "body", "created"), _rows(connection, writer, rows)
     )

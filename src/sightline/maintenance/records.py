@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import select
 
 from sightline.engine import schema
-from sightline.engine.database import rows_in
+from sightline.engine.database import LOOKUP
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.requests import Requests
 from sightline.engine.store import Store
@@ -86,19 +86,17 @@ def _answers(store: Store, run: int | None) -> Iterator[Record]:
     requests = Requests(Texts(dictionaries), store.name)
     for page in _attempt_pages(store, run):
         with store.database.read() as connection:
-            query = "SELECT id, key, body FROM requests WHERE id IN ({})"
-            named = list(rows_in(connection, query, sorted({row["request"] for row in page})))
-            canonical = requests.read(connection, {number: bytes(body) for number, _, body in named})
-            keys = {number: bytes(key).hex() for number, key, _ in named}
+            found = requests.by_number(connection, {row["request"] for row in page})
             bodies = [
                 dictionaries.decompress(connection, bytes(row["body"]), "answers", row["id"]) for row in page
             ]
         for row, body in zip(page, bodies, strict=True):
+            request = found[row["request"]]
             yield {
-                "key": keys[row["request"]],
+                "key": request.key.hex(),
                 "created": row["created"],
                 "result": msgspec.Raw(body),
-                "request": msgspec.Raw(canonical[row["request"]] or b"null"),
+                "request": msgspec.Raw(request.canonical or b"null"),
             }
 
 
@@ -109,7 +107,7 @@ def _attempt_pages(store: Store, run: int | None) -> Iterator[list[dict[str, Any
     keys: list[bytes] = []
     for body in store.runs.probes(run):
         keys.append(bytes.fromhex(msgspec.json.decode(body, type=StoredProbe).key))
-        if len(keys) == 500:
+        if len(keys) == LOOKUP:
             yield _attempts_of(store, keys)
             keys = []
     yield _attempts_of(store, keys)

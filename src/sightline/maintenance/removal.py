@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 from sqlalchemy import and_, delete, update
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.dictionaries import Dictionaries
+from sightline.engine.requests import frame_only
 from sightline.engine.store import Store
 from sightline.engine.texts import Texts
 from sightline.maintenance.faults import Fault
@@ -41,4 +41,4 @@ def remove_faulty(store: Store, faults: Sequence[Fault]) -> None:
 
 def _empty_request(connection: Connection, name: str) -> bytes:
     """The body of a request whose canonical JSON is lost."""
-    return msgspec.msgpack.encode([Texts(Dictionaries(name)).add(connection, [b""])[b""]])
+    return frame_only(Texts(Dictionaries(name)).add(connection, [b""])[b""])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
-from sqlalchemy import ColumnElement, RowMapping, Table, select, tuple_
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, select, tuple_
 
 from sightline.engine.database import Database
 
@@ -13,12 +14,12 @@ PAGE = 500
 
 
 def read_pages(
-    database: Database, table: Table, *conditions: ColumnElement[bool]
+    source: Database | Connection, table: Table, *conditions: ColumnElement[bool]
 ) -> Iterator[Sequence[RowMapping]]:
     """Read a table in the order of its primary key.
 
     Args:
-        database: The database.
+        source: A database, which is free between two pages; or a connection, to read in its transaction.
         table: The table.
         *conditions: What the rows must fulfil.
 
@@ -35,7 +36,7 @@ def read_pages(
     page: Sequence[RowMapping] = ()
     while True:
         following = query.where(tuple_(*key) > tuple_(*(page[-1][name] for name in names))) if page else query
-        with database.read() as connection:
+        with source.read() if isinstance(source, Database) else nullcontext(source) as connection:
             page = connection.execute(following).mappings().all()
         if page:
             yield page
