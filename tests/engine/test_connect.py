@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.engine import connect, migrations, schema
+from sightline.engine import connect, migrations, postgres, schema
 from sightline.engine.answers import Attempt
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
@@ -216,3 +216,19 @@ def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path
         assert len(store.answers.look_up(keys)) == len(keys)
         assert store.claims.take([_key(time) for time in range(20)]) == {_key(time) for time in range(20)}
         store.close()
+
+
+def test_a_store_opens_while_another_process_writes(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading waits for no writer, and neither does opening a store that needs no migration."""
+    monkeypatch.setattr(connect, "LOCK_SECONDS", 0)
+    monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
+    writer = Store.open(store_url)
+    with writer.database.write() as connection:
+        if connection.dialect.name == "postgresql":
+            tables = ", ".join(schema.metadata.tables)
+            connection.exec_driver_sql(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
+            postgres.wait_for_turn(connection, "")
+        reader = Store.open(store_url)
+        assert reader.runs.all() == []
+        reader.close()
+    writer.close()

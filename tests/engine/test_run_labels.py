@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -64,6 +64,32 @@ def test_a_lease_is_held_until_it_is_released(store: Store) -> None:
     assert first in store.leases.held()
     store.leases.release(first)
     assert store.leases.held() == set()
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        lambda store: store.labels.give_name(1, "ghost"),
+        lambda store: store.labels.remove_name(1),
+        lambda store: store.labels.add_tags(1, ["t"]),
+        lambda store: store.labels.set_note(1, "a note"),
+        lambda store: store.leases.renew(1),
+    ],
+)
+def test_a_run_that_does_not_exist_gets_neither_labels_nor_a_lease(
+    store: Store, label: Callable[[Store], object]
+) -> None:
+    store.runs.drop(store.runs.start({}))
+    with pytest.raises(UserError, match=r"there is no run 1 .*runs list"):
+        label(store)
+    assert (store.labels.all(), store.leases.held()) == ({}, set())
+
+
+def test_a_run_that_was_deleted_meanwhile_cannot_be_finished(store: Store) -> None:
+    run = store.runs.start({})
+    store.runs.drop(run)
+    with pytest.raises(EnvironmentFailedError, match=r"run 1 .* was deleted while it went on"):
+        store.runs.finish(run, {})
 
 
 def test_a_run_has_a_name_tags_and_a_note(store: Store) -> None:

@@ -80,7 +80,8 @@ def display(url: str) -> str:
 def prepare(engine: Engine, name: str, *, create: bool) -> None:
     """Create the tables of a new store; check the schema of an existing one and migrate it after a backup.
 
-    Everything happens under one lock, because several processes may open a new store at the same time.
+    A store that needs no change is only read: another process may be writing for a long time. Every change
+    happens under one lock, because several processes may open a new store at the same time.
 
     Args:
         engine: The database engine.
@@ -91,10 +92,22 @@ def prepare(engine: Engine, name: str, *, create: bool) -> None:
         NoStoreError: The database is empty, and no store is to be created.
         UserError: The database is not a store, or a newer Sightline wrote it.
     """
+    with engine.connect() as connection:
+        if _is_ready(connection, name):
+            return
     with engine.execution_options(writes=True).begin() as connection:
         migrated = _prepare(connection, name, create=create)
     if migrated and engine.dialect.name == "sqlite":
         _shrink(engine)
+
+
+def _is_ready(connection: Connection, name: str) -> bool:
+    """Whether this is a store of this version with all its tables."""
+    tables = inspect(connection).get_table_names()
+    return (
+        set(tables).issuperset(schema.metadata.tables)
+        and schema_version(connection, name) == schema.SCHEMA_VERSION
+    )
 
 
 def _prepare(connection: Connection, name: str, *, create: bool) -> bool:

@@ -134,6 +134,20 @@ def insert_new(
     _insert(connection, table, columns, sorted(rows, key=itemgetter(0)), " ON CONFLICT DO NOTHING")
 
 
+def announce_insert(connection: Connection, table: Table) -> None:
+    """Announce that this transaction looks up rows of a table, and inserts those that are missing.
+
+    `store gc` drops unused rows of a PostgreSQL table only before such a transaction, or after it: a row that
+    was found stays until the transaction has referred to it. SQLite has one writer at a time.
+
+    Args:
+        connection: A connection that writes; nothing of the table was looked up yet.
+        table: The table.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ROW EXCLUSIVE MODE")
+
+
 def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[Any]:
     """Run a query for many values, part by part.
 

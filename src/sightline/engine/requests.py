@@ -10,7 +10,7 @@ from sqlalchemy import update
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
-from sightline.engine.database import insert_new, rows_in
+from sightline.engine.database import announce_insert, insert_new, rows_in
 from sightline.engine.database_errors import damage
 from sightline.engine.request_parts import ImageDigest, divide, put_together
 from sightline.engine.texts import Texts
@@ -51,6 +51,7 @@ class Requests:
         Returns:
             Key -> the number of the request.
         """
+        announce_insert(connection, schema.texts)
         query = "SELECT key, id, body FROM requests WHERE key IN ({})"
         rows = list(rows_in(connection, query, list(requests)))
         numbers = {key: number for key, number, _ in rows}

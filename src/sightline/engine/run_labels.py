@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from msgspec import Struct
 from sqlalchemy import Connection, delete, select, text, update
@@ -11,6 +12,7 @@ from sqlalchemy import Connection, delete, select, text, update
 from sightline.engine.connect import connect, display
 from sightline.engine.database import Database, insert_new
 from sightline.engine.database_errors import database_errors, repeat_if_lost
+from sightline.engine.existing_run import require_run
 from sightline.engine.schema import run_labels, run_tags
 
 
@@ -84,8 +86,11 @@ class RunLabels:
 
         Returns:
             The run that has the name now: `run`, or the other one.
+
+        Raises:
+            UserError: There is no such run.
         """
-        with self._database.write() as connection:
+        with self._changing(run) as connection:
             if connection.dialect.name == "postgresql":
                 # Otherwise two processes could both find that nobody has the name.
                 connection.execute(text("LOCK TABLE run_labels IN SHARE ROW EXCLUSIVE MODE"))
@@ -104,8 +109,11 @@ class RunLabels:
 
         Args:
             run: The number of the run.
+
+        Raises:
+            UserError: There is no such run.
         """
-        with self._database.write() as connection:
+        with self._changing(run) as connection:
             _set(connection, run, name=None)
 
     @repeat_if_lost
@@ -115,8 +123,11 @@ class RunLabels:
         Args:
             run: The number of the run.
             note: The note; '' for none.
+
+        Raises:
+            UserError: There is no such run.
         """
-        with self._database.write() as connection:
+        with self._changing(run) as connection:
             _set(connection, run, note=note)
 
     @repeat_if_lost
@@ -126,8 +137,11 @@ class RunLabels:
         Args:
             run: The number of the run.
             tags: The tags.
+
+        Raises:
+            UserError: There is no such run.
         """
-        with self._database.write() as connection:
+        with self._changing(run) as connection:
             insert_new(connection, run_tags, ("run", "tag"), [(run, tag) for tag in sorted(set(tags))])
 
     @repeat_if_lost
@@ -140,6 +154,13 @@ class RunLabels:
         """
         with self._database.write() as connection:
             connection.execute(delete(run_tags).where(run_tags.c.run == run, run_tags.c.tag.in_(tags)))
+
+    @contextmanager
+    def _changing(self, run: int) -> Iterator[Connection]:
+        """A transaction that changes the labels of a run, which must exist."""
+        with self._database.write() as connection:
+            require_run(connection, run, self._database.name)
+            yield connection
 
 
 def names_of_runs(url: str) -> list[str]:

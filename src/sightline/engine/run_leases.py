@@ -9,6 +9,7 @@ from sqlalchemy import delete, insert, select, update
 from sightline.engine.claims import times
 from sightline.engine.database import Database
 from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.existing_run import require_run
 from sightline.engine.schema import run_leases
 
 LEASE_SECONDS = 30.0
@@ -34,8 +35,12 @@ class RunLeases:
 
         Args:
             run: The number of the run.
+
+        Raises:
+            UserError: There is no such run.
         """
         with self._database.write() as connection:
+            require_run(connection, run, self._database.name)
             until = times(connection, self._clock)[0] + LEASE_SECONDS
             changed = connection.execute(
                 update(run_leases).where(run_leases.c.run == run).values(until=until)

@@ -16,11 +16,12 @@ from sqlalchemy import insert as insert_one
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
-from sightline.engine.database import Database, insert, insert_new, rows_in
+from sightline.engine.database import Database, announce_insert, insert, insert_new, rows_in
 from sightline.engine.database_errors import damage, repeat_if_lost
 from sightline.engine.dictionaries import PLAIN, Dictionaries
+from sightline.engine.existing_run import no_run
 from sightline.engine.probe_chunks import ProbeChunk, as_chunk, probes_of
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
 from sightline.types import Verdict
 
@@ -83,13 +84,21 @@ class Runs:
         Args:
             run: Its number.
             body: Its final description.
+
+        Raises:
+            EnvironmentFailedError: The run was deleted meanwhile.
         """
         runs = schema.runs
         with self._database.write() as connection:
-            connection.execute(
+            finished = connection.execute(
                 update(runs)
                 .where(runs.c.id == run)
                 .values(finished=self._clock(), body=msgspec.json.encode(body))
+            )
+        if not finished.rowcount:
+            raise EnvironmentFailedError(
+                f"run {run} of the store {self._database.name} was deleted while it went on. Its answers are "
+                "kept; run the same command again"
             )
 
     @repeat_if_lost
@@ -101,6 +110,8 @@ class Runs:
         """
         tables = (schema.probes, schema.verdicts, schema.run_labels, schema.run_tags, schema.run_leases)
         with self._database.write() as connection:
+            # Who refers to the run meanwhile either waits and finds none, or is waited for.
+            connection.execute(select(schema.runs.c.id).where(schema.runs.c.id == run).with_for_update())
             for column in (*(table.c.run for table in tables), schema.runs.c.id):
                 connection.execute(delete(column.table).where(column == run))
 
@@ -123,11 +134,7 @@ class Runs:
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
-            raise UserError(
-                f"there is no run {run} in this store",
-                file=self._database.name,
-                expected="a run of `sightline runs list`",
-            )
+            raise no_run(run, self._database.name)
         return self._decode(run, row[0]), row[1] is not None
 
     @repeat_if_lost
@@ -305,6 +312,7 @@ def write_chunk(
         numbered: The position of each probe in the run, and its JSON; at least one.
     """
     chunk = as_chunk(numbered)
+    announce_insert(connection, schema.definitions)
     digest = hashlib.sha256(chunk.definitions).digest()
     query = "SELECT id FROM definitions WHERE digest IN ({})"
     found = list(rows_in(connection, query, [digest]))

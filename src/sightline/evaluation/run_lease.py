@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from sightline.engine.run_leases import LEASE_SECONDS
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
-from sightline.errors import EnvironmentFailedError
+from sightline.errors import EnvironmentFailedError, UserError
 
 
 @asynccontextmanager
@@ -46,5 +46,6 @@ async def held_run(store: Store, run: int) -> AsyncIterator[None]:
 async def _renew(store: Store, run: int) -> None:
     while True:
         await asyncio.sleep(LEASE_SECONDS / 3)
-        with suppress(EnvironmentFailedError):
+        # If the run was deleted, `store.runs.finish` says so.
+        with suppress(EnvironmentFailedError, UserError):
             await run_in_thread(store.leases.renew, run)

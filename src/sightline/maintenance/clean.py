@@ -164,10 +164,11 @@ def _refuse_busy_file(url: str) -> None:
 def _refuse_busy_store(connection: Connection, store: Store) -> None:
     """Refuse a store while a process works on a run of it, or sends requests."""
     if connection.dialect.name == "postgresql":
-        # No other process writes to these tables until the end of this transaction.
+        # No other process writes to these tables until the end of this transaction, or has looked up a row of
+        # texts, requests or definitions that it will refer to (`announce_insert`).
         # They are locked in the order in which runs write to them: another order could become a deadlock.
         connection.exec_driver_sql(
-            "LOCK TABLE texts, requests, answers, claims, probes, run_leases, runs "
+            "LOCK TABLE texts, requests, answers, claims, definitions, probes, run_leases, runs "
             "IN SHARE ROW EXCLUSIVE MODE"
         )
     if runs := sorted(store.leases.held()):
