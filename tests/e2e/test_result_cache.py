@@ -17,7 +17,6 @@ from sightline.benchmarks.groups.benchmark import Groups
 from sightline.engine import runs
 from sightline.engine.answers import Attempt
 from sightline.engine.store import Store
-from sightline.errors import EnvironmentFailedError
 from sightline.evaluation import result_key
 from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.prepare import prepare_evaluation
@@ -89,12 +88,30 @@ def test_the_files_of_a_cached_result_have_the_same_bytes(run: Any, judged: Judg
     assert (again.result, again.unanswered) == (first.result, first.unanswered)
 
 
-def test_a_damaged_cached_result_names_the_remedy(run: Any) -> None:
-    run()
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE results SET body = substr(body, 1, length(body) - 9)",
+        "DELETE FROM results WHERE length(body) = {}",
+    ],
+    ids=["damaged", "a part is missing"],
+)
+def test_a_cached_result_that_is_damaged_is_judged_again_and_replaced(
+    run: Any, judged: Judged, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    first = run()
+    judged()
+    before = content("out")
     with sqlite3.connect("sightline.db") as connection:
-        connection.execute("UPDATE results SET body = substr(body, 1, length(body) - 9)")
-    with pytest.raises(EnvironmentFailedError, match="store gc"):
-        run()
+        sizes = connection.execute("SELECT min(length(body)) FROM results").fetchone()
+        connection.execute(damage.format(*sizes))
+    again = run()
+    assert judged() == 1
+    assert "judged again" in capsys.readouterr().err
+    assert (content("out"), again.result) == (before, first.result)
+    run()
+    assert judged() == 0, "the damaged result was not replaced"
+    assert capsys.readouterr().err == ""
 
 
 def test_without_a_folder_the_result_is_cached_without_its_lines(run: Any, judged: Judged) -> None:

@@ -21,12 +21,13 @@ from sightline.judging.groups import CollectedAnswers
 from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import MetricValue, Result
+from sightline.output import print_note
 from sightline.report.markdown import report_markdown
 from sightline.results.description import EvaluationDescription
 from sightline.results.fail_if import conditions_met
 from sightline.results.folder import ResultsFolder, lines_of
 from sightline.results.published import add_published
-from sightline.results.result_cache import CachedResult, LineRecorder, ResultCache
+from sightline.results.result_cache import CachedResult, DamagedResultError, LineRecorder, ResultCache
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -137,25 +138,43 @@ def _judge_and_write(
     *,
     show_progress: bool,
 ) -> Evaluation:
-    spec, task = prepared.spec, prepared.task
-    with ResultsFolder(spec.out) as folder:
-        cached = cache.load(with_lines=spec.out is not None) if cache is not None else None
-        if cached is None:
+    cached = _write_cached(prepared, cache, stop) if cache is not None else None
+    if cached is None:
+        with ResultsFolder(prepared.spec.out) as folder:
             cached = _judge(
                 prepared, description, collected, store, cache, folder, stop, show_progress=show_progress
             )
-        elif cache is not None and spec.out is not None:
-            for lines in until_set(cache.lines(cached.parts or 0), stop):
-                folder.write(lines)
-        result = cached.result
-        raise_if_set(stop)
-        folder.finish(result, task.benchmark, report=report_markdown(result), data=task.folder)
+            _finish(folder, prepared, cached.result, stop)
     return Evaluation(
-        result=result,
+        result=cached.result,
         unanswered=cached.unanswered,
-        out=spec.out,
-        conditions_met=conditions_met(prepared.fail_if, result),
+        out=prepared.spec.out,
+        conditions_met=conditions_met(prepared.fail_if, cached.result),
     )
+
+
+def _write_cached(prepared: Prepared, cache: ResultCache, stop: Event) -> CachedResult | None:
+    """Write the results folder from the cached result; None, and no folder, if it is missing or damaged."""
+    out = prepared.spec.out
+    try:
+        cached = cache.load(with_lines=out is not None)
+        if cached is None:
+            return None
+        with ResultsFolder(out) as folder:
+            if out is not None:
+                for lines in until_set(cache.lines(cached.parts or 0), stop):
+                    folder.write(lines)
+            _finish(folder, prepared, cached.result, stop)
+    except DamagedResultError as error:
+        print_note(f"{error}; the answers are judged again")
+        return None
+    return cached
+
+
+def _finish(folder: ResultsFolder, prepared: Prepared, result: Result, stop: Event) -> None:
+    raise_if_set(stop)
+    task = prepared.task
+    folder.finish(result, task.benchmark, report=report_markdown(result), data=task.folder)
 
 
 def _judge(

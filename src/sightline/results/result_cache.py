@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from sightline.engine.caches import Caches
 from sightline.engine.compression import Compressor, DamagedBodyError
-from sightline.errors import EnvironmentFailedError
 from sightline.metric_types import Result
 from sightline.results.folder import Lines
 
@@ -25,6 +24,10 @@ Definitions = Callable[[], Iterator[bytes]]
 """Reads the definitions of a run's probes, chunk by chunk."""
 
 _LENGTH = 4
+
+
+class DamagedResultError(Exception):
+    """A cached result, or a part of its lines, does not have the content that was written."""
 
 
 class CachedResult(Struct, frozen=True):
@@ -53,6 +56,9 @@ class ResultCache(NamedTuple):
 
         Returns:
             The result; None if it is not stored, or not with all its lines.
+
+        Raises:
+            DamagedResultError: It is damaged.
         """
         keys = [self._key("lines"), *([] if with_lines else [self._key("result")])]
         found = self.caches.results(keys)
@@ -67,6 +73,9 @@ class ResultCache(NamedTuple):
 
         Yields:
             The lines of each part.
+
+        Raises:
+            DamagedResultError: A part is damaged or missing.
         """
         for number, definitions in zip(range(parts), self.definitions(), strict=False):
             key = self._key(f"part {number}")
@@ -106,9 +115,7 @@ def _decompressed(body: bytes, definitions: bytes = b"") -> bytes:
     try:
         return Compressor(definitions).decompress(body)
     except DamagedBodyError as error:
-        raise EnvironmentFailedError(
-            f"a cached result in the store is damaged ({error}). `sightline store gc` drops cached results"
-        ) from None
+        raise DamagedResultError(f"a cached result in the store is damaged ({error})") from None
 
 
 def _decoded(body: bytes) -> CachedResult:

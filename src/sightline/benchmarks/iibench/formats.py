@@ -284,11 +284,14 @@ def _write_submission(answers: AnswersToExport, path: Path) -> list[str]:
 
 def _left_out(answers: AnswersToExport, records: Sequence[dict[str, Any]]) -> list[str]:
     questions = len(_options_by_id(records))
-    written = len({outcome.sample for outcome in answers.first_draws})
-    answered = sum(1 for _ in answers.outcomes)
+    answered, first = 0, set()
+    for outcome in answers.outcomes:
+        answered += 1
+        if outcome.draw == 0:
+            first.add(outcome.sample)
     return counted(
-        (answered - written, "answers are left out: the layout holds one a question, the first"),
-        (questions - written, f"of {questions:,} questions have no answer and are left out"),
+        (answered - len(first), "answers are left out: the layout holds one a question, the first"),
+        (questions - len(first), f"of {questions:,} questions have no answer and are left out"),
     )
 
 
