@@ -44,6 +44,7 @@ GROUND = (
     "errors",
     "escaping",
     "images",
+    "local_time",
     "metric_types",
     "output",
     "paths",

@@ -169,7 +169,7 @@ def test_a_merge_says_how_many_answers_differ(capsys: Capture, folder: Path) -> 
 
 def test_gc_says_what_goes_and_a_dry_run_changes_nothing(capsys: Capture, folder: Path) -> None:
     store = Store.open("sightline.db")
-    store.caches.add_vectors({b"k" * 32: b"abcd"})
+    store.caches.vectors.add({b"k" * 32: b"abcd"})
     store.close()
     would = as_json(capsys, "gc", "--dry-run")
     assert would["dropped"] == [{"table": "vectors", "rows": 1, "reason": "cache, filled again when needed"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -58,3 +59,10 @@ def test_a_file_that_changed_is_checked_again(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(UserError, match="line 1"):
         open_groups(path)
+
+
+def test_a_pipe_is_refused_because_groups_files_are_read_several_times(tmp_path: Path) -> None:
+    pipe = tmp_path / "groups.jsonl"
+    os.mkfifo(pipe)
+    with pytest.raises(UserError, match="cannot be read several times"):
+        open_groups(pipe)

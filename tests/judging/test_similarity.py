@@ -100,7 +100,7 @@ def test_vectors_of_one_embedder_are_not_those_of_another(store: Store) -> None:
 def test_a_model_that_changed_since_the_run_is_refused(store: Store) -> None:
     with pytest.raises(UserError, match=r"not the one that measured this run.*expected counting"):
         made(store, Other()).embed(groups())
-    assert store.caches.vectors([b"k"]) == {}
+    assert store.caches.vectors.look_up([b"k"]) == {}
 
 
 def test_the_partners_of_a_group_are_measured_too(store: Store) -> None:

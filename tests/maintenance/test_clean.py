@@ -28,7 +28,7 @@ def _store(tmp_path: Path, url: str) -> dict[str, Any]:
     merge([str(make_store(tmp_path / "source.db", [range(20), range(10, 30)]))], url, show_progress=False)
     store = Store.open(url)
     store.answers.add([question(1000)])
-    store.caches.add_vectors({b"k" * 32: b"abcd"})
+    store.caches.vectors.add({b"k" * 32: b"abcd"})
     body, _ = store.runs.get(1)
     store.close()
     return body

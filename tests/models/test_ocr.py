@@ -123,5 +123,5 @@ def test_readings_may_be_dropped_and_come_back(tmp_path: Path, images: list[Imag
     signs = Signs()
     found = dict(read_images(images[:1], signs, again))
     assert (found[images[0].digest, ""], signs.read_so_far) == ((STOP,), ["wide.png"])
-    assert again.caches.readings([]) == {}
+    assert again.caches.readings.look_up([]) == {}
     again.close()

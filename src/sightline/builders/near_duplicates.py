@@ -87,7 +87,7 @@ def image_hashes(
     distinct = {file.digest: file for file in files}
     version = import_imagehash().__version__
     keys = {digest: _key(version, digest) for digest in distinct}
-    cached = store.caches.vectors(list(keys.values()))
+    cached = store.caches.vectors.look_up(list(keys.values()))
     hashes: dict[str, bytes | BadImage] = {d: cached[key] for d, key in keys.items() if key in cached}
     new = [file for digest, file in distinct.items() if digest not in hashes]
     with progress(
@@ -100,7 +100,7 @@ def image_hashes(
         for digest, hashed in map_in_processes(_hash_file, new, execution.processes):
             hashes[digest] = hashed
             if not isinstance(hashed, BadImage):
-                store.caches.add_vectors({keys[digest]: hashed})
+                store.caches.vectors.add({keys[digest]: hashed})
             advance(1)
     return hashes
 

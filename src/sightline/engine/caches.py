@@ -7,17 +7,65 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
+from sqlalchemy import Table
 
 from sightline.engine import schema
-from sightline.engine.database import Database
+from sightline.engine.database import Database, put_bodies, rows_in
+from sightline.engine.database_errors import repeat_if_lost
 from sightline.types import ImageFile
 
 _ROW = msgspec.msgpack.Decoder(tuple[bytes, str, int, int, int, int, str])
 """An image: digest, format, width, height, size in bytes, modification time in ns, transform."""
 
 
+class CacheTable:
+    """A table of bodies by key. What is missing in it is computed again."""
+
+    def __init__(self, database: Database, table: Table) -> None:
+        """Prepare it; nothing is read yet.
+
+        Args:
+            database: The database of the store.
+            table: A table with the columns `key` and `body`.
+        """
+        self._database = database
+        self._table = table
+
+    @repeat_if_lost
+    def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Look up bodies.
+
+        Args:
+            keys: Keys.
+
+        Returns:
+            Key -> body, for the keys that exist.
+        """
+        with self._database.read() as connection:
+            query = f"SELECT key, body FROM {self._table.name} WHERE key IN ({{}})"
+            return {bytes(key): bytes(body) for key, body in rows_in(connection, query, keys)}
+
+    @repeat_if_lost
+    def add(self, bodies: Mapping[bytes, bytes]) -> None:
+        """Store bodies; they replace rows of the same key, which may be damaged.
+
+        Args:
+            bodies: Key -> body.
+        """
+        if bodies:
+            with self._database.write() as connection:
+                put_bodies(connection, self._table, bodies)
+
+
 class Caches:
-    """What Sightline computes again where it is missing. Use it as `store.caches`."""
+    """What Sightline computes again where it is missing. Use it as `store.caches`.
+
+    Attributes:
+        vectors: Text vectors as 32-bit floats, by the SHA-256 of embedder and text; values of text metrics as
+            one 64-bit float, by the SHA-256 of metric and texts. All are little-endian.
+        readings: OCR results, the words as JSON, by the SHA-256 of OCR reader and image.
+        results: Judged results and lines of their files, by the SHA-256 of what a result depends on.
+    """
 
     def __init__(self, database: Database) -> None:
         """Prepare it; nothing is read yet.
@@ -25,7 +73,10 @@ class Caches:
         Args:
             database: The database of the store.
         """
-        self._database = database
+        self.vectors = CacheTable(database, schema.vectors)
+        self.readings = CacheTable(database, schema.readings)
+        self.results = CacheTable(database, schema.results)
+        self._images = CacheTable(database, schema.images)
 
     def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:
         """Look up metadata of image files.
@@ -37,7 +88,7 @@ class Caches:
             Path -> metadata, for the files that were inspected before and whose rows can be read.
         """
         keys = {path: _image_key(path) for path in paths}
-        bodies = self._database.bodies(schema.images, list(keys.values()))
+        bodies = self._images.look_up(list(keys.values()))
         found = {}
         for path, key in keys.items():
             # A damaged row is a missing row: the file is inspected again.
@@ -52,64 +103,7 @@ class Caches:
         Args:
             files: The metadata; it replaces older metadata of the same path.
         """
-        self._database.add_bodies(schema.images, {_image_key(file.path): _encode(file) for file in files})
-
-    def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Look up text vectors, or the values of text metrics.
-
-        Args:
-            keys: SHA-256 of embedder and text, or of metric and texts.
-
-        Returns:
-            Key -> 32-bit floats of the vector, or one 64-bit float of the metric, little-endian.
-        """
-        return self._database.bodies(schema.vectors, keys)
-
-    def add_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Store text vectors, or values of text metrics.
-
-        Args:
-            vectors: As `vectors` returns them.
-        """
-        self._database.add_bodies(schema.vectors, vectors)
-
-    def readings(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Look up OCR results.
-
-        Args:
-            keys: SHA-256 of OCR reader and image.
-
-        Returns:
-            Key -> the words as JSON.
-        """
-        return self._database.bodies(schema.readings, keys)
-
-    def add_readings(self, readings: Mapping[bytes, bytes]) -> None:
-        """Store OCR results.
-
-        Args:
-            readings: As `readings` returns them.
-        """
-        self._database.add_bodies(schema.readings, readings)
-
-    def results(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Look up judged results, or lines of their files.
-
-        Args:
-            keys: SHA-256 of what a result depends on.
-
-        Returns:
-            Key -> what `add_results` stored.
-        """
-        return self._database.bodies(schema.results, keys)
-
-    def add_results(self, results: Mapping[bytes, bytes]) -> None:
-        """Store judged results, or lines of their files.
-
-        Args:
-            results: As `results` returns them.
-        """
-        self._database.add_bodies(schema.results, results)
+        self._images.add({_image_key(file.path): _encode(file) for file in files})
 
 
 def check_image_row(body: bytes) -> None:

@@ -61,8 +61,8 @@ class Claims:
             return set()
         with self._database.write() as connection:
             now, honoured_since = times(connection, self._clock)
-            if now - honoured_since > LEASE_SECONDS:
-                connection.execute(delete(table).where(table.c.until < now))
+            over = table.c.until < earliest_end(now, honoured_since, LEASE_SECONDS)
+            connection.execute(delete(table).where(over))
             rows = ((key, self._owner, now + LEASE_SECONDS) for key in binary)
             insert_new(connection, table, ("key", "owner", "until"), rows)
             query = "SELECT key, owner FROM claims WHERE key IN ({})"
@@ -118,9 +118,7 @@ class Claims:
             True if a claim holds, of this process or another one.
         """
         with self._database.read() as connection:
-            now, honoured_since = times(connection, self._clock)
-            # Just after a restart of the server, claims could not be renewed yet.
-            limit = now if now - honoured_since > LEASE_SECONDS else 0.0
+            limit = earliest_end(*times(connection, self._clock), LEASE_SECONDS)
             held = select(schema.claims.c.key).where(schema.claims.c.until >= limit)
             return connection.execute(held.limit(1)).first() is not None
 
@@ -168,3 +166,19 @@ def times(connection: Connection, clock: Callable[[], float]) -> tuple[float, fl
         return clock(), 0.0
     now, started = connection.execute(_SERVER_TIMES).one()
     return float(now), float(started)
+
+
+def earliest_end(now: float, honoured_since: float, lease_seconds: float) -> float:
+    """The time before which a claim or a lease must end to be over.
+
+    Just after a restart of the server none is over: it could not be renewed yet.
+
+    Args:
+        now: The time, as `times` returns it.
+        honoured_since: Since when claims could be renewed, as `times` returns it.
+        lease_seconds: How long one holds without renewal.
+
+    Returns:
+        Seconds since 1970; 0 if none is over.
+    """
+    return now if now - honoured_since > lease_seconds else 0.0

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, Table
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
-from sightline.engine.database_errors import ATTEMPT_SECONDS, database_errors, repeat_if_lost
+from sightline.engine.database_errors import ATTEMPT_SECONDS, database_errors
 
 Name = TypeVar("Name")
 
@@ -71,34 +71,6 @@ class Database:
                     raise
             time.sleep(ATTEMPT_SECONDS)
 
-    @repeat_if_lost
-    def bodies(self, table: Table, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Look up rows of a cache table.
-
-        Args:
-            table: A table with the columns `key` and `body`.
-            keys: Keys.
-
-        Returns:
-            Key -> body, for the keys that exist.
-        """
-        with self.read() as connection:
-            query = f"SELECT key, body FROM {table.name} WHERE key IN ({{}})"
-            return {bytes(key): bytes(body) for key, body in rows_in(connection, query, keys)}
-
-    @repeat_if_lost
-    def add_bodies(self, table: Table, bodies: Mapping[bytes, bytes]) -> None:
-        """Add rows to a cache table; they replace rows of the same key, which may be damaged.
-
-        Args:
-            table: A table with the columns `key` and `body`.
-            bodies: Key -> body.
-        """
-        if bodies:
-            with self.write() as connection:
-                replace = " ON CONFLICT (key) DO UPDATE SET body = excluded.body"
-                _insert(connection, table, ("key", "body"), sorted(bodies.items()), replace)
-
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
@@ -146,6 +118,18 @@ def announce_insert(connection: Connection, table: Table) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ROW EXCLUSIVE MODE")
+
+
+def put_bodies(connection: Connection, table: Table, bodies: Mapping[bytes, bytes]) -> None:
+    """Insert rows; they replace rows of the same key.
+
+    Args:
+        connection: A connection that writes.
+        table: A table with the columns `key` and `body`.
+        bodies: Key -> body.
+    """
+    replace = " ON CONFLICT (key) DO UPDATE SET body = excluded.body"
+    _insert(connection, table, ("key", "body"), sorted(bodies.items()), replace)
 
 
 def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[Any]:

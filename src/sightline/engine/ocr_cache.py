@@ -51,7 +51,7 @@ def read_images(
     for image, words in mapper(partial(_read, reader), unread):
         version = (image.digest, image.transform)
         if not isinstance(words, BadImage):
-            store.caches.add_readings({_key(reader, version): msgspec.json.encode(words)})
+            store.caches.readings.add({_key(reader, version): msgspec.json.encode(words)})
         yield version, words
 
 
@@ -75,7 +75,7 @@ def _cached(
     versions: Iterable[ImageVersion], reader: Reader, store: Store
 ) -> dict[ImageVersion, tuple[Word, ...]]:
     keys = {version: _key(reader, version) for version in versions}
-    bodies = store.caches.readings(list(keys.values()))
+    bodies = store.caches.readings.look_up(list(keys.values()))
     found = {}
     for version, key in keys.items():
         # A damaged row is a missing row: the image is read again.

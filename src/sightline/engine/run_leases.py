@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlalchemy import delete, insert, select, update
 
-from sightline.engine.claims import times
+from sightline.engine.claims import earliest_end, times
 from sightline.engine.database import Database
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.existing_run import require_run
@@ -66,7 +66,5 @@ class RunLeases:
             The numbers of the runs.
         """
         with self._database.read() as connection:
-            now, honoured_since = times(connection, self._clock)
-            # Just after a restart of the server, leases could not be renewed yet.
-            limit = now if now - honoured_since > LEASE_SECONDS else 0.0
+            limit = earliest_end(*times(connection, self._clock), LEASE_SECONDS)
             return set(connection.scalars(select(run_leases.c.run).where(run_leases.c.until > limit)))

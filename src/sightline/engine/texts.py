@@ -43,7 +43,7 @@ class Texts:
         Returns:
             Text -> its number.
         """
-        digests = {text: _digest(text) for text in texts}
+        digests = {text: text_digest(text) for text in texts}
         numbers = self._numbers(connection, list(digests.values()))
         new = [text for text, digest in digests.items() if digest not in numbers]
         if new:
@@ -64,7 +64,7 @@ class Texts:
         Returns:
             Its number; None if the store does not have it.
         """
-        return self._numbers(connection, [_digest(text)]).get(_digest(text))
+        return self._numbers(connection, [text_digest(text)]).get(text_digest(text))
 
     def read(self, connection: Connection, numbers: Iterable[int]) -> dict[int, bytes]:
         """Read texts.
@@ -105,6 +105,13 @@ def _texts_before_training(newest: int) -> int:
     return FIRST_TRAINING * int(GROWTH ** (newest - 1))
 
 
-def _digest(text: bytes) -> bytes:
-    """128 bits of the SHA-256. The key of a request proves that its texts are the right ones."""
+def text_digest(text: bytes) -> bytes:
+    """The digest of a text. It is short: the key of a request proves that its texts are the right ones.
+
+    Args:
+        text: The text.
+
+    Returns:
+        128 bits of its SHA-256.
+    """
     return hashlib.sha256(text).digest()[:16]

@@ -125,7 +125,9 @@ def _cache(
     key = result_key(prepared, description, store, run)
     if key is None:
         return None
-    return ResultCache(store.caches, key, lambda: (chunk.definitions for chunk in store.runs.chunks(run)))
+    return ResultCache(
+        store.caches.results, key, lambda: (chunk.definitions for chunk in store.runs.chunks(run))
+    )
 
 
 def _judge_and_write(

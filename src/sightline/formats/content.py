@@ -6,6 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO
 
@@ -17,8 +18,12 @@ MAX_FILE = 4 * 1024**3
 MAX_LINE = 64 * 1024**2
 """The most bytes of a line of a file that is read line by line."""
 
+BUFFER = 1 << 18
+"""The bytes that are read from a file at once."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 _PIECE = 1024**2
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_bytes(path: Path) -> bytes:
@@ -35,7 +40,7 @@ def read_bytes(path: Path) -> bytes:
     """
     pieces: list[bytes] = []
     size = 0
-    with _opened(path) as file:
+    with opened(path) as file:
         while piece := file.read(_PIECE):
             pieces.append(piece)
             size += len(piece)
@@ -46,7 +51,7 @@ def read_bytes(path: Path) -> bytes:
                     found=f"more than {MAX_FILE:,} bytes, decompressed",
                     expected="several smaller files",
                 )
-    content = b"".join(pieces).removeprefix(_BYTE_ORDER_MARK)
+    content = b"".join(pieces).removeprefix(BYTE_ORDER_MARK)
     if not content.strip():
         raise _empty(path)
     return content
@@ -66,7 +71,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         UserError: The file is missing, unreadable, truncated or empty, or a line is too long.
     """
     number, is_empty = 0, True
-    with _opened(path) as file:
+    with opened(path) as file:
         while read := file.readline(MAX_LINE + 1):
             if len(read) > MAX_LINE:
                 raise UserError(
@@ -80,7 +85,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for line in read.splitlines():
                 number += 1
                 if number == 1:
-                    line = line.removeprefix(_BYTE_ORDER_MARK)
+                    line = line.removeprefix(BYTE_ORDER_MARK)
                 if line.strip():
                     is_empty = False
                     yield number, line
@@ -89,10 +94,20 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open a file, plain or gzipped. Raises UserError where it cannot be read."""
+def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file, plain or gzipped.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The open file, which decompresses what is gzipped.
+
+    Raises:
+        UserError: The file is missing, unreadable or truncated, which may appear while the block reads it.
+    """
     try:
-        with path.open("rb") as file:
+        with BufferedReader(FileIO(path), BUFFER) as file:
             if file.peek(2)[:2] == b"\x1f\x8b":
                 with gzip.open(file) as content:
                     yield content

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import os
 import shutil
 import tempfile
-import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,12 +17,11 @@ from typing import IO, NamedTuple
 import msgspec
 
 from sightline.errors import UserError
+from sightline.formats.content import BUFFER, BYTE_ORDER_MARK, opened
 from sightline.formats.files import decode_line
 from sightline.formats.groups import ORIGINAL, GroupLine, check_line, repeated_variant
 from sightline.formats.hashes import has_repeats, text_hash
 
-_BOM = b"\xef\xbb\xbf"
-_BUFFER = 1 << 18
 _decode = msgspec.json.Decoder(GroupLine).decode
 
 
@@ -60,7 +57,7 @@ class GroupFile(NamedTuple):
         Yields:
             The lines in their order.
         """
-        with _opened(self.path) as file:
+        with _seekable(self.path) as file:
             for _, _, line in _lines(file, self.path):
                 yield line
 
@@ -74,7 +71,7 @@ class GroupFile(NamedTuple):
             for _, members in groupby(self.lines(), key=attrgetter("group")):
                 yield list(members)
             return
-        with _opened(self.path) as file:
+        with _seekable(self.path) as file:
             yield from _joined_groups(file, self.path, self.runs, self.starts)
 
 
@@ -103,14 +100,16 @@ def open_groups(path: Path) -> GroupFile:
         The checked file, which holds no lines.
 
     Raises:
-        UserError: The file cannot be read; a line has no group, no variant, neither image nor prompt, an
-            unknown field, an option twice, or a reference that is not an option; or a group has a variant
-            twice.
+        UserError: The file cannot be read, or not several times; a line has no group, no variant, neither
+            image nor prompt, an unknown field, an option twice, or a reference that is not an option; or a
+            group has a variant twice.
     """
     try:
         stamp = path.stat()
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+    if not path.is_file():
+        raise UserError("cannot be read several times", file=path, expected="a file, not a folder or a pipe")
     return _checked(path, (stamp.st_ino, stamp.st_size, stamp.st_mtime_ns))
 
 
@@ -132,7 +131,7 @@ def _checked(path: Path, _stamp: tuple[int, int, int]) -> GroupFile:
     originals, group = 0, None
     offsets, names = array("q"), array("q")
     variants: dict[str, int] = {}
-    with _opened(path) as file:
+    with _seekable(path) as file:
         for number, offset, line in _lines(file, path):
             check_line(line, number, path)
             if line.group != group:
@@ -210,7 +209,7 @@ def _number_in(file: IO[bytes], path: Path, offset: int, sought: GroupLine) -> i
 def _lines(file: IO[bytes], path: Path, offset: int = 0) -> Iterator[_Line]:
     """The lines from the position of a file on; numbers count from there."""
     for number, raw in enumerate(file, 1):
-        content = raw.removeprefix(_BOM) if not offset else raw
+        content = raw.removeprefix(BYTE_ORDER_MARK) if not offset else raw
         if content and not content.isspace():
             try:
                 line = _decode(content)
@@ -221,21 +220,13 @@ def _lines(file: IO[bytes], path: Path, offset: int = 0) -> Iterator[_Line]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _seekable(path: Path) -> Iterator[IO[bytes]]:
     """Open a file; of a gzipped one, a temporary copy, in which a reader can move."""
-    try:
-        with open(path, "rb", buffering=_BUFFER) as file:
-            if file.read(2) != b"\x1f\x8b":
-                file.seek(0, os.SEEK_SET)
-                yield file
-                return
-            file.seek(0, os.SEEK_SET)
-            with tempfile.TemporaryFile() as copy:
-                with gzip.open(file) as unzipped:
-                    shutil.copyfileobj(unzipped, copy, _BUFFER)
-                copy.seek(0)
-                yield copy
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError("the gzip archive is broken or truncated", file=path, found=str(error)) from None
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+    with opened(path) as file:
+        if not isinstance(file, gzip.GzipFile):
+            yield file
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(file, copy, BUFFER)
+            copy.seek(0)
+            yield copy

@@ -100,7 +100,7 @@ class Similarity:
             for batch in chain([first], batches):
                 vectors = model.embed(list(batch.values()))
                 rows = (row.tobytes() for row in vectors.astype("<f4", copy=False))
-                self._store.caches.add_vectors(dict(zip(batch, rows, strict=True)))
+                self._store.caches.vectors.add(dict(zip(batch, rows, strict=True)))
                 advance(len(batch))
 
     def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
@@ -148,7 +148,7 @@ class Similarity:
             parts = (part for group in chunk for part in (group, *partner_groups(group)))
             keyed = {self._key(text): text for part in parts for text in self._scorer.texts(part)}
             unknown = [key for key in keyed if key not in new]
-            cached = self._store.caches.vectors(unknown)
+            cached = self._store.caches.vectors.look_up(unknown)
             new |= {key: keyed[key] for key in unknown if key not in cached}
             while len(new) >= TEXTS_PER_COMMIT:
                 batch = dict(islice(new.items(), TEXTS_PER_COMMIT))
@@ -162,7 +162,7 @@ class Similarity:
         import numpy as np
 
         keys = {text: self._key(text) for several in texts for text in several}
-        cached = self._store.caches.vectors(list(dict.fromkeys(keys.values())))
+        cached = self._store.caches.vectors.look_up(list(dict.fromkeys(keys.values())))
         if not cached:
             return (np.empty((0, 0), dtype="<f4") for _ in texts)
         rows = {key: row for row, key in enumerate(cached)}

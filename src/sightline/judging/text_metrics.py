@@ -134,13 +134,13 @@ class TextMeasures:
     ) -> dict[ResponsePair, float]:
         """The number of each pair: the cached one, otherwise measured now."""
         keys = {pair: self._key(name, pair) for pair in pairs}
-        cached = self._store.caches.vectors(list(keys.values()))
+        cached = self._store.caches.vectors.look_up(list(keys.values()))
         new = iter([pair for pair in pairs if keys[pair] not in cached])
         while batch := list(islice(new, PAIRS_PER_COMMIT)):
             values = dict(zip(batch, self._metric(name).score(batch), strict=True))
             _check_finite(name, values)
             measured = {keys[pair]: _NUMBER.pack(value) for pair, value in values.items()}
-            self._store.caches.add_vectors(measured)
+            self._store.caches.vectors.add(measured)
             cached |= measured
             advance(len(batch))
         return {pair: _NUMBER.unpack(cached[key])[0] for pair, key in keys.items()}

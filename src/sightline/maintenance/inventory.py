@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from msgspec import Struct, structs
@@ -12,6 +11,7 @@ from sightline.engine import schema
 from sightline.engine.connect import connect, display
 from sightline.engine.database import Database
 from sightline.engine.store import Store
+from sightline.local_time import local_time
 from sightline.maintenance.opening import version_of
 from sightline.maintenance.sizes import FileSizes, TableSize, file_sizes, run_bytes, table_sizes
 from sightline.results.run_list import list_runs
@@ -95,8 +95,8 @@ def _with_content(general: Inventory, url: str) -> Inventory:
         return structs.replace(
             general,
             models=sorted(models),
-            first_answer=_local_time(first),
-            last_answer=_local_time(last),
+            first_answer=None if first is None else local_time(first),
+            last_answer=None if last is None else local_time(last),
             runs=[
                 RunSize(
                     run=line.number,
@@ -111,7 +111,3 @@ def _with_content(general: Inventory, url: str) -> Inventory:
         )
     finally:
         store.close()
-
-
-def _local_time(seconds: float | None) -> str | None:
-    return None if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -18,7 +18,7 @@ from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.probe_chunks import ProbeChunk, probes_of
 from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
-from sightline.engine.texts import Texts
+from sightline.engine.texts import Texts, text_digest
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
 from sightline.plan.stored_probe import StoredProbe
@@ -100,7 +100,7 @@ class RowChecks:
 
     def _check_text(self, connection: Connection, row: Row) -> str:
         text = self._dictionaries.decompress(connection, row["body"], "texts", row["id"])
-        return "" if hashlib.sha256(text).digest()[:16] == row["digest"] else ANOTHER_CONTENT
+        return "" if text_digest(text) == row["digest"] else ANOTHER_CONTENT
 
     def _check_answer(self, connection: Connection, row: Row) -> str:
         body = self._dictionaries.decompress(connection, row["body"], "answers", row["id"])

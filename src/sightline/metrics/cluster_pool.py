@@ -6,7 +6,8 @@ be pooled (see `statistics.ratio_estimates`). So a cell needs one row per number
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +36,6 @@ class ClusterRows(NamedTuple):
     sums: Column
     counts: Column
 
-    def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> ClusterRows:
-        """Some of the rows.
-
-        Args:
-            chosen: A mask, or the positions of rows.
-
-        Returns:
-            These rows.
-        """
-        return ClusterRows(*(column[chosen] for column in self))
-
 
 class PooledRows(NamedTuple):
     """Complete clusters by cell, units and sign of their sums: arrays of shape (rows,).
@@ -64,17 +54,8 @@ class PooledRows(NamedTuple):
     sums: Column
     deviations: Column
 
-    def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> PooledRows:
-        """Some of the rows.
 
-        Args:
-            chosen: A mask, or the positions of rows.
-
-        Returns:
-            These rows.
-        """
-        return PooledRows(*(column[chosen] for column in self))
-
+Rows = TypeVar("Rows", ClusterRows, PooledRows)
 
 NO_ROWS = PooledRows(np.empty(0, dtype=np.int64), *(np.empty(0) for _ in range(4)))
 
@@ -127,13 +108,12 @@ class ClusterPool:
         """Pool all clusters but those that are open."""
         if not self._rows:
             return
-        rows = ClusterRows(*(np.concatenate(columns) for columns in zip(*self._rows, strict=True)))
+        rows = _joined(self._rows)
         is_open = np.isin(rows.clusters, open_clusters)
-        held, complete = _summed(rows.where(is_open)), _summed(_each_scenario(rows.where(~is_open)))
+        held, complete = _summed(_chosen(rows, is_open)), _summed(_each_scenario(_chosen(rows, ~is_open)))
         ones, zeros = np.ones(len(complete.cells)), np.zeros(len(complete.cells))
         new = PooledRows(complete.cells, complete.counts, ones, complete.sums, zeros)
-        both = zip(self._pooled, new, strict=True)
-        self._pooled = _merged(PooledRows(*(np.concatenate(columns) for columns in both)))
+        self._pooled = _merged(_joined([self._pooled, new]))
         self._rows, self._size = [held], len(held.cells)
 
 
@@ -151,7 +131,7 @@ def cell_table(pooled: PooledRows, cells: Integers, scenario: int) -> CellTable:
     order = np.argsort(cells)
     own, scenarios = np.divmod(pooled.cells, SCENARIOS)
     chosen = np.isin(own, cells) & np.isin(scenarios, (ALL_SCENARIOS, scenario))
-    _, units, clusters, sums, deviations = pooled.where(chosen)
+    _, units, clusters, sums, deviations = _chosen(pooled, chosen)
     places = order[np.searchsorted(cells, own[chosen], sorter=order)]
     classes = np.stack([scenarios[chosen], units, np.sign(sums)], axis=1)
     distinct, columns = np.unique(classes, axis=0, return_inverse=True)
@@ -164,6 +144,15 @@ def cell_table(pooled: PooledRows, cells: Integers, scenario: int) -> CellTable:
     return CellTable(gather(sums), gather(units * clusters), Pooled(gather(clusters), gather(deviations)))
 
 
+def _chosen(rows: Rows, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Rows:
+    """Some of the rows: those of a mask, or of positions."""
+    return type(rows)(*(column[chosen] for column in rows))
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    return type(parts[0])(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
 def _each_scenario(rows: ClusterRows) -> ClusterRows:
     """The amounts of clusters that differ between scenarios, in each of them; other rows stay as they are."""
     scenarios = rows.cells % SCENARIOS
@@ -173,7 +162,7 @@ def _each_scenario(rows: ClusterRows) -> ClusterRows:
     copies = np.where((scenarios == ALL_SCENARIOS) & np.isin(rows.clusters, differing), SCENARIOS - 1, 1)
     places = np.repeat(np.arange(len(copies)), copies)
     copied = copies[places] > 1
-    found = rows.where(places)
+    found = _chosen(rows, places)
     numbers = np.tile(np.arange(ALL_SCENARIOS + 1, SCENARIOS), np.count_nonzero(copies > 1))
     found.cells[copied] += numbers
     return found
@@ -201,7 +190,7 @@ def _merged(rows: PooledRows) -> PooledRows:
     signs = np.sign(rows.sums)
     order = np.lexsort((signs, rows.units, rows.cells))
     starts = _starts(rows.cells[order], rows.units[order], signs[order])
-    cells, units, clusters, sums, deviations = rows.where(order)
+    cells, units, clusters, sums, deviations = _chosen(rows, order)
     totals, numbers = np.add.reduceat(sums, starts), np.add.reduceat(clusters, starts)
     means = np.repeat(totals / numbers, np.diff(starts, append=len(order)))
     deviations += clusters * (sums / clusters - means) ** 2

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from msgspec import Struct
 
 from sightline.engine.endpoint_log import CheckResult
 from sightline.engine.store import Store
+from sightline.local_time import local_time
 
 
 class EndpointLine(Struct, frozen=True, kw_only=True):
@@ -45,7 +44,7 @@ def list_endpoints(store: Store) -> list[EndpointLine]:
     """
     return [
         EndpointLine(
-            time=time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(created)),
+            time=local_time(created),
             host=record.host,
             identity=record.identity,
             result=record.result,

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.caches import Caches
+from sightline.engine.caches import CacheTable
 from sightline.engine.compression import Compressor, DamagedBodyError
 from sightline.metric_types import Result
 from sightline.results.folder import Lines
@@ -44,7 +44,7 @@ class CachedResult(Struct, frozen=True):
 class ResultCache(NamedTuple):
     """The cached result under one key, if there is one; `definitions` are those of a run with this key."""
 
-    caches: Caches
+    table: CacheTable
     key: bytes
     definitions: Definitions
 
@@ -61,7 +61,7 @@ class ResultCache(NamedTuple):
             DamagedResultError: It is damaged.
         """
         keys = [self._key("lines"), *([] if with_lines else [self._key("result")])]
-        found = self.caches.results(keys)
+        found = self.table.look_up(keys)
         body = next((found[key] for key in keys if key in found), None)
         return None if body is None else _decoded(_decompressed(body))
 
@@ -79,7 +79,7 @@ class ResultCache(NamedTuple):
         """
         for number, definitions in zip(range(parts), self.definitions(), strict=False):
             key = self._key(f"part {number}")
-            content = _decompressed(self.caches.results([key]).get(key, b""), definitions)
+            content = _decompressed(self.table.look_up([key]).get(key, b""), definitions)
             end = _LENGTH + int.from_bytes(content[:_LENGTH], "big")
             yield Lines(content[_LENGTH:end], content[end:])
 
@@ -93,7 +93,7 @@ class ResultCache(NamedTuple):
         """
         length = len(lines.answers).to_bytes(_LENGTH, "big")
         body = Compressor(definitions).compress(length + lines.answers + lines.verdicts)
-        self.caches.add_results({self._key(f"part {number}"): body})
+        self.table.add({self._key(f"part {number}"): body})
 
     def save(self, cached: CachedResult) -> None:
         """Store a result, after its parts.
@@ -105,7 +105,7 @@ class ResultCache(NamedTuple):
         # The result of a later run must have the same bytes.
         if msgspec.json.encode(_decoded(body)) == body:
             key = self._key("result" if cached.parts is None else "lines")
-            self.caches.add_results({key: Compressor().compress(body)})
+            self.table.add({key: Compressor().compress(body)})
 
     def _key(self, name: str) -> bytes:
         return hashlib.sha256(self.key + name.encode()).digest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from msgspec import Struct, field
 
 from sightline.engine.run_labels import Labels
 from sightline.engine.store import Store
+from sightline.local_time import local_time
 from sightline.results.description import EvaluationDescription
 from sightline.results.earlier_options import default_options, known_setting
 from sightline.results.run_options import flat_options
@@ -75,7 +75,7 @@ def list_runs(store: Store) -> list[RunLine]:
             task=run.task,
             model=run.description.model,
             judges=run.description.judges,
-            started=time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started)),
+            started=local_time(started),
             limit=run.description.options.get("limit"),
             options={**own, **others},
             state=run_state(run, is_held=run.number in held),

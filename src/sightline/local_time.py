@@ -1,0 +1,17 @@
+"""Times as lists show them."""
+
+from __future__ import annotations
+
+import time
+
+
+def local_time(seconds: float) -> str:
+    """Format a time.
+
+    Args:
+        seconds: The time, in seconds since 1970.
+
+    Returns:
+        The local time, as `2026-01-31 12:00:00`.
+    """
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
