@@ -11,8 +11,7 @@ import pytest
 from sightline.engine import claims
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
-from sightline.evaluation import run_lease
-from sightline.evaluation.run_lease import held_run
+from sightline.evaluation.held_run import held_run
 
 
 def _failing_once(operation: Callable[..., None], repeated: Event) -> Callable[..., None]:
@@ -47,7 +46,7 @@ def test_a_lease_is_renewed_again_after_an_error(store: Store, monkeypatch: pyte
             assert await asyncio.to_thread(repeated.wait, 30)
             return "the evaluation"
 
-    monkeypatch.setattr(run_lease, "LEASE_SECONDS", 0.03)
+    monkeypatch.setattr("sightline.evaluation.held_run.LEASE_SECONDS", 0.03)
     assert asyncio.run(work()) == "the evaluation"
     assert store.leases.held() == set()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
-from sightline.cli.run_words import is_stored, note_shadowed_runs
+from sightline.cli.run_arguments import is_stored, note_shadowed_runs
 from sightline.errors import UserError
 from sightline.results.flips import LISTS
 

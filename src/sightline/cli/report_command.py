@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
 from sightline.cli.printing import print_json
-from sightline.cli.run_words import is_stored, note_shadowed_runs
+from sightline.cli.run_arguments import is_stored, note_shadowed_runs
 from sightline.cli.runs_list import print_runs
 from sightline.errors import UserError
 from sightline.output import print_line
@@ -66,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.fail_if import check_condition_metrics, parse_conditions
     from sightline.results.read_results import is_sweep, read_result
     from sightline.results.run_list import list_runs
-    from sightline.results.run_names import find_run, run_label
+    from sightline.results.run_names import find_run, name_or_number
 
     conditions = parse_conditions(options.fail_if)
     listing = options.list or options.endpoints
@@ -96,7 +96,7 @@ def execute(options: argparse.Namespace) -> int:
                 return 0
             numbers = [find_run(store, word) for word in stored]
             results += [recompute(store, number, options.against) for number in numbers or (None,)]
-            names += [run_label(store, number) for number in numbers]
+            names += [name_or_number(store, number) for number in numbers]
         finally:
             store.close()
     check_condition_metrics(conditions, {metric.metric for result in results for metric in result.metrics})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from sightline.cli.options import add_store
-from sightline.cli.run_words import add_run, opened_run
+from sightline.cli.run_arguments import add_run, opened_run
 from sightline.output import print_line
 
 SUMMARY = "write a note on a run, in the place of its former note"

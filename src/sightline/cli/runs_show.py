@@ -7,7 +7,7 @@ from typing import Any
 
 from sightline.cli.options import add_store
 from sightline.cli.printing import print_json
-from sightline.cli.run_words import add_run, opened_run
+from sightline.cli.run_arguments import add_run, opened_run
 from sightline.output import print_line
 
 SUMMARY = "print the name, tags, note, state, data, model and all options of a run"

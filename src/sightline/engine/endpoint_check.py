@@ -22,7 +22,7 @@ from sightline.engine.counts import Counts
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.open_models import OpenModels
-from sightline.engine.request_selector import CHUNK
+from sightline.engine.request_selector import REQUESTS_PER_LOOKUP
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
@@ -184,7 +184,7 @@ class EndpointCheck:
             candidates = select_candidates(candidates, chunk, answers)
 
         def read_chunk(source: Iterator[KeyedRequest], held: list[KeyedRequest]) -> bool:
-            chunk = list(islice(source, CHUNK))
+            chunk = list(islice(source, REQUESTS_PER_LOOKUP))
             held.extend(chunk)
             look_at(chunk)
             return bool(chunk)

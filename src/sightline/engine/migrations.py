@@ -23,7 +23,7 @@ from sightline.engine.database import insert
 from sightline.engine.dictionaries import COMMON, Dictionaries, add_common_dictionary
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
-from sightline.engine.runs import CHUNK, write_chunk
+from sightline.engine.runs import PROBES_PER_CHUNK, write_chunk
 from sightline.engine.texts import Texts
 from sightline.errors import EnvironmentFailedError
 from sightline.types import Failure
@@ -58,7 +58,7 @@ def _store_once(connection: Connection) -> None:
             texts.train(connection)
     for rows in _pages(connection, "answers_2", ("id",), ("key", "ok", "body", "created"), PAGE):
         _copy_answers(connection, dictionaries, requests, rows)
-    for rows in _pages(connection, "probes_2", ("run", "place"), ("body",), CHUNK):
+    for rows in _pages(connection, "probes_2", ("run", "place"), ("body",), PROBES_PER_CHUNK):
         probes = ((int(run), place, bytes(body)) for run, place, body in rows)
         # A damaged probe has its own chunk: it must not make the others unreadable.
         for (run, damaged), members in groupby(probes, key=lambda row: (row[0], _breaks_chunks(row[2]))):

@@ -22,9 +22,9 @@ from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.types import Failure
 
-CHUNK = 64
+REQUESTS_PER_LOOKUP = 64
 """Requests that are looked up together where some must be sent."""
-CACHED_CHUNK = 1024
+CACHED_PER_LOOKUP = 1024
 """Requests that are looked up together at most, while the store answers all of them."""
 RECENT = 16 * 1024
 """Requests that the selector remembers. An equal one that comes later counts as cached."""
@@ -74,10 +74,10 @@ class RequestSelector:
         """
         loop = asyncio.get_running_loop()
         revisit = loop.time() + REVISIT_SECONDS
-        iterator, size, is_last = iter(requests), CHUNK, False
+        iterator, size, is_last = iter(requests), REQUESTS_PER_LOOKUP, False
         while not is_last:
             new, settled, is_last = await run_in_thread(self._read, iterator, size)
-            size = min(2 * size, CACHED_CHUNK) if len(settled) == len(new) else CHUNK
+            size = min(2 * size, CACHED_PER_LOOKUP) if len(settled) == len(new) else REQUESTS_PER_LOOKUP
             if not await self._queue_chunk(new, settled):
                 break
             if self._claimed_elsewhere and loop.time() >= revisit:

@@ -24,7 +24,7 @@ from sightline.engine.endpoint_check import EndpointCheck, Reread
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
-from sightline.engine.request_selector import CHUNK, RequestSelector
+from sightline.engine.request_selector import REQUESTS_PER_LOOKUP, RequestSelector
 from sightline.engine.retry import is_capacity_refusal, retry_delay
 from sightline.engine.storable import storable
 from sightline.engine.store import Store
@@ -116,7 +116,9 @@ class Runner:
         self._is_selecting = True
         self._finished = asyncio.Event()
         self._queue = CallQueue()
-        capacity = CHUNK + sum(2 * max(options.concurrency, model.batch_size) for model in self._models)
+        capacity = REQUESTS_PER_LOOKUP + sum(
+            2 * max(options.concurrency, model.batch_size) for model in self._models
+        )
         self._admission = Admission(capacity, options.budget, counts, self._queue)
         self._committer = Committer(self._store, self._on_commit)
         self._selector = RequestSelector(

@@ -25,7 +25,7 @@ from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
 from sightline.types import Verdict
 
-CHUNK = 256
+PROBES_PER_CHUNK = 256
 """The most probes of a chunk."""
 PAGE = 4
 """The chunks that are read together."""
@@ -173,8 +173,8 @@ class Runs:
             numbered: The position of each probe in the run, and the encoded probe.
         """
         with self._database.write() as connection:
-            for start in range(0, len(numbered), CHUNK):
-                write_chunk(connection, self._dictionaries, run, numbered[start : start + CHUNK])
+            for start in range(0, len(numbered), PROBES_PER_CHUNK):
+                write_chunk(connection, self._dictionaries, run, numbered[start : start + PROBES_PER_CHUNK])
 
     def probes(self, run: int) -> Iterator[bytes]:
         """Read the probes of a run.

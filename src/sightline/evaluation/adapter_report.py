@@ -8,12 +8,10 @@ from typing import NamedTuple
 
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.judging.groups import PROBES_PER_LOOKUP
 from sightline.plan.stored_probe import read_stored_probes
 from sightline.results.stored_run import StoredRun, read_row
 from sightline.types import Answer
-
-CHUNK = 1000
-"""The number of probes whose answers are fetched together."""
 
 
 class AdapterRuns(NamedTuple):
@@ -78,7 +76,7 @@ def mean_latency(store: Store, runs: Iterable[int]) -> float | None:
 
 def _answers(store: Store, run: int) -> Iterator[Answer]:
     probes = read_stored_probes(store, run)
-    while keys := list(dict.fromkeys(probe.key for probe in islice(probes, CHUNK))):
+    while keys := list(dict.fromkeys(probe.key for probe in islice(probes, PROBES_PER_LOOKUP))):
         results = store.answers.look_up(keys)
         yield from (result for result in results.values() if isinstance(result, Answer))
 

@@ -17,7 +17,7 @@ from sightline.results.compare import compare
 from sightline.results.comparison import Comparison
 from sightline.results.judged_run import JudgedRun, read_judged_run
 from sightline.results.published import add_published
-from sightline.results.run_names import run_label
+from sightline.results.run_names import name_or_number
 from sightline.types import Group, GroupKey
 
 RunName = int | Path
@@ -90,4 +90,4 @@ def judged_run(store: Store | None, name: RunName) -> JudgedRun:
         groups[judged.group.key] = judged.group
 
     result = recompute(store, name, on_group=keep)
-    return JudgedRun(name=run_label(store, name), result=result, groups=groups)
+    return JudgedRun(name=name_or_number(store, name), result=result, groups=groups)

@@ -18,6 +18,7 @@ from sightline.evaluation.checks import (
     check_sampling_names,
     probe_check,
 )
+from sightline.evaluation.label_run import check_labels
 from sightline.evaluation.measures import prepare_measures
 from sightline.evaluation.prepared import (
     Prepared,
@@ -25,7 +26,6 @@ from sightline.evaluation.prepared import (
     PreparedModels,
     PreparedTask,
 )
-from sightline.evaluation.run_labels import check_labels
 from sightline.evaluation.survey import Surveyor
 from sightline.judging.judges import (
     HUMAN_PREFIX,

@@ -19,14 +19,14 @@ from sightline.errors import UserError
 from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
+from sightline.evaluation.held_run import held_run
 from sightline.evaluation.image_text import images_as_text
 from sightline.evaluation.judge_panel import judge_model, prepared_panel
+from sightline.evaluation.label_run import check_name, label_run, move_name
 from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_sender import RequestSender
-from sightline.evaluation.run_labels import check_name, label_run, move_name
-from sightline.evaluation.run_lease import held_run
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.text_metrics import identities_of
 from sightline.plan.plan import Plan

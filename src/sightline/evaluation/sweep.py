@@ -19,9 +19,9 @@ from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.estimate import RunEstimate, estimate_run
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.key_set import KeySet
+from sightline.evaluation.label_run import check_name
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.run import run_evaluation
-from sightline.evaluation.run_labels import check_name
 from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue

@@ -11,7 +11,7 @@ from msgspec import Struct
 from sightline.plan.stored_probe import StoredProbe
 from sightline.types import NOT_SENT, Answer, Failure, Group, GroupKey, Outcome, Usage
 
-CHUNK = 256
+PROBES_PER_LOOKUP = 256
 """The number of probes whose answers are fetched together."""
 
 
@@ -122,7 +122,7 @@ def _whole_samples(probes: Iterable[StoredProbe]) -> Iterator[list[StoredProbe]]
     """Probes in chunks that never split a sample."""
     chunk: list[StoredProbe] = []
     for probe in probes:
-        if len(chunk) >= CHUNK and probe.sample != chunk[-1].sample:
+        if len(chunk) >= PROBES_PER_LOOKUP and probe.sample != chunk[-1].sample:
             yield chunk
             chunk = []
         chunk.append(probe)

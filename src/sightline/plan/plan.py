@@ -30,7 +30,7 @@ from sightline.plan.stored_probe import (
 )
 from sightline.types import ImageFile, ImageRef, Message, Origin, Probe, Sample, user
 
-CHUNK = 64
+SAMPLES_PER_CHUNK = 64
 """The number of samples that are planned together."""
 
 WINDOW = 1024
@@ -95,15 +95,14 @@ class Plan:
         prefix cache.
 
         Yields:
-            The probes of up to `CHUNK` samples.
+            The probes of up to `SAMPLES_PER_CHUNK` samples.
         """
         numbered = enumerate(self._inputs.samples)
         while window := list(islice(numbered, WINDOW)):
             ordered = _order_by_image(window)
-            for first in range(0, len(ordered), CHUNK):
-                chunk = [
-                    (index, sample, self._probes(sample)) for index, sample in ordered[first : first + CHUNK]
-                ]
+            for first in range(0, len(ordered), SAMPLES_PER_CHUNK):
+                members = ordered[first : first + SAMPLES_PER_CHUNK]
+                chunk = [(index, sample, self._probes(sample)) for index, sample in members]
                 self._inspect(_chunk_images(chunk))
                 yield [planned for member in chunk for planned in self._sample(*member)]
 
@@ -179,7 +178,7 @@ class Plan:
 
     def _inspect(self, images: Sequence[ImageRef]) -> None:
         """Compute, or look up, the digest and the transform of every image of a chunk."""
-        if len(self._files) > 64 * CHUNK:
+        if len(self._files) > 64 * SAMPLES_PER_CHUNK:
             self._files.clear()
         new = {image.path: image for image in images if image.path not in self._files}
         limits = self._inputs.model.capabilities.limits

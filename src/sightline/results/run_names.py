@@ -90,7 +90,7 @@ def find_run(store: Store, word: str) -> int:
     return names[word]
 
 
-def run_label(store: Store, run: int) -> str:
+def name_or_number(store: Store, run: int) -> str:
     """What tables call a run.
 
     Args:

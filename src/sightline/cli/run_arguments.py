@@ -1,4 +1,4 @@
-"""Words of the command line that mean a run: its number or name in the store, or its results folder."""
+"""Arguments that mean a run: its number or name in the store, or its results folder."""
 
 from __future__ import annotations
 
