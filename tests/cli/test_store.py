@@ -167,19 +167,29 @@ def test_a_merge_says_how_many_answers_differ(capsys: Capture, folder: Path) -> 
     assert "another text" not in run(capsys, "merge", "other.db", "--into", "sightline.db", "--quiet")[1]
 
 
+def test_a_merge_prints_what_it_copied_before_a_source_fails(capsys: Capture, folder: Path) -> None:
+    damage(make_store(folder / "other.db", [range(30)]))
+    words = ["merge", "sightline.db", "other.db", "--into", "t.db", "--quiet"]
+    status, out, err = run(capsys, *words)
+    assert (status, "40 are new" in out, "other.db is damaged" in err) == (3, True, True)
+    [merged] = as_json(capsys, *words, status=3)
+    assert (merged["source"], merged["new_attempts"]) == ("sightline.db", 0)
+
+
 def test_gc_says_what_goes_and_a_dry_run_changes_nothing(capsys: Capture, folder: Path) -> None:
     store = Store.open("sightline.db")
     store.caches.vectors.add({b"k" * 32: b"abcd"})
     store.close()
-    would = as_json(capsys, "gc", "--dry-run")
+    assert as_json(capsys, "gc")["dropped"] == []
+    assert "caches hold 36 bytes, which --caches drops" in run(capsys, "gc")[1]
+    would = as_json(capsys, "gc", "--caches", "--dry-run")
     assert would["dropped"] == [{"table": "vectors", "rows": 1, "reason": "cache, filled again when needed"}]
     assert would["bytes_after"] is None
     assert "nothing was changed" in run(capsys, "gc", "--dry-run")[1]
-    assert as_json(capsys, "gc", "--keep-caches")["dropped"] == []
-    status, out, _ = run(capsys, "gc")
+    status, out, _ = run(capsys, "gc", "--caches")
     assert status == 0
     assert "filled again when needed" in out
-    assert as_json(capsys, "gc")["dropped"] == []
+    assert "caches hold" not in run(capsys, "gc")[1]
 
 
 def test_records_are_exported_as_they_are_in_the_store(capsys: Capture, folder: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_run_that_does_not_exist_gets_neither_labels_nor_a_lease(
 def test_a_run_that_was_deleted_meanwhile_cannot_be_finished(store: Store) -> None:
     run = store.runs.start({})
     store.runs.drop(run)
-    with pytest.raises(EnvironmentFailedError, match=r"run 1 .* was deleted while it went on"):
+    with pytest.raises(EnvironmentFailedError, match=r"run 1 .* was deleted while it was written"):
         store.runs.finish(run, {})
 
 

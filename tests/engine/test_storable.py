@@ -93,7 +93,7 @@ def test_a_store_with_such_names_is_merged_once(store_url: str, tmp_path: Path) 
         connection.exec_driver_sql("UPDATE endpoints SET identity = ?", ("model\0",))
     store.close()
     for _ in range(2):
-        merge([source], store_url, show_progress=False)
+        list(merge([source], store_url, show_progress=False))
         target = Store.open(store_url)
         assert target.endpoints.has_requests("model\0")
         assert len(target.endpoints.records("model\0")) == 1

@@ -14,6 +14,7 @@ from sightline.errors import UserError
 from sightline.maintenance.clean import CleaningOptions, clean
 from sightline.maintenance.merge import merge
 from sightline.maintenance.verify import verify
+from sightline.types import ImageFile
 
 
 def _rows(url: str, **options: Any) -> dict[str, int]:
@@ -25,7 +26,9 @@ def _rows(url: str, **options: Any) -> dict[str, int]:
 
 def _store(tmp_path: Path, url: str) -> dict[str, Any]:
     """A store with two runs, an answer that no run refers to, and a cache; returns the first one's body."""
-    merge([str(make_store(tmp_path / "source.db", [range(20), range(10, 30)]))], url, show_progress=False)
+    list(
+        merge([str(make_store(tmp_path / "source.db", [range(20), range(10, 30)]))], url, show_progress=False)
+    )
     store = Store.open(url)
     store.answers.add([question(1000)])
     store.caches.vectors.add({b"k" * 32: b"abcd"})
@@ -37,7 +40,7 @@ def _store(tmp_path: Path, url: str) -> dict[str, Any]:
 def test_answers_and_runs_stay(tmp_path: Path, store_url: str) -> None:
     _store(tmp_path, store_url)
     before = content(store_url)
-    assert _rows(store_url) == {"vectors": 1}
+    assert _rows(store_url) == {}
     assert content(store_url) == before
     assert list(verify(store_url, show_progress=False)) == []
     store = Store.open(store_url)
@@ -45,9 +48,19 @@ def test_answers_and_runs_stay(tmp_path: Path, store_url: str) -> None:
     store.close()
 
 
-def test_caches_stay_if_they_are_kept(tmp_path: Path, store_url: str) -> None:
+def test_caches_go_only_on_request_and_otherwise_their_bytes_are_told(tmp_path: Path, store_url: str) -> None:
     _store(tmp_path, store_url)
-    assert _rows(store_url, caches=False) == {}
+    store = Store.open(store_url)
+    store.caches.add_image_files([ImageFile("a.png", "ab" * 32, "PNG", 3, 4, (5, 6), "")])
+    store.caches.add_readings({b"r" * 32: b"[]"})
+    store.caches.add_results({b"j" * 32: b"judged"})
+    store.close()
+    found = clean(store_url, CleaningOptions())
+    assert found.dropped == []
+    # Keys and bodies: a vector, a reading, a judged result; the metadata of an image takes less than 100.
+    assert found.cache_bytes in range(32 + 4 + 32 + 2 + 32 + 6 + 16, 32 + 4 + 32 + 2 + 32 + 6 + 16 + 100)
+    assert _rows(store_url, caches=True) == {"images": 1, "vectors": 1, "readings": 1, "results": 1}
+    assert clean(store_url, CleaningOptions()).cache_bytes == 0
 
 
 def test_what_a_deleted_run_alone_had_goes(tmp_path: Path, store_url: str) -> None:
@@ -55,8 +68,8 @@ def test_what_a_deleted_run_alone_had_goes(tmp_path: Path, store_url: str) -> No
     store = Store.open(store_url)
     store.runs.drop(1)
     store.close()
-    assert _rows(store_url, caches=False) == {"definitions": 1}
-    unreferenced = _rows(store_url, caches=False, unreferenced_answers=True)
+    assert _rows(store_url) == {"definitions": 1}
+    unreferenced = _rows(store_url, unreferenced_answers=True)
     assert {name: unreferenced[name] for name in ("requests", "answers")} == {"requests": 11, "answers": 11}
     assert list(verify(store_url, show_progress=False)) == []
 
@@ -66,15 +79,17 @@ def test_replies_of_the_judges_of_runs_stay(tmp_path: Path, store_url: str) -> N
     store = Store.open(store_url)
     store.runs.finish(1, {**body, "judges": {"m": {"identity": "m", "sampling": {}}}})
     store.close()
-    assert _rows(store_url, caches=False, unreferenced_answers=True) == {}
+    assert _rows(store_url, unreferenced_answers=True) == {}
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path, store_url: str) -> None:
     _store(tmp_path, store_url)
-    would = _rows(store_url, unreferenced_answers=True, dry_run=True)
-    assert _rows(store_url, unreferenced_answers=True, dry_run=True) == would
-    assert _rows(store_url, unreferenced_answers=True) == would
-    assert _rows(store_url, unreferenced_answers=True) == {}
+    options = {"unreferenced_answers": True, "caches": True}
+    would = _rows(store_url, **options, dry_run=True)
+    assert {"answers", "vectors"} <= would.keys()
+    assert _rows(store_url, **options, dry_run=True) == would
+    assert _rows(store_url, **options) == would
+    assert _rows(store_url, **options) == {}
 
 
 def test_runs_that_did_not_finish_go_on_request(tmp_path: Path, store_url: str) -> None:
@@ -82,8 +97,8 @@ def test_runs_that_did_not_finish_go_on_request(tmp_path: Path, store_url: str) 
     store = Store.open(store_url)
     add_run(store, range(5), finish=False)
     store.close()
-    assert _rows(store_url, caches=False) == {}
-    assert _rows(store_url, caches=False, unfinished_runs=True)["runs"] == 1
+    assert _rows(store_url) == {}
+    assert _rows(store_url, unfinished_runs=True)["runs"] == 1
     assert len(content(store_url)[1]) == 2
 
 
@@ -124,7 +139,7 @@ def test_a_store_is_not_cleaned_while_a_run_is_judged(
     other = Store.open(store_url)
     other.leases.release(run)
     other.close()
-    assert _rows(store_url, caches=False, unfinished_runs=True)["runs"] == 1
+    assert _rows(store_url, unfinished_runs=True)["runs"] == 1
 
 
 @pytest.mark.postgres
@@ -141,7 +156,7 @@ def test_leases_hold_by_the_clock_of_the_server(
     with pytest.raises(UserError, match="found 'run 1'"):
         clean(postgres_url, CleaningOptions())
     other.leases.release(1)
-    with pytest.raises(UserError, match="found 'requests that it sends'"):
+    with pytest.raises(UserError, match="found 'a process that sends requests"):
         clean(postgres_url, CleaningOptions())
     other.close()
 

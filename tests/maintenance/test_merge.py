@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from time import sleep
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.maintenance.stores import add_run, content, make_store, question
 
-from sightline.engine.runs import write_chunk
+from sightline.engine.probe_chunks import ProbeChunk
+from sightline.engine.runs import Runs, write_chunk
 from sightline.engine.store import Store
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.maintenance import merge as merge_module
+from sightline.maintenance.clean import CleaningOptions, clean
 from sightline.maintenance.merge import merge
 from sightline.maintenance.verify import verify
 from sightline.types import Answer, Failure
@@ -59,7 +67,7 @@ def test_a_store_comes_back_from_a_server_as_it_was(tmp_path: Path, store_url: s
     _merge([source], store_url)
     _merge([Path(store_url)] if "://" not in store_url else [], tmp_path / "back.db")
     if "://" in store_url:
-        merge([store_url], str(tmp_path / "back.db"), show_progress=False)
+        list(merge([store_url], str(tmp_path / "back.db"), show_progress=False))
     assert content(tmp_path / "back.db") == content(source)
     assert _attempts(tmp_path / "back.db") == _attempts(source)
 
@@ -108,9 +116,9 @@ def test_stores_with_other_answers_to_the_same_requests(tmp_path: Path, store_ur
         store.answers.add([question(number) for number in range(5, 8)])
         store.close()
     sources = [str(tmp_path / "a.db"), str(tmp_path / "b.db")]
-    merged = merge(sources, store_url, show_progress=False)
+    merged = list(merge(sources, store_url, show_progress=False))
     assert [(one.new_attempts, one.different_answers) for one in merged] == [(8, 0), (8, 5)]
-    merged = merge(sources, store_url, show_progress=False)
+    merged = list(merge(sources, store_url, show_progress=False))
     assert [(one.new_attempts, one.different_answers) for one in merged] == [(0, 0), (0, 0)]
     store = Store.open(store_url)
     earlier = question(3, "That is")
@@ -167,6 +175,97 @@ def test_a_merge_that_was_killed_is_repeated(tmp_path: Path, monkeypatch: pytest
     _merge([source], tmp_path / "t.db")
     assert content(tmp_path / "t.db") == content(source)
     assert _attempts(tmp_path / "t.db") == _attempts(source)
+
+
+def _before_each_chunk(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Do something before a merge writes a chunk of a run, outside of its transaction."""
+    original = Runs.chunks
+
+    def chunks(self: Runs, run: int) -> Iterator[ProbeChunk]:
+        for chunk in original(self, run):
+            act()
+            yield chunk
+
+    monkeypatch.setattr(Runs, "chunks", chunks)
+
+
+def test_two_merges_at_once_end_as_one(
+    tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one waits until the first one has ended, and finds everything there."""
+    source = make_store(tmp_path / "a.db", [range(600), range(300, 900)])
+    waits = threading.Event()
+
+    def wait(seconds: float) -> None:
+        waits.set()
+        sleep(seconds)
+
+    second: list[Future[list[str]]] = []
+
+    def start_second() -> None:
+        if not second:
+            second.append(threads.submit(_merge, [source], store_url))
+            while not (waits.is_set() or second[0].done()):
+                sleep(0.01)
+
+    monkeypatch.setattr(merge_module, "time", SimpleNamespace(sleep=wait))
+    _before_each_chunk(monkeypatch, start_second)
+    with ThreadPoolExecutor() as threads:
+        assert _merge([source], store_url) == ["added"] * 2
+        assert second[0].result() == ["there already"] * 2
+    monkeypatch.undo()
+    assert list(verify(store_url, show_progress=False)) == []
+    assert content(store_url) == content(source)
+
+
+def test_a_copy_that_is_deleted_meanwhile_ends_the_merge(
+    tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of a run is added that does not exist; the same command copies the rest."""
+    source = make_store(tmp_path / "a.db", [range(600)])
+    calls = count()
+
+    def delete() -> None:
+        if next(calls) == 1:
+            other = Store.open(store_url)
+            other.runs.drop(1)
+            other.close()
+
+    _before_each_chunk(monkeypatch, delete)
+    with pytest.raises(EnvironmentFailedError, match=r"run 1 .* was deleted while it was written"):
+        _merge([source], store_url)
+    assert list(verify(store_url, show_progress=False)) == []
+    assert _merge([source], store_url) == ["added"]
+    assert content(store_url) == content(source)
+
+
+@pytest.mark.postgres
+def test_a_store_is_not_cleaned_during_a_merge(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The merge has copied answers, but not the runs that refer to them."""
+    source = make_store(tmp_path / "a.db", [range(30)])
+
+    def clean_now() -> None:
+        with pytest.raises(UserError, match="another process works with this store"):
+            clean(postgres_url, CleaningOptions(unreferenced_answers=True))
+
+    _before_each_chunk(monkeypatch, clean_now)
+    _merge([source], postgres_url)
+    monkeypatch.undo()
+    assert content(postgres_url) == content(source)
+
+
+def test_what_was_merged_is_known_although_a_later_source_fails(tmp_path: Path) -> None:
+    sources = [make_store(tmp_path / name, [range(30)]) for name in ("a.db", "b.db")]
+    store = Store.open(str(sources[1]))
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE answers SET body = x'00ff' WHERE id = 1")
+    store.close()
+    merged = merge([str(one) for one in sources], str(tmp_path / "t.db"), show_progress=False)
+    assert next(merged).new_attempts == 30
+    with pytest.raises(EnvironmentFailedError, match="damaged"):
+        next(merged)
 
 
 def test_numbers_of_runs_are_new_in_the_target(tmp_path: Path) -> None:

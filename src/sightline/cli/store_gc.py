@@ -10,13 +10,16 @@ SUMMARY = "drop what no run needs, and give the room back"
 
 EXAMPLE = """examples:
   sightline store gc --dry-run
-  sightline store gc --keep-caches
+  sightline store gc --caches
   sightline store gc --unreferenced-answers --dry-run
 
-Without options, leftovers go (definitions and texts that nothing refers to, claims of processes that ended,
-copies of runs that a merge did not finish) and caches that Sightline fills again (metadata of images, text
-embeddings, OCR results). Answers stay: --unreferenced-answers drops those that no run refers to, such as the
-replies to `build` commands, which would be asked again. Replies of the judges of runs always stay.
+Without options, leftovers go: definitions and texts that nothing refers to, claims of processes that ended,
+copies of runs that a merge did not finish. Answers and caches stay.
+
+--caches drops what Sightline computes again when it is needed: metadata of images, text embeddings and values
+of text metrics, OCR results, results that rules judged.
+--unreferenced-answers drops answers that no run refers to, such as the replies to `build` commands, which
+would be asked again. Replies of the judges of runs always stay.
 """
 
 
@@ -25,7 +28,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("--dry-run", action="store_true", help="print what would go, and change nothing")
     parser.add_argument(
-        "--keep-caches", action="store_true", help="keep embeddings, OCR results, image metadata"
+        "--caches",
+        action="store_true",
+        help="drop image metadata, embeddings, values of text metrics, OCR results, judged results",
     )
     parser.add_argument(
         "--unfinished", action="store_true", help="drop runs that did not finish; answers stay"
@@ -45,7 +50,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.report.report_table import Column, ReportTable
 
     wanted = CleaningOptions(
-        caches=not options.keep_caches,
+        caches=options.caches,
         unfinished_runs=options.unfinished,
         unreferenced_answers=options.unreferenced_answers,
         dry_run=options.dry_run,
@@ -65,6 +70,9 @@ def execute(options: argparse.Namespace) -> int:
         if found.bytes_after is None
         else f"{found.bytes_before:,} bytes before, {found.bytes_after:,} now"
     )
+    notes = [size]
+    if found.cache_bytes:
+        notes.append(f"caches hold {found.cache_bytes:,} bytes, which --caches drops")
     title = "would be dropped" if options.dry_run else "dropped"
-    print_tables([ReportTable(title, columns, rows, (size,))], "table")
+    print_tables([ReportTable(title, columns, rows, tuple(notes))], "table")
     return 0

@@ -18,8 +18,9 @@ EXAMPLE = """examples:
   sightline store merge node1.db node2.db --into postgresql://user@host/sightline
 
 Runs get new numbers in the target. If several stores have an answer to a request, the first one by
-time counts, and all are kept. The sources are not changed. Merging twice is the same as merging once, so you
-can repeat a merge that was interrupted.
+time counts, and all are kept. The sources are not changed. What was copied from a source is printed as soon
+as it is copied. Merging twice is the same as merging once, so you can repeat a merge that was interrupted.
+Merges into one target take turns.
 """
 
 
@@ -43,11 +44,16 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_json, print_tables
     from sightline.maintenance.merge import merge
 
-    merged = merge(options.sources, options.into, show_progress=not options.quiet)
-    if options.json:
-        print_json(merged)
-    else:
-        print_tables([_table(one, options.into) for one in merged], "table")
+    ended: list[MergedStore] = []
+    try:
+        for merged in merge(options.sources, options.into, show_progress=not options.quiet):
+            ended.append(merged)
+            if not options.json:
+                print_tables([_table(merged, options.into)], "table")
+    finally:
+        # What was merged before an error is there.
+        if options.json and ended:
+            print_json(ended)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The check that a run exists, before something refers to it."""
+"""The check that a run exists, before something of it is written."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
 from sightline.engine.schema import runs
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
+
+
+def is_there(connection: Connection, run: int) -> bool:
+    """Find out whether a run exists. One that exists stays until the end of the transaction.
+
+    Args:
+        connection: A connection that writes.
+        run: The number of the run.
+
+    Returns:
+        True if it exists.
+    """
+    query = select(runs.c.id).where(runs.c.id == run).with_for_update(read=True, key_share=True)
+    return connection.execute(query).first() is not None
 
 
 def require_run(connection: Connection, run: int, name: str) -> None:
-    """Refuse a run that does not exist. One that exists stays until the end of the transaction.
+    """Refuse a run that does not exist, before something refers to it.
 
     Args:
         connection: A connection that writes.
@@ -20,8 +34,7 @@ def require_run(connection: Connection, run: int, name: str) -> None:
     Raises:
         UserError: There is no such run.
     """
-    query = select(runs.c.id).where(runs.c.id == run)
-    if connection.execute(query.with_for_update(read=True, key_share=True)).first() is None:
+    if not is_there(connection, run):
         raise no_run(run, name)
 
 
@@ -37,4 +50,20 @@ def no_run(run: int, name: str) -> UserError:
     """
     return UserError(
         f"there is no run {run} in this store", file=name, expected="a run of `sightline runs list`"
+    )
+
+
+def deleted_run(run: int, name: str) -> EnvironmentFailedError:
+    """Make the error of a run that somebody deleted while it was written.
+
+    Args:
+        run: The number of the run.
+        name: The store's name in messages.
+
+    Returns:
+        The error.
+    """
+    return EnvironmentFailedError(
+        f"run {run} of the store {name} was deleted while it was written. Its answers are kept; run the same "
+        "command again"
     )

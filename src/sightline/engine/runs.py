@@ -19,9 +19,8 @@ from sightline.engine import schema
 from sightline.engine.database import Database, announce_insert, insert, insert_new, rows_in
 from sightline.engine.database_errors import damage, repeat_if_lost
 from sightline.engine.dictionaries import PLAIN, Dictionaries
-from sightline.engine.existing_run import no_run
+from sightline.engine.existing_run import deleted_run, no_run
 from sightline.engine.probe_chunks import ProbeChunk, as_chunk, probes_of
-from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
 from sightline.types import Verdict
 
@@ -96,10 +95,7 @@ class Runs:
                 .values(finished=self._clock(), body=msgspec.json.encode(body))
             )
         if not finished.rowcount:
-            raise EnvironmentFailedError(
-                f"run {run} of the store {self._database.name} was deleted while it went on. Its answers are "
-                "kept; run the same command again"
-            )
+            raise deleted_run(run, self._database.name)
 
     @repeat_if_lost
     def drop(self, run: int) -> None:

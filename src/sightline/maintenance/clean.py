@@ -15,7 +15,7 @@ from sightline.engine.database import Database
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.opening import sqlite_path
-from sightline.maintenance.sizes import file_sizes
+from sightline.maintenance.sizes import content_bytes, file_sizes
 from sightline.maintenance.unused_requests import drop_unused_requests, drop_unused_texts
 
 CACHES = (schema.images, schema.vectors, schema.readings, schema.results)
@@ -25,13 +25,13 @@ class CleaningOptions(Struct, frozen=True, kw_only=True):
     """What goes besides leftovers.
 
     Attributes:
-        caches: Whether derived caches go: metadata of images, vectors, OCR results.
+        caches: Whether the caches go: metadata of images, vectors, OCR results, judged results.
         unfinished_runs: Whether runs go that did not finish.
         unreferenced_answers: Whether answers go that no run refers to.
         dry_run: Whether nothing is changed.
     """
 
-    caches: bool = True
+    caches: bool = False
     unfinished_runs: bool = False
     unreferenced_answers: bool = False
     dry_run: bool = False
@@ -50,11 +50,13 @@ class Cleaning(Struct, frozen=True, kw_only=True):
 
     Attributes:
         dropped: The rows by table and reason.
+        cache_bytes: The bytes in the caches that stay.
         bytes_before: The size of the store.
         bytes_after: Its size now; None after a dry run.
     """
 
     dropped: Sequence[Dropped]
+    cache_bytes: int
     bytes_before: int
     bytes_after: int | None
 
@@ -81,12 +83,13 @@ def clean(url: str, options: CleaningOptions) -> Cleaning:
         with store.database.write() as connection:
             _refuse_busy_store(connection, store)
             dropped = [one for one in _drop(connection, store.name, options) if one.rows]
+            cache_bytes = content_bytes(connection, CACHES)
             if options.dry_run:
                 connection.rollback()
     finally:
         store.close()
     after = None if options.dry_run else _vacuum(url)
-    return Cleaning(dropped=dropped, bytes_before=before, bytes_after=after)
+    return Cleaning(dropped=dropped, cache_bytes=cache_bytes, bytes_before=before, bytes_after=after)
 
 
 def _vacuum(url: str) -> int:
@@ -174,7 +177,7 @@ def _refuse_busy_store(connection: Connection, store: Store) -> None:
     if runs := sorted(store.leases.held()):
         raise _busy(store.name, f"run {runs[0]}")
     if store.claims.are_held():
-        raise _busy(store.name, "requests that it sends")
+        raise _busy(store.name, "a process that sends requests, or merges")
 
 
 def _busy(name: str, found: str | None = None) -> UserError:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from msgspec import Struct
 from sqlalchemy import func, insert, select
@@ -11,7 +14,7 @@ from sightline.engine import schema
 from sightline.engine.connect import display
 from sightline.engine.database import insert_new
 from sightline.engine.store import Store
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.merge_answers import merge_answers
 from sightline.maintenance.merge_runs import MergedRun, merge_runs
 from sightline.maintenance.opening import refuse_newer, sqlite_path, unchanged_store
@@ -20,6 +23,11 @@ from sightline.progress import progress
 
 CACHES = (schema.vectors, schema.readings)
 """Caches by content. Metadata of image files belongs to the paths of one machine, and is not copied."""
+
+
+_TURN = hashlib.sha256(b"a merge").hexdigest()
+"""The key that a merge claims in the target, as if it were a request."""
+_WAIT_SECONDS = 0.25
 
 
 class MergedStore(Struct, frozen=True, kw_only=True):
@@ -40,16 +48,18 @@ class MergedStore(Struct, frozen=True, kw_only=True):
     runs: Sequence[MergedRun]
 
 
-def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> list[MergedStore]:
+def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> Iterator[MergedStore]:
     """Add everything that stores hold to another store. Merged twice, or in another order, it is the same.
+
+    Merges into one store take turns. While one goes on, the store is not cleaned.
 
     Args:
         sources: Paths or database URLs; they are not changed.
         target: The path or database URL of the other store; it is created if it does not exist.
         show_progress: Whether progress is displayed.
 
-    Returns:
-        What was copied from each source.
+    Yields:
+        What was copied from each source, as soon as it is.
 
     Raises:
         UserError: A source is no store, a newer one, or the target; found before anything is written.
@@ -61,9 +71,24 @@ def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> list[M
         refuse_newer(source)
     store = Store.open(target)
     try:
-        return [_merge_one(source, store, show_progress=show_progress) for source in sources]
+        with _turn(store):
+            for source in sources:
+                yield _merge_one(source, store, show_progress=show_progress)
     finally:
         store.close()
+
+
+@contextmanager
+def _turn(target: Store) -> Iterator[None]:
+    """Wait until no other process merges into a store, and hold the others back until the block ends."""
+    while not target.claims.take([_TURN]):
+        time.sleep(_WAIT_SECONDS)
+    try:
+        with target.claims.renewed():
+            yield
+    finally:
+        with suppress(EnvironmentFailedError):  # a claim that is not released lapses
+            target.claims.release()
 
 
 def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -10,6 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sightline.engine import schema
 from sightline.engine.database import insert as insert_rows
 from sightline.engine.dictionaries import Dictionaries
+from sightline.engine.existing_run import deleted_run, is_there
 from sightline.engine.probe_chunks import probes_of
 from sightline.engine.runs import write_chunk
 from sightline.engine.store import Store
@@ -39,7 +42,8 @@ def merge_runs(source: Store, target: Store) -> list[MergedRun]:
         The runs of the source.
 
     Raises:
-        EnvironmentFailedError: A store fails; a run that was not copied whole is copied anew next time.
+        EnvironmentFailedError: A store fails, or a run is deleted while it is copied; a run that was not
+            copied whole is copied anew next time.
     """
     with source.database.read() as connection:
         runs = connection.execute(select(schema.runs).order_by(schema.runs.c.id)).mappings().all()
@@ -69,7 +73,7 @@ def _merge_run(source: Store, target: Store, run: Any) -> MergedRun:
         with target.database.write() as connection:
             _delete_content(connection, number)
     _copy_content(source, target, run["id"], number)
-    with target.database.write() as connection:
+    with _writing(target, number) as connection:
         values = {"uid": run["uid"], "body": run["body"], "finished": run["finished"]}
         connection.execute(update(runs).where(runs.c.id == number).values(**values))
     if found is not None:
@@ -110,12 +114,21 @@ def _key_bytes(store: Store, run: int) -> int:
 def _copy_content(source: Store, target: Store, run: int, number: int) -> None:
     dictionaries = Dictionaries(target.name)
     for chunk in source.runs.chunks(run):
-        with target.database.write() as connection:
+        with _writing(target, number) as connection:
             write_chunk(connection, dictionaries, number, probes_of(chunk))
     for page in read_pages(source.database, schema.verdicts, schema.verdicts.c.run == run):
-        with target.database.write() as connection:
+        with _writing(target, number) as connection:
             rows = [(number, row["body"]) for row in page]
             insert_rows(connection, schema.verdicts, ("run", "body"), rows)
+
+
+@contextmanager
+def _writing(target: Store, number: int) -> Iterator[Connection]:
+    """A transaction that writes something of a run: if somebody has deleted it, nothing of it is added."""
+    with target.database.write() as connection:
+        if not is_there(connection, number):
+            raise deleted_run(number, target.name)
+        yield connection
 
 
 def _delete_content(connection: Connection, number: int) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from sqlalchemy import Connection, func, inspect, select, table, text
+from sqlalchemy import Connection, Table, func, inspect, select, table, text
 from sqlalchemy.exc import DBAPIError
 
 from sightline.engine import schema
@@ -127,6 +127,20 @@ def _sqlite_bytes(connection: Connection, _: Sequence[str]) -> dict[str, int]:
         return {str(name): int(size) for name, size in connection.exec_driver_sql(query)}
     except DBAPIError:
         return {}
+
+
+def content_bytes(connection: Connection, tables: Iterable[Table]) -> int:
+    """Measure caches.
+
+    Args:
+        connection: A connection to a store.
+        tables: Tables with keys and bodies.
+
+    Returns:
+        The bytes of their keys and bodies, without indexes.
+    """
+    sums = (func.sum(func.length(table.c.key) + func.length(table.c.body)) for table in tables)
+    return sum(connection.scalar(select(total)) or 0 for total in sums)
 
 
 def run_bytes(connection: Connection) -> dict[int, int]:
