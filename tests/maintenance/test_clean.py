@@ -52,8 +52,8 @@ def test_caches_go_only_on_request_and_otherwise_their_bytes_are_told(tmp_path: 
     _store(tmp_path, store_url)
     store = Store.open(store_url)
     store.caches.add_image_files([ImageFile("a.png", "ab" * 32, "PNG", 3, 4, (5, 6), "")])
-    store.caches.add_readings({b"r" * 32: b"[]"})
-    store.caches.add_results({b"j" * 32: b"judged"})
+    store.caches.readings.add({b"r" * 32: b"[]"})
+    store.caches.results.add({b"j" * 32: b"judged"})
     store.close()
     found = clean(store_url, CleaningOptions())
     assert found.dropped == []
