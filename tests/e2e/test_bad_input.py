@@ -206,3 +206,15 @@ def test_an_id_that_occurs_twice(refuse: Refuse, iibench_folder: Any) -> None:
     message = refuse(*_run(data))
     for words in ("test.json", "record test-3", "field id", "twice"):
         assert words in message
+
+
+@pytest.mark.parametrize("image", ["/data/a.png", "../a.png"])
+def test_an_image_outside_the_folder_of_a_groups_file(refuse: Refuse, mock: Any, image: str) -> None:
+    server = mock()
+    good = {"group": "a", "variant": "v", "images": ["a.png"]}
+    bad = {"group": "b", "variant": "v", "images": ["a.png", image]}
+    Path("groups.jsonl").write_text(f"{json.dumps(good)}\n{json.dumps(bad)}\n")
+    message = refuse("run", "groups:groups.jsonl", "--model", server.model)
+    assert "groups.jsonl, record line 2, field images[1]: is outside the folder" in message
+    assert f"(found '{image}'); expected a path inside that folder" in message
+    assert server.stats()["requests"] == 0

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.formats import group_file
+from sightline.formats import content, group_file
 from sightline.formats.group_file import open_groups
 from sightline.formats.groups import GroupLine, by_group, write_groups
 
@@ -48,6 +48,19 @@ def test_a_variant_twice_names_both_lines_wherever_they_are(order: list[tuple[st
         written([*order, order[again]], path)
         with pytest.raises(UserError, match=f"line 13.*on line {again + 1} already"):
             open_groups(path)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_line_over_the_limit_of_all_readers_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zipped: bool
+) -> None:
+    monkeypatch.setattr(content, "MAX_LINE", 1000)
+    path = tmp_path / "groups.jsonl"
+    written([("a", "x")], path)
+    whole = path.read_bytes() + b"x" * 10**6
+    path.write_bytes(gzip.compress(whole) if zipped else whole)
+    with pytest.raises(UserError, match=r"groups.jsonl, record line 2: is too long .*1,000 bytes"):
+        open_groups(path)
 
 
 def test_a_file_that_changed_is_checked_again(tmp_path: Path) -> None:

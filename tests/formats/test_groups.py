@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.group_file import read_groups
 from sightline.formats.groups import GroupLine, by_group, write_groups
+from sightline.formats.image_paths import is_below
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
 TEXTS = st.lists(WORDS, max_size=3).map(tuple)
@@ -30,7 +31,7 @@ LINES = st.lists(
         _line,
         group=NAMED,
         variant=NAMED,
-        images=TEXTS,
+        images=st.lists(WORDS.filter(is_below), max_size=3).map(tuple),
         prompt=NAMED,
         question=WORDS,
         references=TEXTS,
@@ -110,6 +111,13 @@ WRONG = {
         '{"group": "a", "variant": "w", "images": "a.png"}', "field images", "Expected `array`, got `str`"),
     "an image as a number": (
         '{"group": "a", "variant": "w", "images": ["a", 3]}', "field images[1]", "Expected `str`, got `int`"),
+    "an absolute image": (
+        '{"group": "a", "variant": "w", "images": ["a.png", "/data/b.png"]}', "field images[1]",
+        "is outside the folder of the groups file (found '/data/b.png'); expected a path inside that folder"),
+    "an image that leads outside": (
+        '{"group": "a", "variant": "w", "images": ["x/../../b.png"]}', "field images[0]", "is outside"),
+    "the folder as an image": (
+        '{"group": "a", "variant": "w", "images": [""]}', "field images[0]", "is outside"),
     "a label as a number": (
         '{"group": "a", "variant": "w", "prompt": "x", "labels": {"size": 3}}', "field labels", "got `int`"),
     "a number for the group": ('{"group": 1, "variant": "w", "prompt": "x"}', "field group", "got `int`"),

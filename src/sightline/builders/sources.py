@@ -19,6 +19,7 @@ from sightline.builders.source_ids import ids_of
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 from sightline.formats.files import Records, json_records, unknown_field
+from sightline.formats.image_paths import is_below
 from sightline.formats.tables import RawTable, read_table, table_rows
 from sightline.scoring.letters import LETTERS
 from sightline.types import Labels
@@ -163,8 +164,7 @@ def confined(name: str, path: Path, record: object, field: str, root: Path | Non
     Raises:
         UserError: The path is outside the folder.
     """
-    plain = os.path.normpath(name)
-    if os.path.isabs(plain) or plain.split(os.sep)[0] == ".." or "\0" in name:
+    if not is_below(name):
         raise UserError(
             f"is outside {root or 'the folder of images'}",
             file=path,
@@ -173,7 +173,7 @@ def confined(name: str, path: Path, record: object, field: str, root: Path | Non
             found=name,
             expected="a path inside that folder",
         )
-    return Path(plain).as_posix()
+    return Path(os.path.normpath(name)).as_posix()
 
 
 def refuse_duplicate_ids(sources: Sequence[SourceItem]) -> None:

@@ -72,15 +72,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """
     number, is_empty = 0, True
     with opened(path) as file:
-        while read := file.readline(MAX_LINE + 1):
-            if len(read) > MAX_LINE:
-                raise UserError(
-                    "is too long",
-                    file=path,
-                    record=f"line {number + 1}",
-                    found=f"more than {MAX_LINE:,} bytes",
-                    expected="one JSON object a line",
-                )
+        while read := read_line(file, number + 1, path):
             # A carriage return ends a line too.
             for line in read.splitlines():
                 number += 1
@@ -91,6 +83,32 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     yield number, line
     if is_empty:
         raise _empty(path)
+
+
+def read_line(file: IO[bytes] | gzip.GzipFile, number: int, path: Path) -> bytes:
+    """Read the next line of an open file.
+
+    Args:
+        file: The open file.
+        number: The number of the line, from 1, for the error message.
+        path: The file, for the error message.
+
+    Returns:
+        The line with its line feed; empty at the end of the file.
+
+    Raises:
+        UserError: The line is too long; no more than the limit was read.
+    """
+    line = file.readline(MAX_LINE + 1)
+    if len(line) > MAX_LINE:
+        raise UserError(
+            "is too long",
+            file=path,
+            record=f"line {number}",
+            found=f"more than {MAX_LINE:,} bytes",
+            expected="one JSON object a line",
+        )
+    return line
 
 
 @contextmanager

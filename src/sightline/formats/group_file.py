@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 import msgspec
 
 from sightline.errors import UserError
-from sightline.formats.content import BUFFER, BYTE_ORDER_MARK, opened
+from sightline.formats.content import BUFFER, BYTE_ORDER_MARK, opened, read_line
 from sightline.formats.files import decode_line
 from sightline.formats.groups import ORIGINAL, GroupLine, check_line, repeated_variant
 from sightline.formats.hashes import has_repeats, text_hash
@@ -101,8 +101,8 @@ def open_groups(path: Path) -> GroupFile:
 
     Raises:
         UserError: The file cannot be read, or not several times; a line has no group, no variant, neither
-            image nor prompt, an unknown field, an option twice, or a reference that is not an option; or a
-            group has a variant twice.
+            image nor prompt, an unknown field, an image outside the folder of the file, an option twice, or a
+            reference that is not an option; a line is too long; or a group has a variant twice.
     """
     try:
         stamp = path.stat()
@@ -208,7 +208,9 @@ def _number_in(file: IO[bytes], path: Path, offset: int, sought: GroupLine) -> i
 
 def _lines(file: IO[bytes], path: Path, offset: int = 0) -> Iterator[_Line]:
     """The lines from the position of a file on; numbers count from there."""
-    for number, raw in enumerate(file, 1):
+    number = 0
+    while raw := read_line(file, number + 1, path):
+        number += 1
         content = raw.removeprefix(BYTE_ORDER_MARK) if not offset else raw
         if content and not content.isspace():
             try:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicLineFile
+from sightline.formats.image_paths import is_below
 from sightline.scoring.letters import LETTERS
 from sightline.types import Labels
 
@@ -78,10 +79,11 @@ def check_line(line: GroupLine, number: int, path: Path) -> None:
         path: The file.
 
     Raises:
-        UserError: It has no group, no variant, neither image nor prompt, an option twice, or a reference that
-            is not an option.
+        UserError: It has no group, no variant, neither image nor prompt, an image outside the folder of the
+            file, an option twice, or a reference that is not an option.
     """
     if line.group and line.variant and (line.prompt or line.images):
+        _check_images(line, number, path)
         _check_options(line, number, path)
         return
     needed: Sequence[tuple[str, object, str]] = (
@@ -113,6 +115,20 @@ def repeated_variant(line: GroupLine, first: int, second: int, path: Path) -> Us
         field="variant",
         expected="each variant once in its group",
     )
+
+
+def _check_images(line: GroupLine, number: int, path: Path) -> None:
+    """Raise UserError unless all images are below the folder of the file."""
+    for index, image in enumerate(line.images):
+        if not is_below(image):
+            raise UserError(
+                "is outside the folder of the groups file",
+                file=path,
+                record=f"line {number}",
+                field=f"images[{index}]",
+                found=image,
+                expected="a path inside that folder, relative to it; keep the file in a folder above its images",
+            )
 
 
 def _check_options(line: GroupLine, number: int, path: Path) -> None:
