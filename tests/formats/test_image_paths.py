@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from sightline.formats.image_paths import is_below
 
-PATHS = st.lists(st.sampled_from(["a", "b.png", "..", ".", "", "...", "~", "%2e%2e"]), max_size=6).map("/".join)
+PATHS = st.lists(st.sampled_from(["a", "b.png", "..", ".", "", "...", "~", "%2e%2e"]), max_size=6).map(
+    "/".join
+)
 
 
 @given(PATHS)

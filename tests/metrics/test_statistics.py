@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -19,6 +20,7 @@ from sightline.metrics.statistics import (
     TOO_FEW,
     Floats,
     Interval,
+    Pooled,
     correlation,
     difference_intervals,
     ratio_estimates,
@@ -83,6 +85,40 @@ def test_clusters_of_one_size_have_one_degree_of_freedom_less_than_clusters(n: i
     uneven = np.ones((1, n))
     uneven[0, 0] = 9
     assert ratio_estimates(sums, uneven).freedom[0] < n - 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 4)), min_size=3, max_size=8),
+    st.sampled_from([1, 10**3, 10**6, 10**9, 10**12]),
+)
+@example([(1, 9), (1, 1)], 10**9)
+@settings(deadline=None)
+def test_the_degrees_of_freedom_are_the_exact_ones_however_large_one_cluster_is(
+    columns: list[tuple[int, int]], factor: int
+) -> None:
+    """(tr M)^2 / tr(M^2), where M holds the products of the clusters' weights (Bell and McCaffrey 2002)."""
+    sizes, numbers = [size for size, _ in columns], [number for _, number in columns]
+    sizes[-1], numbers[-1] = factor * sizes[-1], 1
+    alone = [size for size, number in zip(sizes, numbers, strict=True) for _ in range(number)]
+    units = sum(alone)
+    parts = [Fraction(size, units) for size in alone]
+    squares = sum(
+        (size * (one == other) - units * parts[one] * parts[other]) ** 2
+        / ((1 - parts[one]) * (1 - parts[other]))
+        for one, size in enumerate(alone)
+        for other in range(len(alone))
+    )
+    counts = np.array([sizes], dtype=np.float64) * numbers
+    pooled = Pooled(np.array([numbers], dtype=np.float64))
+    [freedom] = ratio_estimates(np.zeros_like(counts), counts, pooled).freedom
+    assert freedom == pytest.approx(float(Fraction(units) ** 2 / squares), rel=1e-12)
+    assert 1 <= freedom <= len(alone) - 1
+
+
+@given(st.lists(st.floats(1e-150, 1e150), min_size=2, max_size=20))
+def test_the_degrees_of_freedom_stay_within_their_limits(sizes: list[float]) -> None:
+    [freedom] = ratio_estimates(np.zeros((1, len(sizes))), np.array([sizes])).freedom
+    assert np.isnan(freedom) or 1 <= freedom <= len(sizes) - 1
 
 
 @given(st.lists(st.tuples(st.integers(-1000, 1000), st.integers(-1000, 1000)), min_size=3, max_size=30))

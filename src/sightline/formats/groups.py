@@ -127,7 +127,7 @@ def _check_images(line: GroupLine, number: int, path: Path) -> None:
                 record=f"line {number}",
                 field=f"images[{index}]",
                 found=image,
-                expected="a path inside that folder, relative to it; keep the file in a folder above its images",
+                expected="a path inside that folder, relative to it; the file stands above its images",
             )
 
 

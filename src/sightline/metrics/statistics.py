@@ -195,8 +195,10 @@ def ratio_estimates(sums: Floats, counts: Floats, pooled: Pooled = ALONE) -> Est
     with np.errstate(divide="ignore", invalid="ignore"):
         units = counts.sum(axis=1)
         values = sums.sum(axis=1) / units
-        parts = counts / number / units[:, None]
-        outside = 1 - parts
+        sizes = counts / number
+        # Not 1 - parts: of whole units, this is exact, however large the part of one cluster is.
+        outside = (units[:, None] - sizes) / units[:, None]
+        parts = np.divide(sizes, units[:, None], out=sizes)
         residuals = sums / number / units[:, None]
         residuals -= values[:, None] * parts
         residuals *= residuals
@@ -207,10 +209,9 @@ def ratio_estimates(sums: Floats, counts: Floats, pooled: Pooled = ALONE) -> Est
         np.multiply(parts, parts, out=parts)
         squares = (clusters * parts).sum(axis=1)
         parts /= outside
-        leverages = (clusters * parts).sum(axis=1)
-        freedom = 1 / (squares + leverages**2 - (clusters * parts * parts).sum(axis=1))
+        freedom = 1 / (squares + _sum_of_products(parts, clusters))
     in_use = np.where(counts > 0, clusters, 0).sum(axis=1).astype(np.intp)
-    return Estimates(values, variances, freedom, in_use)
+    return Estimates(values, variances, np.clip(freedom, 1, np.maximum(in_use - 1, 1)), in_use)
 
 
 def intervals(
@@ -307,6 +308,31 @@ def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Float
         return None
     x, y = _centred(x), _centred(y)
     return float(np.clip((x @ y) / math.sqrt((x @ x) * (y @ y)), -1, 1))
+
+
+def _sum_of_products(amounts: Floats, number: Floats | float) -> Floats:
+    """The sum of a_i a_j over all ordered pairs of different clusters, for each row.
+
+    It is not the square of the sum minus the sum of the squares: these are nearly equal if one amount is much
+    larger than all others together. Here the pairs with the largest amount are added as they are.
+
+    Args:
+        amounts: The amount of a cluster of each column, at least 0, shape (k, columns).
+        number: The number of clusters of each column.
+
+    Returns:
+        The sums, shape (k,).
+    """
+    if not amounts.size:
+        return np.zeros(len(amounts))
+    rows, largest = np.arange(len(amounts)), amounts.argmax(axis=1)
+    most = amounts[rows, largest]
+    others = number * amounts
+    others[rows, largest] -= most
+    rest = others.sum(axis=1)
+    others *= amounts
+    products: Floats = 2 * most * rest + (rest**2 - others.sum(axis=1))
+    return products
 
 
 def _square_and_add(
