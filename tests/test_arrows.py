@@ -16,6 +16,7 @@ ROOT = Path(sightline.__file__).parent
 ORDER = [
     "cli",
     "interop",
+    "outcome_index",
     "evaluation",
     "report",
     "maintenance",

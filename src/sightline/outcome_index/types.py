@@ -1,0 +1,265 @@
+"""The records of the index: runs, rows of groups, facets, pages, and comparisons of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from sightline.metric_types import MetricValue, Result
+from sightline.results.flips import Change, ChangeCounts
+from sightline.results.run_list import RunLine
+from sightline.types import Outcome, Verdict, VerdictName
+
+RightShare = Literal["all", "some", "none", "unscored"]
+"""Whether all, some or none of the answers of a group are right; `unscored` if an answer is not scored."""
+
+Consistency = Literal["consistent", "inconsistent"]
+"""Inconsistent: answers differ where the references are equal, or are equal where the references differ."""
+
+JudgeView = Literal["differ", "human"]
+"""`differ`: two judges decide differently about an answer. `human`: a human judged an answer."""
+
+ResponseLength = Literal["empty", "1-5", "6-50", "51-200", "over-200"]
+"""The words of the longest response of a group."""
+
+BuildStep = Literal["absent", "building", "stale", "ready", "failed"]
+"""`stale`: there is an index, but the answers of the run or the code that judges them changed since."""
+
+
+class IndexState(Struct, frozen=True):
+    """Whether the index of a run can be read.
+
+    Attributes:
+        step: The step of its life.
+        done: The groups that are judged so far, while it is built.
+        total: The groups to judge; 0 if unknown.
+        error: Why the last attempt failed; '' if it did not.
+    """
+
+    step: BuildStep
+    done: int = 0
+    total: int = 0
+    error: str = ""
+
+
+class RunSummary(Struct, frozen=True):
+    """A run of the store, and its result if the run is indexed.
+
+    Attributes:
+        line: The run as `sightline runs list` shows it.
+        state: Whether its index can be read.
+        result: The content of metrics.json; None without an index.
+        groups: The number of groups; 0 without an index.
+    """
+
+    line: RunLine
+    state: IndexState
+    result: Result | None = None
+    groups: int = 0
+
+    @property
+    def run(self) -> int:
+        """The number of the run."""
+        return self.line.number
+
+
+class IndexedImage(Struct, frozen=True):
+    """An image as it was sent.
+
+    Attributes:
+        path: The path in the data folder, as answers.jsonl has it.
+        digest: The SHA-256 of the file when it was sent, in hexadecimal; '' if it is not recorded.
+    """
+
+    path: str
+    digest: str = ""
+
+
+class Mark(Struct, frozen=True):
+    """The verdict that counts for one probe of a group; marks are in the order of the variants."""
+
+    variant: str
+    draw: int
+    verdict: VerdictName
+
+    @property
+    def label(self) -> str:
+        """The text of the mark."""
+        return f"{self.variant}: {self.verdict}"
+
+
+class GroupRow(Struct, frozen=True):
+    """A group in a list.
+
+    Attributes:
+        number: The number of the group in its run, from 1, in the order of the samples.
+        rank: Its rank from 0; the most informative group comes first.
+        sample: The id of the sample.
+        draw: The repeat, from 0.
+        pooled: The variant whose draws the group pools; '' if it does not.
+        question: The question, shortened.
+        marks: One mark for each probe.
+        right: Whether all, some or none of its answers are right.
+        consistency: Whether its answers fit together; None for a group without two comparable answers.
+        flags: What stands out, such as `judges differ`, `truncated`, `same answer`.
+        similarity: The smallest similarity of two of its answers, 0 to 1; None if it was not measured.
+        labels: Label name -> values, of all its probes.
+        image: The first image; None without images.
+    """
+
+    number: int
+    rank: int
+    sample: str
+    draw: int
+    pooled: str
+    question: str
+    marks: tuple[Mark, ...]
+    right: RightShare
+    consistency: Consistency | None
+    flags: tuple[str, ...]
+    similarity: float | None
+    labels: tuple[tuple[str, str], ...]
+    image: IndexedImage | None = None
+
+
+class GroupPage(Struct, frozen=True):
+    """A page of a list of groups.
+
+    Attributes:
+        rows: The groups in the order of their ranks.
+        next: The rank to continue after; None on the last page.
+        total: The number of groups that the filter selects.
+    """
+
+    rows: tuple[GroupRow, ...]
+    next: int | None
+    total: int
+
+
+class SimilarityMatrix(Struct, frozen=True):
+    """The similarity of each pair of answers of a group.
+
+    Attributes:
+        variants: The names of rows and columns.
+        values: The similarities, 0 to 1; None where a pair was not measured.
+        threshold: The similarity above which a pair is consistent.
+    """
+
+    variants: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    threshold: float
+
+
+class GroupDetail(Struct, frozen=True):
+    """Everything about a group.
+
+    Attributes:
+        row: The group in lists.
+        outcomes: Its lines of answers.jsonl.
+        verdicts: Its lines of verdicts.jsonl, of every judge.
+        images: The images of each outcome, in the order in which they were sent.
+        similarity: The similarity of its answers; None if it was not measured.
+    """
+
+    row: GroupRow
+    outcomes: tuple[Outcome, ...]
+    verdicts: tuple[Verdict, ...]
+    images: tuple[tuple[IndexedImage, ...], ...]
+    similarity: SimilarityMatrix | None = None
+
+
+class Neighbours(Struct, frozen=True):
+    """The numbers of the groups before and after a group in a list; None at its ends."""
+
+    previous: int | None
+    next: int | None
+
+
+class FacetValue(Struct, frozen=True):
+    """A value that a filter can select, and the number of groups that it selects among the filtered ones."""
+
+    value: str
+    count: int
+
+
+class Facet(Struct, frozen=True):
+    """A field of a filter with its values.
+
+    Attributes:
+        name: The field: `right`, `consistency`, `verdict`, `judges`, `length`, or `label` with `label`.
+        values: The values with their counts, in a fixed order; labels by count.
+        label: The name of the label; '' for other fields.
+    """
+
+    name: str
+    values: tuple[FacetValue, ...]
+    label: str = ""
+
+
+class Facets(Struct, frozen=True):
+    """The facets of a run under a filter. `total` is the number of its groups that the filter selects."""
+
+    facets: tuple[Facet, ...]
+    total: int
+
+
+class ChangedGroup(Struct, frozen=True):
+    """A group in two runs, and what became of it from the base run to the other one."""
+
+    change: Change
+    base: GroupDetail
+    other: GroupDetail
+
+
+class ChangePage(Struct, frozen=True):
+    """A page of changed groups.
+
+    Attributes:
+        rows: The groups, in the order of their ranks in the other run.
+        next: The rank to continue after; None on the last page.
+        total: The number of groups with this change.
+    """
+
+    rows: tuple[ChangedGroup, ...]
+    next: int | None
+    total: int
+
+
+class ComparedMetric(Struct, frozen=True):
+    """A metric of two runs over the groups that both hold.
+
+    Attributes:
+        base: The value of the base run.
+        other: The value of the other run.
+        difference: The other run minus the base run.
+        p: The p-value of the difference; None without a test.
+    """
+
+    base: MetricValue
+    other: MetricValue
+    difference: MetricValue
+    p: float | None = None
+
+
+class RunComparison(Struct, frozen=True):
+    """A comparison of two runs.
+
+    Attributes:
+        base: The number of the base run.
+        other: The number of the other run.
+        counts: The changes among answers; then, if a group has several answers, among groups.
+        metrics: The metrics of both runs, over all groups and by label.
+        by_label: `LABEL=VALUE` -> the changes among the groups with that label.
+        groups: The number of groups that both runs hold.
+        notes: What is not compared, and options that differ.
+    """
+
+    base: int
+    other: int
+    counts: Sequence[ChangeCounts]
+    metrics: Sequence[ComparedMetric]
+    by_label: Sequence[tuple[str, ChangeCounts]]
+    groups: int
+    notes: Sequence[str] = ()
