@@ -9,7 +9,6 @@ from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.keys import with_key
 from sightline.engine.requests import Requests
 from sightline.engine.store import Store
-from sightline.engine.texts import Texts
 from sightline.errors import EnvironmentFailedError
 from sightline.maintenance.faults import Fault
 from sightline.maintenance.removal import remove_faulty
@@ -93,7 +92,7 @@ def test_a_request_that_a_repair_left_empty_is_filled_by_the_same_request(store:
     store.answers.add([Attempt(key, canonical, Answer("some words"))])
     assert store.answers.request(key) == canonical
     with store.database.write() as connection:
-        Requests(Texts(Dictionaries("s")), "s").add(connection, {bytes.fromhex(key): b""})
+        Requests(Dictionaries("s")).add(connection, {bytes.fromhex(key): b""})
     assert store.answers.request(key) == canonical
 
 

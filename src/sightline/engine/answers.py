@@ -16,7 +16,6 @@ from sightline.engine.database_errors import damage, repeat_if_lost
 from sightline.engine.dictionaries import COMMON, Dictionaries
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
-from sightline.engine.texts import Texts
 from sightline.types import Answer, Failure
 
 
@@ -67,8 +66,7 @@ class Answers:
         """
         self._database = database
         self._dictionaries = dictionaries
-        self._texts = Texts(dictionaries)
-        self._requests = Requests(self._texts, database.name)
+        self._requests = Requests(dictionaries)
         self._claims = claims
         self._clock = clock
 
@@ -171,7 +169,7 @@ class Answers:
             ]
             insert(connection, schema.answers, ("request", "state", "body", "created"), rows)
             self._claims.end(connection, list(requests))
-        if self._texts.training_due:
+        if self._requests.texts.training_due:
             self._train()
 
     @repeat_if_lost
@@ -193,7 +191,7 @@ class Answers:
     @repeat_if_lost
     def _train(self) -> None:
         with self._database.write() as connection:
-            self._texts.train(connection)
+            self._requests.texts.train(connection)
 
     def _result(self, connection: Connection, row: int, state: int, body: bytes) -> Answer | Failure:
         content = self._dictionaries.decompress(connection, body, "answers", row)

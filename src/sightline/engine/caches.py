@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Table
 
 from sightline.engine import schema
-from sightline.engine.database import Database, put_bodies, rows_in
+from sightline.engine.database import Database, insert, rows_in
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.types import ImageFile
 
@@ -54,7 +54,8 @@ class CacheTable:
         """
         if bodies:
             with self._database.write() as connection:
-                put_bodies(connection, self._table, bodies)
+                replace = "ON CONFLICT (key) DO UPDATE SET body = excluded.body"
+                insert(connection, self._table, ("key", "body"), sorted(bodies.items()), replace)
 
 
 class Caches:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -77,7 +77,11 @@ class Database:
 
 
 def insert(
-    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    connection: Connection,
+    table: Table,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    on_conflict: str = "",
 ) -> None:
     """Insert rows. It does without SQLAlchemy's statements, which take longer than the database.
 
@@ -86,8 +90,12 @@ def insert(
         table: The table.
         columns: The names of the columns.
         rows: The values of each row, in the order of `columns`.
+        on_conflict: The clause about rows whose key exists; '' if there is none.
     """
-    _insert(connection, table, columns, rows, "")
+    if rows:
+        marks = ", ".join([_mark(connection)] * len(columns))
+        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}) {on_conflict}"
+        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
 
 
 def insert_new(
@@ -103,7 +111,7 @@ def insert_new(
         columns: The names of the columns, first the key.
         rows: The values of each row, in the order of `columns`.
     """
-    _insert(connection, table, columns, sorted(rows, key=itemgetter(0)), " ON CONFLICT DO NOTHING")
+    insert(connection, table, columns, sorted(rows, key=itemgetter(0)), "ON CONFLICT DO NOTHING")
 
 
 def announce_insert(connection: Connection, table: Table) -> None:
@@ -118,18 +126,6 @@ def announce_insert(connection: Connection, table: Table) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ROW EXCLUSIVE MODE")
-
-
-def put_bodies(connection: Connection, table: Table, bodies: Mapping[bytes, bytes]) -> None:
-    """Insert rows; they replace rows of the same key.
-
-    Args:
-        connection: A connection that writes.
-        table: A table with the columns `key` and `body`.
-        bodies: Key -> body.
-    """
-    replace = " ON CONFLICT (key) DO UPDATE SET body = excluded.body"
-    _insert(connection, table, ("key", "body"), sorted(bodies.items()), replace)
 
 
 def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[Any]:
@@ -158,15 +154,6 @@ def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
         Parts of at most LOOKUP keys.
     """
     return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))
-
-
-def _insert(
-    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Sequence[Any]], more: str
-) -> None:
-    if rows:
-        marks = ", ".join([_mark(connection)] * len(columns))
-        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}){more}"
-        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
 
 
 def _mark(connection: Connection) -> str:

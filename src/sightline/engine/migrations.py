@@ -24,7 +24,6 @@ from sightline.engine.dictionaries import COMMON, Dictionaries, add_common_dicti
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
 from sightline.engine.runs import PROBES_PER_CHUNK, write_chunk
-from sightline.engine.texts import Texts
 from sightline.errors import EnvironmentFailedError
 from sightline.types import Failure
 
@@ -50,12 +49,11 @@ def _store_once(connection: Connection) -> None:
     add_common_dictionary(connection)
     # Only this transaction uses these dictionaries: if it fails, nothing is compressed with them.
     dictionaries = Dictionaries(str(connection.engine.url.database))
-    texts = Texts(dictionaries)
-    requests = Requests(texts, dictionaries.name)
+    requests = Requests(dictionaries)
     for rows in _pages(connection, "requests_2", ("key",), ("body",), PAGE):
         requests.add(connection, {bytes.fromhex(key): bytes(body) for key, body in rows})
-        if texts.training_due:
-            texts.train(connection)
+        if requests.texts.training_due:
+            requests.texts.train(connection)
     for rows in _pages(connection, "answers_2", ("id",), ("key", "ok", "body", "created"), PAGE):
         _copy_answers(connection, dictionaries, requests, rows)
     for rows in _pages(connection, "probes_2", ("run", "place"), ("body",), PROBES_PER_CHUNK):

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from sightline.engine import schema
 from sightline.engine.database import announce_insert, insert_new, rows_in
 from sightline.engine.database_errors import damage
+from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.request_parts import ImageDigest, divide, put_together
 from sightline.engine.texts import Texts
 
@@ -29,17 +30,16 @@ class StoredRequest(NamedTuple):
 
 
 class Requests:
-    """The requests of one store."""
+    """The requests of one store, and their texts."""
 
-    def __init__(self, texts: Texts, name: str) -> None:
+    def __init__(self, dictionaries: Dictionaries) -> None:
         """Prepare it; nothing is read yet.
 
         Args:
-            texts: The texts of the store.
-            name: The store's name in messages.
+            dictionaries: The dictionaries of the store.
         """
-        self._texts = texts
-        self._name = name
+        self.texts = Texts(dictionaries)
+        self._name = dictionaries.name
 
     def add(self, connection: Connection, requests: Mapping[bytes, bytes]) -> dict[bytes, int]:
         """Add the requests that the store does not have, and those that a repair left with an empty text.
@@ -61,7 +61,7 @@ class Requests:
         }
         if new:
             pieces = (piece for frame, parts in new.values() for piece in (frame, *parts))
-            texts = self._texts.add(connection, (piece for piece in pieces if isinstance(piece, bytes)))
+            texts = self.texts.add(connection, (piece for piece in pieces if isinstance(piece, bytes)))
             bodies = {}
             for key, (frame, parts) in new.items():
                 refs = [texts[part] if isinstance(part, bytes) else part.digest for part in parts]
@@ -76,7 +76,7 @@ class Requests:
     def _empty(self, connection: Connection, bodies: Mapping[bytes, bytes]) -> set[bytes]:
         """The keys of the requests, key -> body, whose JSON is empty."""
         frames = {key for key, body in bodies.items() if body[:1] == _FRAME_ONLY}
-        number = self._texts.number(connection, b"") if frames else None
+        number = self.texts.number(connection, b"") if frames else None
         return {key for key in frames if number is not None and bodies[key] == frame_only(number)}
 
     def numbers(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
@@ -141,7 +141,7 @@ class Requests:
         """
         references = {number: self.references(number, body) for number, body in bodies.items()}
         named = {one for several in references.values() for one in several if isinstance(one, int)}
-        texts = self._texts.read(connection, named)
+        texts = self.texts.read(connection, named)
         return {number: self._put_together(number, several, texts) for number, several in references.items()}
 
     def references(self, number: int, body: bytes) -> list[int | bytes]:

@@ -17,7 +17,6 @@ from sightline.engine.dictionaries import COMMON, Dictionaries
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
 from sightline.engine.store import Store
-from sightline.engine.texts import Texts
 from sightline.maintenance.table_reader import read_pages
 from sightline.progress import Advance
 from sightline.types import Answer
@@ -43,8 +42,7 @@ class _Reader:
 
     def __init__(self, name: str) -> None:
         self.dictionaries = Dictionaries(name)
-        self.texts = Texts(self.dictionaries)
-        self.requests = Requests(self.texts, name)
+        self.requests = Requests(self.dictionaries)
 
     def attempt(self, connection: Connection, row: int, state: int, body: bytes, created: float) -> _Attempt:
         content = self.dictionaries.decompress(connection, bytes(body), "answers", row)
@@ -74,9 +72,9 @@ def merge_answers(source: Store, target: Store, advance: Advance) -> MergedAnswe
             list_models(connection, filter(None, requests.values()))
             added = _add(connection, writer, {numbers[key]: found for key, found in attempts.items()})
         new, different = new + added.new, different + added.different
-        if writer.texts.training_due:
+        if writer.requests.texts.training_due:
             with target.database.write() as connection:
-                writer.texts.train(connection)
+                writer.requests.texts.train(connection)
         advance(len(page))
     return MergedAnswers(new, different)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,11 @@ from sightline.engine.database import LOOKUP
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.requests import Requests
 from sightline.engine.store import Store
-from sightline.engine.texts import Texts
 from sightline.errors import unknown_name
 from sightline.formats.atomic_file import AtomicLineFile
 from sightline.maintenance.opening import unchanged_store
 from sightline.maintenance.table_reader import read_pages
-from sightline.plan.stored_probe import StoredProbe
+from sightline.plan.stored_probe import read_stored_probes
 from sightline.progress import progress
 from sightline.results.run_names import find_run
 
@@ -83,7 +83,7 @@ def _verdicts(store: Store, run: int | None) -> Iterator[Record]:
 def _answers(store: Store, run: int | None) -> Iterator[Record]:
     """All attempts with their requests; those of a run in the order of its probes."""
     dictionaries = Dictionaries(store.name)
-    requests = Requests(Texts(dictionaries), store.name)
+    requests = Requests(dictionaries)
     for page in _attempt_pages(store, run):
         with store.database.read() as connection:
             found = requests.by_number(connection, {row["request"] for row in page})
@@ -104,13 +104,9 @@ def _attempt_pages(store: Store, run: int | None) -> Iterator[list[dict[str, Any
     if run is None:
         yield from ([dict(row) for row in page] for page in read_pages(store.database, schema.answers))
         return
-    keys: list[bytes] = []
-    for body in store.runs.probes(run):
-        keys.append(bytes.fromhex(msgspec.json.decode(body, type=StoredProbe).key))
-        if len(keys) == LOOKUP:
-            yield _attempts_of(store, keys)
-            keys = []
-    yield _attempts_of(store, keys)
+    probes = read_stored_probes(store, run)
+    while keys := [bytes.fromhex(probe.key) for probe in islice(probes, LOOKUP)]:
+        yield _attempts_of(store, keys)
 
 
 def _attempts_of(store: Store, keys: list[bytes]) -> list[dict[str, Any]]:

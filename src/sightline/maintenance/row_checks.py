@@ -18,7 +18,7 @@ from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.probe_chunks import ProbeChunk, probes_of
 from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
-from sightline.engine.texts import Texts, text_digest
+from sightline.engine.texts import text_digest
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
 from sightline.plan.stored_probe import StoredProbe
@@ -38,7 +38,7 @@ class RowChecks:
             name: The store's name in messages.
         """
         self._dictionaries = Dictionaries(name)
-        self._requests = Requests(Texts(self._dictionaries), name)
+        self._requests = Requests(self._dictionaries)
         self._checks: Mapping[str, Callable[[Connection, Row], str]] = {
             "dictionaries": self._check_dictionary,
             "texts": self._check_text,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
+from sightline.engine.database import LOOKUP
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.maintenance.faults import ASK_AGAIN, REPAIR, Fault
-from sightline.plan.stored_probe import StoredProbe, read_stored_probes
+from sightline.plan.stored_probe import read_stored_probes
 from sightline.results.stored_run import StoredRun, read_row
-
-_BATCH = 500
 
 
 def faults_of_runs(store: Store) -> Iterator[Fault]:
@@ -38,22 +38,16 @@ def faults_of_runs(store: Store) -> Iterator[Fault]:
 
 def _missing(store: Store, run: StoredRun) -> str:
     """What a finished run lacks; '' if it is complete."""
-    samples, without, probes, last = 0, 0, [], None
-    for probe in read_stored_probes(store, run.number):
-        samples += probe.sample != last
-        last = probe.sample
-        if probe.error is None and run.stopped is None:
-            probes.append(probe)
-        if len(probes) == _BATCH:
-            without += _without_attempt(store, probes)
-            probes = []
-    without += _without_attempt(store, probes)
+    samples, without, last = 0, 0, None
+    probes = read_stored_probes(store, run.number)
+    while batch := list(islice(probes, LOOKUP)):
+        for probe in batch:
+            samples += probe.sample != last
+            last = probe.sample
+        if run.stopped is None:
+            keys = {probe.key for probe in batch if probe.error is None}
+            without += len(keys - store.answers.look_up(sorted(keys)).keys())
     planned = run.description.planned_samples
     if samples < planned:
         return f"{planned - samples:,} of its {planned:,} samples have no probes"
     return f"{without:,} of its probes have no attempt" if without else ""
-
-
-def _without_attempt(store: Store, probes: list[StoredProbe]) -> int:
-    keys = {probe.key for probe in probes}
-    return len(keys - store.answers.look_up(sorted(keys)).keys())

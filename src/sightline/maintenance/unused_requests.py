@@ -10,7 +10,6 @@ from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.probe_chunks import split_keys
 from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
-from sightline.engine.texts import Texts
 from sightline.maintenance.table_reader import read_pages
 
 
@@ -26,7 +25,7 @@ def drop_unused_requests(connection: Connection, name: str) -> tuple[int, int]:
     Returns:
         The number of requests, and of answers.
     """
-    requests = Requests(Texts(Dictionaries(name)), name)
+    requests = Requests(Dictionaries(name))
     used = _used_requests(connection, requests)
     judges = _judges(connection)
     count = answers = 0
@@ -59,7 +58,7 @@ def drop_unused_texts(connection: Connection, name: str) -> int:
     Raises:
         EnvironmentFailedError: A request is damaged.
     """
-    requests = Requests(Texts(Dictionaries(name)), name)
+    requests = Requests(Dictionaries(name))
     used = bytearray(_highest(connection, schema.texts) + 1)
     for page in read_pages(connection, schema.requests):
         for row in page:
