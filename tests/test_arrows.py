@@ -16,6 +16,7 @@ ROOT = Path(sightline.__file__).parent
 ORDER = [
     "cli",
     "interop",
+    "report.html",
     "outcome_index",
     "evaluation",
     "report",
@@ -33,7 +34,10 @@ ORDER = [
     "formats",
     "scoring",
 ]
-"""Packages from the top to the ground: a package imports only packages to its right."""
+"""Packages from the top to the ground: a package imports only packages below it in this list.
+
+`report.html` is a package of its own: it shows groups and runs, the rest of `report` tables of results.
+"""
 
 TOP = ("__main__", "api")
 """Single modules above all packages."""
@@ -146,10 +150,11 @@ def _paths() -> dict[str, Path]:
 def imported() -> dict[str, set[str]]:
     """What each package imports of other packages and of TOP; a look-up in the registry counts."""
     imports: dict[str, set[str]] = defaultdict(set)
-    for package in (file.parent.name for file in ROOT.glob("*/__init__.py")):
-        for file in (ROOT / package).rglob("*.py"):
-            imports[package] |= _first_parts(file)
-            imports[package] |= {LOOK_UPS[name] for name in _look_ups(file)} - {""}
+    for file in ROOT.glob("*/**/*.py"):
+        package = _part(_module(file))
+        imports[package] |= _first_parts(file)
+        imports[package] |= {LOOK_UPS[name] for name in _look_ups(file)} - {""}
+    for package in imports:
         imports[package] &= {*ORDER, *TOP}
         imports[package] -= {package}
         imports[package] -= {other for user, other in EXCEPTIONS if user == package}
@@ -158,7 +163,14 @@ def imported() -> dict[str, set[str]]:
 
 def _first_parts(file: Path) -> set[str]:
     """The packages and single modules that a file imports, or names in a string such as 'sightline.a.b:C'."""
-    return {name.split(".")[1] for name in (*modules(file), *_strings(file)) if name.startswith("sightline.")}
+    return {_part(name) for name in (*modules(file), *_strings(file)) if name.startswith("sightline.")}
+
+
+def _part(name: str) -> str:
+    """The package of a module, or the single module: 'sightline.report.html.plots' -> 'report.html'."""
+    _, first, *rest = name.split(".")
+    nested = f"{first}.{rest[0]}" if rest else first
+    return nested if nested in ORDER else first
 
 
 def _strings(file: Path) -> Iterator[str]:
