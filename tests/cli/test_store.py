@@ -125,6 +125,7 @@ def test_a_damaged_store_verifies_with_status_1_and_names_the_row(capsys: Captur
     status, out, _ = run(capsys, "verify", "--quiet")
     assert status == 1
     assert "faults in sightline.db" in out
+    assert out.count("store repair FILE --out NEW") == 1
 
 
 def test_a_repair_without_loss_has_status_0(capsys: Capture, folder: Path) -> None:
@@ -142,7 +143,19 @@ def test_a_repair_with_a_loss_has_status_1_and_lists_the_runs(capsys: Capture, f
     assert run(capsys, "verify", "--quiet", "--store", "new.db")[0] == 0
     status, out, _ = run(capsys, "repair", "sightline.db", "--out", "other.db", "--quiet")
     assert status == 1
-    assert "run 1 is not finished any more" in out
+    assert "run 1 is kept, but is not finished any more" in out
+
+
+def test_a_repair_says_that_a_run_without_a_description_is_lost(capsys: Capture, folder: Path) -> None:
+    store = Store.open("sightline.db")
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE runs SET body = x'00' WHERE id = 1")
+    store.close()
+    report = as_json(capsys, "repair", "sightline.db", "--out", "new.db", "--quiet", status=1)
+    assert (report["lost_runs"], report["incomplete_runs"]) == ([1], [])
+    assert next(one for one in report["tables"] if one["table"] == "answers")["rows"] == 40
+    _, out, _ = run(capsys, "repair", "sightline.db", "--out", "other.db", "--quiet")
+    assert "no description of run 1 is readable" in " ".join(out.split())
 
 
 def test_a_merge_lists_the_runs_and_their_new_numbers(capsys: Capture, folder: Path) -> None:

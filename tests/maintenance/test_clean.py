@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from tests.maintenance.stores import add_run, content, make_store, question
 
+from sightline.engine import schema
 from sightline.engine.store import Store
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.clean import CleaningOptions, clean
 from sightline.maintenance.merge import merge
 from sightline.maintenance.verify import verify
@@ -178,3 +179,44 @@ def test_a_file_is_not_cleaned_while_another_process_has_it_open(tmp_path: Path)
         clean(str(tmp_path / "s.db"), CleaningOptions())
     other.close()
     clean(str(tmp_path / "s.db"), CleaningOptions())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE requests SET body = {broken} WHERE id = 3",
+        # MessagePack: [16383], the number of no text.
+        "UPDATE requests SET body = {no_text} WHERE id = 3",
+        "UPDATE probes SET place = place + 1 WHERE run = 2",
+        "UPDATE runs SET body = {broken} WHERE id = 2",
+    ],
+)
+def test_a_damaged_store_is_not_cleaned_and_the_remedy_is_named(
+    tmp_path: Path, store_url: str, damage: str
+) -> None:
+    """What is damaged could need any row: nothing goes."""
+    _store(tmp_path, store_url)
+    store = Store.open(store_url)
+    store.runs.drop(1)
+    is_server = "://" in store_url
+    broken, no_text = (
+        ("decode('c1', 'hex')", "decode('91cd3fff', 'hex')") if is_server else ("x'c1'", "x'91cd3fff'")
+    )
+    with store.database.write() as connection:
+        connection.exec_driver_sql(damage.format(broken=broken, no_text=no_text))
+    store.close()
+    before = _counts(store_url)
+    with pytest.raises(EnvironmentFailedError, match=r"is damaged: row .*store verify.*store repair"):
+        clean(store_url, CleaningOptions(unreferenced_answers=True))
+    assert _counts(store_url) == before
+
+
+def _counts(url: str) -> list[int]:
+    store = Store.open(url)
+    with store.database.read() as connection:
+        counts = [
+            connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
+            for name in schema.metadata.tables
+        ]
+    store.close()
+    return counts

@@ -268,6 +268,16 @@ def test_what_was_merged_is_known_although_a_later_source_fails(tmp_path: Path) 
         next(merged)
 
 
+def test_a_source_with_an_answer_without_its_request_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    source = make_store(tmp_path / "a.db", [range(5)])
+    store = Store.open(str(source))
+    with store.database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM requests WHERE id = 2")
+    store.close()
+    with pytest.raises(EnvironmentFailedError, match=r"row 2 .*request 2 does not exist.*store repair"):
+        _merge([source], tmp_path / "t.db")
+
+
 def test_numbers_of_runs_are_new_in_the_target(tmp_path: Path) -> None:
     first, second = make_store(tmp_path / "a.db", [range(3)]), make_store(tmp_path / "b.db", [range(3)])
     merged = merge([str(first), str(second)], str(tmp_path / "t.db"), show_progress=False)

@@ -1,7 +1,12 @@
-"""Verification finds damage in the caches too."""
+"""Verification finds what is damaged, also after a place that cannot be read, and in the caches."""
 
 from __future__ import annotations
 
+import random
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +14,9 @@ from tests.maintenance.stores import make_store
 
 import sightline
 from sightline.builders.synthetic import generate_codis
+from sightline.engine import schema
 from sightline.engine.store import Store
+from sightline.maintenance.damaged_tables import Unreadable, read_around_damage
 from sightline.maintenance.verify import verify
 from sightline.types import ImageFile
 
@@ -38,3 +45,64 @@ def test_a_finished_run_that_lost_answers_is_named(tmp_path: Path) -> None:
     [fault] = verify(str(path), show_progress=False)
     assert (fault.table, fault.run) == ("runs", 1)
     assert "have no attempt" in fault.problem
+
+
+def _without_leaves(path: Path, table: str, seed: int, count: int) -> tuple[set[int], set[int]]:
+    """Overwrite some pages of a table; returns the numbers of the rows on them, and of the others."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        query = "SELECT pageno, ncell FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path"
+        leaves = connection.execute(query, (table,)).fetchall()
+        numbers = [number for (number,) in connection.execute(f"SELECT id FROM {table} ORDER BY id")]
+    chosen = set(random.Random(seed).sample(range(len(leaves)), count))
+    lost, start, content = set(), 0, bytearray(path.read_bytes())
+    for place, (page, rows) in enumerate(leaves):
+        if place in chosen:
+            lost.update(numbers[start : start + rows])
+            content[(page - 1) * 4096 : page * 4096] = bytes(4096)
+        start += rows
+    path.write_bytes(content)
+    return lost, set(numbers) - lost
+
+
+@pytest.mark.parametrize(("seed", "count"), [(1, 1), (2, 3), (3, 6)])
+def test_every_row_outside_of_damaged_pages_is_read_and_the_places_of_the_others_are_named(
+    tmp_path: Path, seed: int, count: int
+) -> None:
+    path = make_store(tmp_path / "s.db", [range(800)])
+    lost, kept = _without_leaves(path, "answers", seed, count)
+    store = Store.open(str(path))
+    found: set[int] = set()
+    places: list[str] = []
+    for page in read_around_damage(store.database, schema.answers):
+        if isinstance(page, Unreadable):
+            places.append(page.where)
+        else:
+            found.update(row["id"] for row in page)
+    store.close()
+    assert found == kept
+    limits = [(int(number), int(before or 1 << 60)) for number, before in _limits(places)]
+    assert all(any(low < number < high for low, high in limits) for number in lost)
+    assert not any(low < number < high for low, high in limits for number in kept)
+
+
+def _limits(places: list[str]) -> Iterator[tuple[str, str]]:
+    for place in places:
+        after = re.search(r"after number (\d+)", place)
+        before = re.search(r"before number (\d+)", place)
+        yield after[1] if after else "-1", before[1] if before else ""
+
+
+def test_a_row_after_an_unreadable_place_is_checked_too(tmp_path: Path) -> None:
+    path = make_store(tmp_path / "s.db", [range(800)])
+    store = Store.open(str(path))
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE answers SET body = 'text' WHERE id = 800")
+    store.close()
+    lost, _ = _without_leaves(path, "answers", 1, 1)
+    assert 800 not in lost
+    faults = [one for one in verify(str(path), show_progress=False) if one.table == "answers"]
+    assert ("id 800", "its body is of type str, expected bytes") in [(one.row, one.problem) for one in faults]
+    assert any("cannot be read" in one.problem for one in faults)
+    # Remedies are told apart from problems: once, not in each line.
+    assert not any("run the same" in one.problem or "store verify" in one.problem for one in faults)

@@ -67,15 +67,29 @@ def _table(report: RepairReport) -> ReportTable:
 
 
 def _notes(report: RepairReport) -> list[str]:
-    notes = [f"run {one.run} is not finished any more: {one.problem}" for one in report.incomplete_runs]
+    notes = [
+        f"run {one.run} is kept, but is not finished any more: {one.problem}"
+        for one in report.incomplete_runs
+    ]
+    notes += [
+        f"no description of run {run} is readable: its probes, verdicts and labels are dropped, its answers "
+        "are kept; the same `run` command makes it again"
+        for run in report.lost_runs
+    ]
     if report.missing_pages:
-        notes.append(f"{report.missing_pages:,} pages are missing at the end of the file")
+        notes.append(
+            f"{report.missing_pages:,} pages are missing at the end of the file: what they held is unknown"
+        )
     if report.unknown_pages:
-        notes.append(f"{report.unknown_pages:,} pages with rows of an unknown table are lost")
+        notes.append(
+            f"{report.unknown_pages:,} pages with rows fit no table, or several, and are not kept: they held "
+            "rows that are lost, or old copies of rows that are kept"
+        )
     if report.damaged_log_pages:
         notes.append(f"{report.damaged_log_pages:,} pages of the write-ahead log are damaged")
     if report.lost_definitions:
         notes.append(
-            f"the definitions of {', '.join(report.lost_definitions)} were lost, and are those of now"
+            f"the definitions of the tables {', '.join(report.lost_definitions)} are not readable: those of "
+            "this version are used, and the rows that fit them are kept"
         )
     return notes if report.lost_something or notes else ["nothing is lost"]

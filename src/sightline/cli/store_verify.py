@@ -39,9 +39,9 @@ def execute(options: argparse.Namespace) -> int:
 
     faults = verify(options.store, show_progress=not options.quiet)
     printed = list(islice(faults, MOST_PRINTED))
-    tables = Counter(fault.table for fault in printed)
-    tables.update(fault.table for fault in faults)
-    total = tables.total()
+    remedies = Counter(fault.remedy for fault in printed)
+    remedies.update(fault.remedy for fault in faults)
+    total = remedies.total()
     if options.json:
         print_json(
             {
@@ -64,14 +64,15 @@ def execute(options: argparse.Namespace) -> int:
             Column("text", "row", "row"),
             Column("text", "run", "run"),
             Column("text", "problem", "problem"),
-            Column("text", "remedy", "remedy"),
         )
         rows = tuple(
-            (one.table, one.row, "" if one.run is None else str(one.run), one.problem, one.remedy)
-            for one in printed
+            (one.table, one.row, "" if one.run is None else str(one.run), one.problem) for one in printed
         )
-        more = (f"and {total - len(printed):,} more",) if total > len(printed) else ()
-        print_tables([ReportTable(f"{total:,} faults in {options.store}", columns, rows, more)], "table")
+        notes = [f"remedy of {count:,} faults: {remedy}" for remedy, count in remedies.items()]
+        if total > len(printed):
+            notes.insert(0, f"and {total - len(printed):,} more")
+        title = f"{total:,} faults in {options.store}"
+        print_tables([ReportTable(title, columns, rows, tuple(notes))], "table")
     else:
         print_note(f"{options.store}: nothing is wrong")
     return 1 if total else 0

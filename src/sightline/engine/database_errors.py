@@ -36,8 +36,27 @@ _REMEDIES = {
 }
 """SQLSTATE (PostgreSQL, appendix A) -> what the user can do."""
 
+DAMAGE_REMEDY = (
+    "`sightline store verify` lists everything that is damaged, `sightline store repair FILE --out NEW` "
+    "keeps what is sound"
+)
 
-class TransactionLostError(EnvironmentFailedError):
+
+class StoreFailedError(EnvironmentFailedError):
+    """The store cannot be read or written. `reason` says why, without the store's name and the remedy."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        """Make the error.
+
+        Args:
+            message: The whole message.
+            reason: Why the store failed.
+        """
+        super().__init__(message)
+        self.reason = reason or message
+
+
+class TransactionLostError(StoreFailedError):
     """The server ended a transaction that succeeds if it is repeated: it restarted, or found a deadlock."""
 
 
@@ -75,7 +94,7 @@ def database_errors(name: str) -> Iterator[None]:
 
     Raises:
         TransactionLostError: The server ended the transaction; it can be repeated.
-        EnvironmentFailedError: The database failed.
+        StoreFailedError: The database failed.
     """
     try:
         yield
@@ -85,6 +104,11 @@ def database_errors(name: str) -> Iterator[None]:
             "Everything committed before is kept; run the same command again"
         ) from None
     except DBAPIError as error:
+        reason = _reason(error)
+        if _is_damage(error):
+            raise StoreFailedError(
+                f"the store {name} is damaged: {reason}. {DAMAGE_REMEDY}", reason
+            ) from None
         state = getattr(error.orig, "sqlstate", None)
         if error.connection_invalidated:
             state = None
@@ -93,9 +117,10 @@ def database_errors(name: str) -> Iterator[None]:
         else:
             remedy = _busy_remedy(error) or "make room or repair the disk, then"
         lost = error.connection_invalidated or state in _REPEATABLE
-        raise (TransactionLostError if lost else EnvironmentFailedError)(
-            f"the store {name} failed: {_reason(error)}. Everything committed before is kept; "
-            f"{remedy} run the same command again"
+        raise (TransactionLostError if lost else StoreFailedError)(
+            f"the store {name} failed: {reason}. Everything committed before is kept; "
+            f"{remedy} run the same command again",
+            reason,
         ) from None
 
 
@@ -120,7 +145,7 @@ def check_connection(engine: Engine, name: str) -> None:
         ) from None
 
 
-def damage(name: str, table: str, row: int, reason: str) -> EnvironmentFailedError:
+def damage(name: str, table: str, row: int, reason: str) -> StoreFailedError:
     """Make the error of a row that cannot be read.
 
     Args:
@@ -132,10 +157,14 @@ def damage(name: str, table: str, row: int, reason: str) -> EnvironmentFailedErr
     Returns:
         The error.
     """
-    return EnvironmentFailedError(
-        f"the store {name} is damaged: row {row} of the table {table} cannot be read ({reason}). "
-        "`sightline store verify` lists all rows that are damaged"
-    )
+    problem = f"row {row} of the table {table} cannot be read ({reason})"
+    return StoreFailedError(f"the store {name} is damaged: {problem}. {DAMAGE_REMEDY}", problem)
+
+
+def _is_damage(error: DBAPIError) -> bool:
+    """Whether SQLite finds that its file is damaged."""
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _busy_remedy(error: DBAPIError) -> str:

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from sightline.engine import schema
 from sightline.engine.answers import State
 from sightline.engine.database import insert, parts, rows_in
+from sightline.engine.database_errors import damage
 from sightline.engine.dictionaries import COMMON, Dictionaries
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
@@ -88,7 +89,11 @@ def _read(
         requests = reader.requests.by_number(connection, {row["request"] for row in page})
         for row in page:
             found = reader.attempt(connection, row["id"], row["state"], row["body"], row["created"])
-            attempts[requests[row["request"]].key].append(found)
+            if (request := requests.get(row["request"])) is None:
+                raise damage(
+                    source.name, "answers", row["id"], f"its request {row['request']} does not exist"
+                )
+            attempts[request.key].append(found)
     return dict(requests.values()), attempts
 
 

@@ -46,7 +46,7 @@ class RepairedTable(Struct, frozen=True, kw_only=True):
 
 
 class IncompleteRun(Struct, frozen=True, kw_only=True):
-    """A finished run that lost something; it counts as not finished now."""
+    """A run that is kept and lost something; it counts as not finished now."""
 
     run: int
     problem: str
@@ -64,7 +64,9 @@ class RepairReport(Struct, frozen=True, kw_only=True):
         unknown_pages: Damaged pages of which it is unknown to which table they belonged.
         damaged_log_pages: Damaged pages of the write-ahead log.
         lost_definitions: Tables whose definition was lost; that of this version was used.
-        incomplete_runs: The runs that lost something.
+        incomplete_runs: The runs that are kept and lost something.
+        lost_runs: The numbers of runs of which probes, verdicts or labels are readable, but no description;
+            these rows are dropped.
     """
 
     file: str
@@ -76,6 +78,7 @@ class RepairReport(Struct, frozen=True, kw_only=True):
     damaged_log_pages: int
     lost_definitions: Sequence[str]
     incomplete_runs: Sequence[IncompleteRun]
+    lost_runs: Sequence[int]
 
     @property
     def lost_something(self) -> bool:
@@ -83,9 +86,8 @@ class RepairReport(Struct, frozen=True, kw_only=True):
         lost = bool(self.lost_definitions) or any(
             one.damaged_rows or one.damaged_pages or one.without_reference for one in self.tables
         )
-        return bool(
-            lost or self.missing_pages or self.unknown_pages or self.damaged_log_pages or self.incomplete_runs
-        )
+        pages = self.missing_pages or self.unknown_pages or self.damaged_log_pages
+        return bool(lost or pages or self.incomplete_runs or self.lost_runs)
 
 
 def repair(file: str, out: Path, *, show_progress: bool) -> RepairReport:
@@ -115,7 +117,8 @@ def repair(file: str, out: Path, *, show_progress: bool) -> RepairReport:
         scratch = Path(folder) / out.name
         try:
             version, salvaged = _salvage(source, scratch, show_progress=show_progress)
-            removed, incomplete = _keep_what_verifies(scratch, show_progress=show_progress)
+            removed, problems = _keep_what_verifies(scratch, show_progress=show_progress)
+            there = _runs(scratch)
             rows = _finish(scratch)
             scratch.rename(out)
         except sqlite3.Error as error:
@@ -138,7 +141,10 @@ def repair(file: str, out: Path, *, show_progress: bool) -> RepairReport:
         unknown_pages=salvaged.unknown_pages,
         damaged_log_pages=salvaged.damaged_frames,
         lost_definitions=salvaged.lost_definitions,
-        incomplete_runs=incomplete,
+        incomplete_runs=[
+            IncompleteRun(run=run, problem=problem) for run, problem in problems.items() if run in there
+        ],
+        lost_runs=[run for run in problems if run not in there],
     )
 
 
@@ -179,8 +185,11 @@ def _current_definitions() -> list[str]:
             return [sql for (sql,) in connection.execute(query)]
 
 
-def _keep_what_verifies(scratch: Path, *, show_progress: bool) -> tuple[Counter[str], list[IncompleteRun]]:
-    """Migrate the salvaged store, and remove rows that need a lost one, until nothing is wrong."""
+def _keep_what_verifies(scratch: Path, *, show_progress: bool) -> tuple[Counter[str], dict[int, str]]:
+    """Migrate the salvaged store, and remove rows that need a lost one, until nothing is wrong.
+
+    Returns how many rows of each table were removed, and what each run lost.
+    """
     store = Store.open(str(scratch))
     removed: Counter[str] = Counter()
     incomplete: dict[int, str] = {}
@@ -199,7 +208,13 @@ def _keep_what_verifies(scratch: Path, *, show_progress: bool) -> tuple[Counter[
             remove_faulty(store, faults)
     finally:
         store.close()
-    return removed, [IncompleteRun(run=run, problem=why) for run, why in sorted(incomplete.items())]
+    return removed, dict(sorted(incomplete.items()))
+
+
+def _runs(scratch: Path) -> set[int]:
+    """The numbers of the runs that are kept."""
+    with closing(sqlite3.connect(scratch)) as connection:
+        return {number for (number,) in connection.execute("SELECT id FROM runs")}
 
 
 def _finish(scratch: Path) -> dict[str, int]:

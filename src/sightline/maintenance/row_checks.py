@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import RowMapping
+from sqlalchemy import RowMapping, Table
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.answers import decode_result, state_of
 from sightline.engine.caches import check_image_row
+from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.dictionaries import PLAIN, Dictionaries
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.probe_chunks import ProbeChunk, probes_of
 from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
 from sightline.engine.texts import text_digest
-from sightline.errors import EnvironmentFailedError
 from sightline.formats.verdicts import decode_verdict
 from sightline.plan.stored_probe import StoredProbe
 
@@ -67,22 +67,25 @@ class RowChecks:
         Yields:
             Each row that is wrong, and what is wrong with it.
         """
-        check = self._checks.get(table)
-        if check is None or (table == "requests" and self._are_sound(connection, rows)):
+        columns = schema.metadata.tables[table]
+        check = self._checks.get(table, _sound)
+        if table == "requests" and self._are_sound(connection, rows):
             return
         for row in rows:
             try:
-                problem = check(connection, dict(row))
-            except EnvironmentFailedError as error:
-                problem = str(error)
+                problem = _wrong_type(columns, dict(row)) or check(connection, dict(row))
+            except StoreFailedError as error:
+                problem = error.reason
             if problem:
                 yield row, problem
 
     def _are_sound(self, connection: Connection, rows: Sequence[RowMapping]) -> bool:
         """Whether all of these requests are sound: their texts are read together."""
+        if any(_wrong_type(schema.requests, dict(row)) for row in rows):
+            return False
         try:
             found = self._requests.read(connection, {row["id"]: row["body"] for row in rows})
-        except EnvironmentFailedError:
+        except StoreFailedError:
             return False
         return all(_is_canonical(found[row["id"]], row["key"]) for row in rows)
 
@@ -131,6 +134,21 @@ class RowChecks:
 
 _ENDPOINT = msgspec.json.Decoder(EndpointRecord)
 _PROBE = msgspec.json.Decoder(StoredProbe)
+
+
+def _sound(_: Connection, row: Row) -> str:
+    """The check of a row whose values have only types."""
+    return ""
+
+
+def _wrong_type(table: Table, row: Row) -> str:
+    """Which column of a row has no value of its type, as SQLite allows; '' if none."""
+    for column in table.columns:
+        value, expected = row[column.key], column.type.python_type
+        types = (float, int) if expected is float else (expected,)
+        if not (isinstance(value, types) or (value is None and column.nullable)):
+            return f"its {column.key} is of type {type(value).__name__}, expected {expected.__name__}"
+    return ""
 
 
 def _undecodable(decode: Callable[[bytes], object], body: bytes) -> str:

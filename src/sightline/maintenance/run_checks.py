@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from sightline.engine.database import LOOKUP
+from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
-from sightline.errors import EnvironmentFailedError
 from sightline.maintenance.faults import ASK_AGAIN, REPAIR, Fault
 from sightline.plan.stored_probe import read_stored_probes
 from sightline.results.stored_run import StoredRun, read_row
@@ -22,16 +22,21 @@ def faults_of_runs(store: Store) -> Iterator[Fault]:
     Yields:
         At most one fault for each run.
     """
-    for row in store.runs.all():
+    try:
+        rows = store.runs.all()
+    except StoreFailedError as error:
+        yield Fault(table="runs", problem=f"the runs cannot be listed: {error.reason}")
+        return
+    for row in rows:
         try:
             run = read_row(store, row)
-        except EnvironmentFailedError as error:
-            yield Fault(table="runs", key={"id": row.number}, problem=str(error))
+        except StoreFailedError as error:
+            yield Fault(table="runs", key={"id": row.number}, problem=error.reason)
             continue
         try:
             problem, remedy = _missing(store, run) if run.is_finished else "", ASK_AGAIN
-        except EnvironmentFailedError as error:
-            problem, remedy = str(error), REPAIR
+        except StoreFailedError as error:
+            problem, remedy = error.reason, REPAIR
         if problem:
             yield Fault(table="runs", run=row.number, problem=problem, remedy=remedy)
 

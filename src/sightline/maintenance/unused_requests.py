@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
+from msgspec import Struct
 from sqlalchemy import Connection, Table, delete, func, select
 
 from sightline.engine import schema
+from sightline.engine.database_errors import damage
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.probe_chunks import split_keys
 from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
 from sightline.maintenance.table_reader import read_pages
+
+
+class _Judge(Struct):
+    """The part of a judge's description that says which model it is."""
+
+    identity: str = ""
+
+
+class _Run(Struct):
+    """The part of a run's body that says which models judge it."""
+
+    judges: Mapping[str, _Judge] | None = None
+
+
+_RUN = msgspec.json.Decoder(_Run)
 
 
 def drop_unused_requests(connection: Connection, name: str) -> tuple[int, int]:
@@ -24,17 +43,18 @@ def drop_unused_requests(connection: Connection, name: str) -> tuple[int, int]:
 
     Returns:
         The number of requests, and of answers.
+
+    Raises:
+        EnvironmentFailedError: A row that says what is used is damaged.
     """
     requests = Requests(Dictionaries(name))
-    used = _used_requests(connection, requests)
-    judges = _judges(connection)
+    used = _used_requests(connection, requests, name)
+    judges = _judges(connection, name)
     count = answers = 0
     for page in read_pages(connection, schema.requests):
         bodies = {row["id"]: row["body"] for row in page if not used[row["id"]]}
         canonical = requests.read(connection, bodies)
-        unused = [
-            number for number, body in canonical.items() if schema.model_of(body or b"{}") not in judges
-        ]
+        unused = [number for number, body in canonical.items() if _model_of(number, body, name) not in judges]
         if unused:
             answers += connection.execute(
                 delete(schema.answers).where(schema.answers.c.request.in_(unused))
@@ -62,9 +82,11 @@ def drop_unused_texts(connection: Connection, name: str) -> int:
     used = bytearray(_highest(connection, schema.texts) + 1)
     for page in read_pages(connection, schema.requests):
         for row in page:
-            for one in requests.references(row["id"], row["body"]):
-                if isinstance(one, int):
-                    used[one] = 1
+            numbers = [one for one in requests.references(row["id"], row["body"]) if isinstance(one, int)]
+            if not all(0 < one < len(used) for one in numbers):
+                raise damage(name, "requests", row["id"], "a text of it does not exist")
+            for one in numbers:
+                used[one] = 1
     dropped = 0
     for page in read_pages(connection, schema.texts):
         unused = [row["id"] for row in page if not used[row["id"]]]
@@ -73,24 +95,38 @@ def drop_unused_texts(connection: Connection, name: str) -> int:
     return dropped
 
 
-def _used_requests(connection: Connection, requests: Requests) -> bytearray:
+def _used_requests(connection: Connection, requests: Requests, name: str) -> bytearray:
     """1 at the number of each request that a probe of a run refers to, partners included."""
     used = bytearray(_highest(connection, schema.requests) + 1)
     for page in read_pages(connection, schema.probes):
         for row in page:
-            keys = keys_of_row(row["run"], row["place"], row["definitions"], row["answer_keys"])
+            try:
+                keys = keys_of_row(row["run"], row["place"], row["definitions"], row["answer_keys"])
+            except ValueError as error:
+                raise damage(name, "probes", row["place"], f"run {row['run']}: {error}") from None
             for number in requests.numbers(connection, split_keys(keys)).values():
                 used[number] = 1
     return used
 
 
-def _judges(connection: Connection) -> set[str]:
+def _judges(connection: Connection, name: str) -> set[str]:
     """The identities of the judge models of all runs."""
     found: set[str] = set()
-    for body in connection.execute(select(schema.runs.c.body)).scalars():
-        judges = msgspec.json.decode(bytes(body)).get("judges") or {}
-        found |= {str(judge.get("identity")) for judge in judges.values()}
+    for row in connection.execute(select(schema.runs.c.id, schema.runs.c.body)):
+        try:
+            judges = _RUN.decode(row.body).judges or {}
+        except ValueError as error:
+            raise damage(name, "runs", row.id, str(error)) from None
+        found |= {judge.identity for judge in judges.values()}
     return found
+
+
+def _model_of(number: int, canonical: bytes, name: str) -> str:
+    """The model that a request is for; '' if its text was lost earlier."""
+    try:
+        return schema.model_of(canonical or b"{}")
+    except ValueError as error:
+        raise damage(name, "requests", number, str(error)) from None
 
 
 def _highest(connection: Connection, table: Table) -> int:

@@ -9,8 +9,9 @@ from sqlalchemy import Column, RowMapping, Table, exists, func, select
 
 from sightline.engine import schema
 from sightline.engine.database import Database
+from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
-from sightline.errors import EnvironmentFailedError
+from sightline.maintenance.damaged_tables import Unreadable, read_around_damage
 from sightline.maintenance.faults import Fault
 from sightline.maintenance.opening import sqlite_path, unchanged_store
 from sightline.maintenance.row_checks import RowChecks
@@ -48,10 +49,10 @@ def verify(url: str, *, show_progress: bool) -> Iterator[Fault]:
     try:
         with unchanged_store(url) as store:
             yield from find_faults(store, show_progress=show_progress)
-    except EnvironmentFailedError as error:
+    except StoreFailedError as error:
         if sqlite_path(url) is None:
             raise
-        yield Fault(problem=str(error))
+        yield Fault(problem=error.reason)
 
 
 def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
@@ -66,12 +67,9 @@ def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
     """
     database = store.database
     tables = schema.metadata.sorted_tables
-    with database.read() as connection:
-        rows = sum(
-            connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables
-        )
     yield from _faults_of_file(database)
     checks = RowChecks(store.name)
+    rows = sum(_count(database, table) for table in tables)
     with progress("verify", rows, "rows", show_progress=show_progress) as advance:
         for table in tables:
             yield from _faults_of_rows(database, checks, table, advance)
@@ -80,28 +78,36 @@ def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
     yield from faults_of_runs(store)
 
 
+def _count(database: Database, table: Table) -> int:
+    """The number of rows of a table, for the progress; 0 if they cannot be counted."""
+    try:
+        with database.read() as connection:
+            return connection.execute(select(func.count()).select_from(table)).scalar_one()
+    except StoreFailedError:
+        return 0
+
+
 def _faults_of_file(database: Database) -> Iterator[Fault]:
     """What SQLite finds in the structure of the file; a server checks its own files."""
-    with database.read() as connection:
-        if connection.dialect.name != "sqlite":
-            return
-        found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_STRUCTURE})").scalars().all()
+    try:
+        with database.read() as connection:
+            if connection.dialect.name != "sqlite":
+                return
+            found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_STRUCTURE})").scalars().all()
+    except StoreFailedError as error:
+        found = [error.reason]
     yield from (Fault(problem=str(line)) for line in found if line != "ok")
 
 
 def _faults_of_rows(database: Database, checks: RowChecks, table: Table, advance: Advance) -> Iterator[Fault]:
-    last = ""
-    try:
-        for page in read_pages(database, table):
-            with database.read() as connection:
-                for row, problem in checks.problems(connection, table.name, page):
-                    yield Fault(
-                        table=str(table.name), key=_key(table, row), run=row.get("run"), problem=problem
-                    )
-            last = Fault(key=_key(table, page[-1]), problem="").row
-            advance(len(page))
-    except EnvironmentFailedError as error:
-        yield Fault(table=str(table.name), problem=f"unreadable after {last or 'its beginning'}: {error}")
+    for page in read_around_damage(database, table):
+        if isinstance(page, Unreadable):
+            yield Fault(table=str(table.name), problem=f"{page.where} cannot be read: {page.reason}")
+            continue
+        with database.read() as connection:
+            for row, problem in checks.problems(connection, table.name, page):
+                yield Fault(table=str(table.name), key=_key(table, row), run=row.get("run"), problem=problem)
+        advance(len(page))
 
 
 def _key(table: Table, row: RowMapping) -> dict[str, Any]:
@@ -111,11 +117,17 @@ def _key(table: Table, row: RowMapping) -> dict[str, Any]:
 def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> Iterator[Fault]:
     """Rows that name a row of another table that does not exist."""
     is_dangling = ~exists().where(target == column)
-    for page in read_pages(database, column.table, column.is_not(None), is_dangling):
-        for row in page:
-            yield Fault(
-                table=str(column.table.name),
-                key=_key(column.table, row),
-                run=row.get("run"),
-                problem=f"{column.key} {row[column.key]} does not exist in {target.table.name}",
-            )
+    try:
+        for page in read_pages(database, column.table, column.is_not(None), is_dangling):
+            for row in page:
+                yield Fault(
+                    table=str(column.table.name),
+                    key=_key(column.table, row),
+                    run=row.get("run"),
+                    problem=f"{column.key} {row[column.key]} does not exist in {target.table.name}",
+                )
+    except StoreFailedError as error:
+        yield Fault(
+            table=str(column.table.name),
+            problem=f"its references to {target.table.name} cannot be checked: {error.reason}",
+        )
