@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Sequence
 
 from sightline.visible import replace_unsafe, visible, visible_lines
 
@@ -16,18 +17,36 @@ _FORMULA = re.compile(r"'*\s*[=+\-@\t\r\n＝＋－＠]")
 """The beginning of a formula in a spreadsheet (OWASP, CSV Injection), with or without apostrophes."""
 
 _MARKDOWN_INLINE = r"""
-    [\\`*\[\]|~$^{}]                 # emphasis, code, links, images, cells, struck text, formulas
-    | (?<![^\W_])_ | _(?![^\W_])     # emphasis; not within a name such as acc_p
-    | :(?=//) | (?<=www)\. | @       # autolinks of GitHub
+    (?P<address>                       # GitHub makes links of them, also of users' names and behind escapes
+        (?: https?:// | ftp:// | www\. ) [^\s`|\\<>$]* | (?<![\w.+-])[\w.+-]*@[\w.-]+ )
+    | [\\`]                            # escapes, code; commands of LaTeX in pandoc
+    | \](?=[(\[:]) | \[(?=\^)          # links, images, references, footnotes and their definitions
+    | <(?=\S) | &(?=\#?\w+;)           # HTML, entities
     """
 _MARKDOWN_BLOCK = r"""
-    | ^\# | ^[+:-](?=\s|$)           # headings, list items, definitions
-    | ^[-=](?=[-=\s]*$)              # rules, underlines of headings
-    | ^\d{1,9}[.)](?=\s|$)           # numbered list items
-    | \#(?=\#*$)                     # the closing of a heading
+    | ^>                               # quotes
+    | ^\#(?=\#{0,5}(?:\s|$))           # headings
+    | (?<=\s)\#(?=\#*$)                # the closing of a heading
+    | ^[*+-](?=\s|$)                   # list items
+    | ^\d{1,9}[.)](?=\s|$)             # numbered list items
+    | ^\[(?=[\sxX]\])                  # boxes of tasks
+    | ^(?P<rule>[*_])(?=(?:\s*(?P=rule)){2,}\s*$) | ^[-=](?=[-=\s]*$)  # rules, underlines of headings
+    | ^~(?=~~)                         # code
     """
-_IN_CELL = re.compile(_MARKDOWN_INLINE, re.VERBOSE | re.IGNORECASE)
-_IN_BLOCK = re.compile(_MARKDOWN_INLINE + _MARKDOWN_BLOCK, re.VERBOSE | re.IGNORECASE)
+_MARKDOWN_PAIRED = r"""
+    | (?P<paired> [*~$] | (?<![^\W_])_ | _(?![^\W_]) )
+    """
+_IN_CELL = re.compile(_MARKDOWN_INLINE + r"| \|" + _MARKDOWN_PAIRED, re.VERBOSE | re.IGNORECASE)
+_IN_BLOCK = re.compile(_MARKDOWN_INLINE + _MARKDOWN_BLOCK + _MARKDOWN_PAIRED, re.VERBOSE | re.IGNORECASE)
+_PAIRS = {
+    "*": re.compile(r"\*(?=[^\s*]).*(?<=[^\s*])\*"),  # emphasis
+    "_": re.compile(r"(?<![^\W_])_(?=[^\s_]).*(?<=[^\s_])_(?![^\W_])"),  # the same; not within acc_p
+    "~": re.compile(r"~(?=[^\s~]).*(?<=[^\s~])~"),  # struck text
+    "$": re.compile(r"\$(?=[^\s$]).*(?<=[^\s$])\$"),  # formulas
+}
+"""The signs that mean something only in pairs, with a text between them."""
+
+_ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -107,7 +126,10 @@ def unescape_formula(cell: str) -> str:
 
 
 def for_markdown(text: str) -> str:
-    """Escape a text for Markdown (CommonMark, GitHub, pandoc): for a heading, an item of a list, a paragraph.
+    """Escape a text for Markdown (CommonMark, GitHub): for a heading, an item of a list, a paragraph.
+
+    Only what Markdown would interpret is escaped, so that the source stays readable. An address becomes code,
+    which is no link.
 
     Args:
         text: The text.
@@ -115,25 +137,25 @@ def for_markdown(text: str) -> str:
     Returns:
         Markdown that displays the text, without a link, an image, HTML or any other structure.
 
-    >>> print(for_markdown("# ![x](http://a.b) | <b> acc_p"))
-    \\# !\\[x\\](http\\://a.b) \\| &lt;b&gt; acc_p
+    >>> print(for_markdown("# ![x](http://a.b) *x* | <b> acc_p ~0.9 [] {} 5*"))
+    \\# ![x\\](`http://a.b)` \\*x\\* | &lt;b> acc_p ~0.9 [] {} 5\\*
     """
-    return _markdown(text, _IN_BLOCK)
+    return _markdown([text], _IN_BLOCK)
 
 
-def for_markdown_cell(text: str) -> str:
-    """Escape a text for a cell of a table in Markdown, where nothing is a heading or an item of a list.
+def for_markdown_cell(*lines: str) -> str:
+    """Escape lines for a cell of a table in Markdown, where nothing is a heading or an item of a list.
 
     Args:
-        text: The text.
+        *lines: The lines of the cell.
 
     Returns:
-        Markdown as of `for_markdown`.
+        Markdown as of `for_markdown`, with a break between the lines.
 
-    >>> print(for_markdown_cell("-"), for_markdown_cell("a|b"))
-    - a\\|b
+    >>> print(for_markdown_cell("-"), for_markdown_cell("a|b", "c*"))
+    - a\\|b<br>c*
     """
-    return _markdown(text, _IN_CELL)
+    return _markdown(lines, _IN_CELL)
 
 
 def for_latex(text: str) -> str:
@@ -198,7 +220,16 @@ def for_plot(text: str) -> str:
     return visible(text).replace("$", r"\$")
 
 
-def _markdown(text: str, special: re.Pattern[str]) -> str:
-    """Put a backslash before the last character of each match, and entities for the characters of HTML."""
-    escaped = special.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", visible(text).strip())
-    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _markdown(lines: Sequence[str], special: re.Pattern[str]) -> str:
+    shown = [visible(line).strip() for line in lines]
+    whole = "<br>".join(shown)
+    paired = {sign for sign, pair in _PAIRS.items() if pair.search(whole)}
+
+    def escaped(found: re.Match[str]) -> str:
+        if found["address"]:
+            return f"`{found[0]}`"
+        if found["paired"] and found[0] not in paired:
+            return found[0]
+        return found[0][:-1] + _ENTITIES.get(found[0][-1], f"\\{found[0][-1]}")
+
+    return "<br>".join(special.sub(escaped, line) for line in shown)

@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+ADDRESS = re.compile(r"(https?://|ftp://|www\.)\S*$|[\w.+-]*@[\w.-]+$", re.IGNORECASE)
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -75,7 +76,11 @@ def read_markdown(text: str) -> list[ReadTable]:
 
 def _inline(children: list[Token]) -> str:
     for child in children:
-        assert child.type == "text" or (child.type, child.content) == ("html_inline", "<br>"), child
+        assert (
+            child.type == "text"
+            or (child.type, child.content) == ("html_inline", "<br>")
+            or (child.type == "code_inline" and ADDRESS.match(child.content))
+        ), child
     return "".join("\n" if child.type == "html_inline" else child.content for child in children)
 
 
@@ -161,11 +166,14 @@ def read_latex(text: str) -> list[ReadTable]:
         lines = [line for line in body.split("\n")[1:] if line not in rules and line]
         title = head.removeprefix("\\centering\n\\caption{")
         assert title.endswith("}")
-        below = below.rstrip("\n") + "\n"
-        start = "\n\\footnotesize\\raggedright\n"
-        assert below == "\\end{table}\n" or below.startswith(start)
-        notes = below.removesuffix("\\end{table}\n").removeprefix(start).split("\n\n")
-        notes = [_latex_text(note.strip("\n")) for note in notes]
+        end, *paragraphs = below.rstrip("\n").split("\n")
+        assert end == "\\end{table}"
+        if paragraphs:
+            start, named, *paragraphs, stop = paragraphs
+            assert (start, stop) == ("\\begingroup\\footnotesize\\raggedright", "\\endgroup")
+            assert named == f"\\textit{{{title[:-1]}}}\\par"
+        assert all(paragraph.endswith("\\par") for paragraph in paragraphs)
+        notes = [_latex_text(paragraph.removesuffix("\\par")) for paragraph in paragraphs]
         cells = [list(_latex_cells(line)) for line in lines]
         tables.append(ReadTable(_latex_text(title[:-1]), cells, notes))
     return tables

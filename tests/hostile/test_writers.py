@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from tests.hostile.readers import STYLE, ReadTable, read_html, read_latex, read_markdown, unsafe
 from tests.hostile.texts import LINES, TEXTS, texts
 
-from sightline.escaping import escape_formula, for_csv, for_json, for_plot, unescape_formula
+from sightline.escaping import (
+    escape_formula,
+    for_csv,
+    for_json,
+    for_markdown,
+    for_markdown_cell,
+    for_plot,
+    unescape_formula,
+)
 from sightline.report.html_table import html
 from sightline.report.latex_table import latex
 from sightline.report.markdown import markdown
@@ -73,6 +81,27 @@ def test_markdown_has_our_structure_and_the_shown_text(table: ReportTable) -> No
     assert (read.title, rows) == (expected.title, expected.rows)
     assert read.notes == [note for note in expected.notes if note]
     assert heads == ["\n".join(map(str.strip, column)) for column in lines(table)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "8.3 ~0.9-47.0",
+        "~: an approximate interval",
+        '["gpt-4o"] {"temperature": 0} []',
+        "86.2* (-53.8)",
+        "acc_p, n < 10, 3 * 4 * 5, R&D, 5 $ and 6 $, a | b",
+    ],
+)
+def test_what_markdown_does_not_interpret_is_not_escaped(text: str) -> None:
+    assert for_markdown(text) == text
+    assert for_markdown_cell(text.replace("|", "/")) == text.replace("|", "/")
+
+
+def test_an_address_stays_readable_as_code() -> None:
+    assert (
+        for_markdown("http://localhost:8000/v1#mock_b, a@b.c") == "`http://localhost:8000/v1#mock_b,` `a@b.c`"
+    )
 
 
 @given(tables())

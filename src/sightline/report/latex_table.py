@@ -13,7 +13,9 @@ _RANGE, _MINUS = re.compile(r"(?<=\d)-(?=\d)"), re.compile(r"(?<!\d)-(?=\d)")
 
 
 def latex(tables: Iterable[ReportTable]) -> str:
-    """Tables as LaTeX: a `table` each, with its title as caption and its notes below.
+    """Tables as LaTeX: a `table` each, with its title as caption; its notes are paragraphs behind it.
+
+    A float cannot break over pages, so that long notes would not fit in it.
 
     Args:
         tables: The tables.
@@ -26,11 +28,13 @@ def latex(tables: Iterable[ReportTable]) -> str:
 
 def _table(table: ReportTable) -> str:
     body = [list(map(_cell, row, table.columns)) for row in table.rows]
-    notes = [line for note in table.notes for line in ("", for_latex(note))]
+    title = for_latex(table.title)
+    # Floats move: the title says which table the notes belong to. \raggedright indents no paragraph.
+    notes = [rf"\textit{{{title}}}\par", *(rf"{for_latex(note)}\par" for note in table.notes)]
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{for_latex(table.title)}}}",
+        rf"\caption{{{title}}}",
         rf"\begin{{tabular}}{{{''.join('l' if column.kind == 'text' else 'r' for column in table.columns)}}}",
         r"\toprule",
         *map(_row, _head(table.columns)),
@@ -38,8 +42,8 @@ def _table(table: ReportTable) -> str:
         *map(_row, body),
         r"\bottomrule",
         r"\end{tabular}",
-        *(["", r"\footnotesize\raggedright", *notes[1:]] if notes else []),
         r"\end{table}",
+        *([r"\begingroup\footnotesize\raggedright", *notes, r"\endgroup"] if table.notes else []),
     ]
     return "\n".join(lines) + "\n"
 

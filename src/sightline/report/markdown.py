@@ -45,7 +45,7 @@ def markdown(tables: Iterable[ReportTable]) -> str:
 
 
 def _section(table: ReportTable) -> str:
-    heads = ["<br>".join(map(for_markdown_cell, column.head.split("\n"))) for column in table.columns]
+    heads = [for_markdown_cell(*column.head.split("\n")) for column in table.columns]
     rows = [
         [for_markdown_cell(cell_text(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
         for row in table.rows
