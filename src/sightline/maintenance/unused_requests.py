@@ -14,19 +14,14 @@ from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.probe_chunks import split_keys
 from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
+from sightline.judging.judges import JudgeModel
 from sightline.maintenance.table_reader import read_pages
-
-
-class _Judge(Struct):
-    """The part of a judge's description that says which model it is."""
-
-    identity: str = ""
 
 
 class _Run(Struct):
     """The part of a run's body that says which models judge it."""
 
-    judges: Mapping[str, _Judge] | None = None
+    judges: Mapping[str, JudgeModel] | None = None
 
 
 _RUN = msgspec.json.Decoder(_Run)
