@@ -15,6 +15,7 @@ ROOT = Path(sightline.__file__).parent
 
 ORDER = [
     "cli",
+    "web",
     "interop",
     "report.html",
     "outcome_index",

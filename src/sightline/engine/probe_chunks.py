@@ -60,6 +60,23 @@ def split_keys(keys: bytes) -> list[bytes]:
     return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
 
 
+def own_keys(chunk: ProbeChunk) -> list[bytes]:
+    """The keys of the probes of a chunk, without those of partners.
+
+    Args:
+        chunk: The chunk.
+
+    Returns:
+        The first key of each line.
+    """
+    lines = chunk.definitions.split(b"\n")[1:]
+    keys, at = [], 0
+    for line in lines:
+        keys.append(chunk.keys[at * KEY_BYTES : (at + 1) * KEY_BYTES])
+        at += line.count(_HOLE)
+    return keys
+
+
 def probes_of(chunk: ProbeChunk) -> list[tuple[int, bytes]]:
     """The probes of a chunk: the inverse of `as_chunk`.
 

@@ -192,11 +192,12 @@ class Runs:
             held = sorted([*held[ready:], *self._probes_of(run, chunk)])
         yield from (body for _, body in held)
 
-    def chunks(self, run: int) -> Iterator[ProbeChunk]:
+    def chunks(self, run: int, after: int = -1) -> Iterator[ProbeChunk]:
         """Read the probes of a run in chunks.
 
         Args:
             run: Its number.
+            after: The first position of the chunk to continue after; -1 for all.
 
         Yields:
             The chunks in the order of their first positions.
@@ -204,10 +205,9 @@ class Runs:
         Raises:
             EnvironmentFailedError: A chunk is damaged.
         """
-        last = -1
-        while page := self._page(run, last):
+        while page := self._page(run, after):
             yield from page
-            last = page[-1].first
+            after = page[-1].first
 
     @repeat_if_lost
     def _page(self, run: int, last: int) -> list[ProbeChunk]:

@@ -151,4 +151,5 @@ def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[st
         "embedder": embedder.identity if embedder else None,
         "texts": identities_of(prepared.measures.text_metrics),
         "plugin": file_of(type(prepared.task.benchmark)),
+        "probes": prepared.task.survey.probes * prepared.spec.repeats,
     }

@@ -32,6 +32,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
         text_metrics: The identity of each text metric by name.
         plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
         stopped: Why requests stopped before the end, such as `budget`; None if they did not.
+        planned_probes: The number of probes that were planned; 0 in runs of earlier versions.
     """
 
     number: int
@@ -42,6 +43,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     text_metrics: Mapping[str, str] = field(default_factory=dict)
     plugin: str | None = None
     stopped: str | None = None
+    planned_probes: int = 0
 
     @property
     def task(self) -> str:
@@ -141,6 +143,7 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
         text_metrics=body.get("texts") or {},
         plugin=body.get("plugin"),
         stopped=(body.get("counts") or {}).get("stopped") or None,
+        planned_probes=body.get("probes") or 0,
     )
 
 

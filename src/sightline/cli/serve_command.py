@@ -1,0 +1,103 @@
+"""`sightline serve`: show runs in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from sightline.cli.options import add_store
+from sightline.errors import UserError
+from sightline.output import print_line, print_note
+
+EXAMPLE = """examples:
+  sightline serve                                   the runs of ./sightline.db, at http://127.0.0.1:8765
+  sightline serve --store quickstart/sightline.db
+  sightline serve results/a results/b               results folders, without a store
+  sightline serve --data data/codis                 a data folder or groups file before anything is run
+  sightline serve --host 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
+
+Open the URL that the command prints: it holds a token, without which nothing is shown.
+From another computer, use an SSH tunnel: ssh -L 8765:127.0.0.1:8765 HOST
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `serve`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add(
+        "--data",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="data folder or groups file to show; images of runs whose folder moved are found there too;"
+        " may repeat",
+    )
+    add("--port", type=int, default=8765, metavar="N", help="port; 0 chooses a free one (default: 8765)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on; 0.0.0.0 lets other computers connect (default: 127.0.0.1)",
+    )
+    add(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="another host name of this server, as behind a proxy; may repeat",
+    )
+    add("--tls-certificate", type=Path, metavar="FILE", help="certificate in PEM format; encrypts")
+    add("--tls-key", type=Path, metavar="FILE", help="its private key, if it is in a file of its own")
+    add_store(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C."""
+    if not 0 <= options.port <= 65535:
+        raise UserError("--port is no port", found=options.port, expected="0 to 65535")
+    try:
+        import jinja2  # noqa: F401
+        import uvicorn  # noqa: F401
+
+        from sightline.web.access import AccessControl
+        from sightline.web.app import create_app
+    except ImportError as error:
+        if (error.name or "").startswith("sightline"):
+            raise
+        raise UserError(f"the viewer needs {error.name}", expected="pip install 'sightline[web]'") from None
+    from sightline.engine.store import Store
+    from sightline.web.server import (
+        Listening,
+        access_of,
+        bind,
+        check_certificate,
+        run_server,
+        url_of,
+        warning_of,
+    )
+
+    listening = Listening(
+        host=options.host,
+        port=options.port,
+        names=options.allow_host,
+        certificate=options.tls_certificate,
+        key=options.tls_key,
+    )
+    check_certificate(listening)
+    store = Store.open(options.store, create=False)
+    try:
+        bound = bind(listening)
+        access = access_of(listening, bound.getsockname()[1])
+        if warning := warning_of(listening):
+            print_note(warning)
+        print_line(f"{store.name}: {url_of(listening, access)}")
+        print_line("Ctrl-C ends the server.")
+        sys.stdout.flush()
+        run_server(AccessControl(create_app(store), access), bound, listening)
+    finally:
+        store.close()
+    print_line("the server ended")
+    return 0

@@ -1,0 +1,203 @@
+"""How far a run is, whichever process works on it: its requests and answers, read as they arrive.
+
+The first call of `update` reads the keys of all probes and looks up their attempts. Later ones read only what
+was added since, so that a page can ask every second. A key takes 17 bytes of memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from sqlalchemy import func, select
+
+from sightline.engine import schema
+from sightline.engine.answers import State
+from sightline.engine.database import rows_in
+from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.probe_chunks import own_keys
+from sightline.engine.store import Store
+
+_ATTEMPTS = (
+    "SELECT requests.key, answers.id, answers.state, answers.created FROM requests "
+    "JOIN answers ON answers.request = requests.id WHERE requests.key IN ({}) ORDER BY answers.id"
+)
+
+_Numbers = npt.NDArray[Any]
+
+RATE_SECONDS = 30.0
+"""The time over which the rate of answers is measured."""
+
+LATEST = 8
+"""The latest attempts that are kept."""
+
+OVERLAP = 1000
+"""Attempts before the last one read are read again: transactions of PostgreSQL may end in another order."""
+
+
+class LatestAttempt(Struct, frozen=True):
+    """An attempt of a run: the key of the request, and the first position of its chunk of probes."""
+
+    key: str
+    place: int
+    created: float
+
+
+class ProgressCounts(Struct, frozen=True):
+    """How far a run is.
+
+    Attributes:
+        requests: The distinct requests that it has planned so far.
+        answered: Those that have an answer.
+        failed: Those that have only failures.
+        cached: Those whose answer is older than the run.
+        in_flight: Those that a process is sending now.
+        rate: Answers per second in the last RATE_SECONDS.
+        latest: The latest attempts, the newest first.
+    """
+
+    requests: int
+    answered: int
+    failed: int
+    cached: int
+    in_flight: int
+    rate: float
+    latest: tuple[LatestAttempt, ...]
+
+
+class RunProgress:
+    """The progress of one run."""
+
+    def __init__(self, store: Store, run: int, began: float) -> None:
+        """Prepare it; nothing is read yet.
+
+        Args:
+            store: The store.
+            run: The number of the run.
+            began: When it began, in seconds since 1970.
+        """
+        self._store = store
+        self._database = store.database
+        self._run = run
+        self._began = began
+        self._keys = np.empty(0, np.uint64)
+        self._places = np.empty(0, np.int64)
+        self._states = np.empty(0, np.uint8)
+        self._cached = 0
+        self._last_place = -1
+        self._last_attempt = -1
+        self._times: deque[tuple[float, int]] = deque()
+        self._latest: dict[int, LatestAttempt] = {}
+        self._lock = threading.Lock()
+
+    @repeat_if_lost
+    def update(self, now: float) -> ProgressCounts:
+        """Read what was added since the last call.
+
+        Args:
+            now: The time, in seconds since 1970.
+
+        Returns:
+            The counts.
+
+        Raises:
+            EnvironmentFailedError: The store failed, or a chunk of probes is damaged.
+        """
+        with self._lock:
+            if self._last_attempt < 0:
+                self._last_attempt = self._newest_attempt()
+            self._read_probes()
+            self._read_attempts()
+            states = np.bincount(self._states, minlength=3)
+            while self._times and self._times[0][0] < now - RATE_SECONDS:
+                self._times.popleft()
+            seconds = max(1.0, min(RATE_SECONDS, now - self._began))
+            return ProgressCounts(
+                requests=len(self._keys),
+                answered=int(states[1]),
+                failed=int(states[2:].sum()),
+                cached=self._cached,
+                in_flight=self._in_flight(now),
+                rate=len(self._times) / seconds,
+                latest=tuple(self._latest[row] for row in sorted(self._latest, reverse=True)),
+            )
+
+    def _newest_attempt(self) -> int:
+        with self._database.read() as connection:
+            return connection.scalar(select(func.max(schema.answers.c.id))) or 0
+
+    def _read_probes(self) -> None:
+        """Read the keys of new probes, and the attempts that they have already."""
+        new: dict[bytes, int] = {}
+        for chunk in self._store.runs.chunks(self._run, self._last_place):
+            new |= dict.fromkeys(own_keys(chunk), chunk.first)
+            self._last_place = chunk.first
+        known = self._find(_short(list(new))) >= 0
+        fresh = [key for key, is_known in zip(new, known, strict=True) if not is_known]
+        if not fresh:
+            return
+        keys = np.concatenate([self._keys, _short(fresh)])
+        order = np.argsort(keys, kind="stable")
+        self._keys = keys[order]
+        self._places = np.concatenate([self._places, [new[key] for key in fresh]])[order]
+        self._states = np.concatenate([self._states, np.zeros(len(fresh), np.uint8)])[order]
+        with self._database.read() as connection:
+            self._count(list(rows_in(connection, _ATTEMPTS, fresh)))
+
+    def _read_attempts(self) -> None:
+        """Read the attempts of any run since the last call, and count those of this one."""
+        answers, requests = schema.answers, schema.requests
+        query = (
+            select(requests.c.key, answers.c.id, answers.c.state, answers.c.created)
+            .join(requests, requests.c.id == answers.c.request)
+            .where(answers.c.id > self._last_attempt - OVERLAP)
+            .order_by(answers.c.id)
+        )
+        with self._database.read() as connection:
+            rows = [tuple(row) for row in connection.execute(query)]
+        self._count(rows)
+        self._last_attempt = max([self._last_attempt, *(row for _, row, _, _ in rows)])
+
+    def _count(self, attempts: Sequence[tuple[Any, ...]]) -> None:
+        """Count attempts, each given by its key, number, state and time, if they are of this run."""
+        found = self._find(_short([attempt[0] for attempt in attempts]))
+        for at, (key, row, state, created) in zip(found.tolist(), attempts, strict=True):
+            if at >= 0:
+                self._count_one(at, key, row, state, created)
+
+    def _count_one(self, at: int, key: bytes, row: int, state: int, created: float) -> None:
+        is_new = self._states[at] == 0
+        if self._states[at] != State.ANSWERED:
+            self._states[at] = state
+        if created < self._began:
+            self._cached += bool(is_new and state == State.ANSWERED)
+            return
+        if row not in self._latest:
+            if is_new:
+                self._times.append((created, row))
+            self._latest[row] = LatestAttempt(key.hex(), int(self._places[at]), created)
+            if len(self._latest) > LATEST:
+                del self._latest[min(self._latest)]
+
+    def _find(self, short: _Numbers) -> _Numbers:
+        """The index of each key; -1 for a key that is none of this run."""
+        if not len(self._keys):
+            return np.full(len(short), -1)
+        at = np.minimum(np.searchsorted(self._keys, short), len(self._keys) - 1)
+        return np.where(self._keys[at] == short, at, -1)
+
+    def _in_flight(self, now: float) -> int:
+        claims = schema.claims
+        with self._database.read() as connection:
+            keys = list(connection.scalars(select(claims.c.key).where(claims.c.until > now)))
+        return int((self._find(_short(keys)) >= 0).sum())
+
+
+def _short(keys: Sequence[bytes]) -> _Numbers:
+    """The first 8 bytes of each key as a number: enough to tell the requests of a run apart."""
+    return np.frombuffer(b"".join(key[:8] for key in keys), ">u8").astype(np.uint64)

@@ -1,0 +1,194 @@
+"""Starts the web server: the address, the URL with the token, the warnings, and the end by Ctrl-C."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import secrets
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+from starlette.types import ASGIApp
+
+from sightline.errors import UserError
+from sightline.web.access import TOKEN, Access
+
+SECONDS_TO_END = 2
+"""How long responses in progress may take after Ctrl-C."""
+
+
+class Listening(Struct, frozen=True, kw_only=True):
+    """Where the server listens.
+
+    Attributes:
+        host: The address, or the name of this computer.
+        port: The port; 0 for a free one.
+        names: Further names by which browsers may address the server.
+        certificate: The file of the TLS certificate; None without TLS.
+        key: The file of its key; None if the certificate's file holds it.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    names: Sequence[str] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this computer can connect."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def bind(listening: Listening) -> socket.socket:
+    """Reserve the port.
+
+    Args:
+        listening: Where the server listens.
+
+    Returns:
+        The bound socket.
+
+    Raises:
+        UserError: The port is in use or needs other rights, or the address is none of this computer.
+    """
+    host, port = listening.host, listening.port
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise UserError(f"--host {host}: {error.strerror}", expected="an address of this computer") from None
+    bound = socket.socket(family, kind, protocol)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+        bound.listen()  # From here on, browsers wait for the server instead of failing.
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(
+                f"port {port} of {host} is in use", expected="--port 0 for a free port, or another number"
+            ) from None
+        expected = "a port above 1023" if error.errno == errno.EACCES else "an address of this computer"
+        raise UserError(f"cannot listen on {host}:{port}: {error.strerror}", expected=expected) from None
+    return bound
+
+
+def check_certificate(listening: Listening) -> None:
+    """Refuse a certificate or key that cannot be used.
+
+    Args:
+        listening: Where the server listens.
+
+    Raises:
+        UserError: The files are missing, no certificate, or do not belong together.
+    """
+    if listening.certificate is None:
+        if listening.key is not None:
+            raise UserError("--tls-key has no certificate", expected="--tls-certificate FILE too")
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            listening.certificate, listening.key
+        )
+    except OSError as error:
+        raise UserError(
+            f"the certificate cannot be used: {error.strerror or error}",
+            file=listening.certificate,
+            expected="--tls-certificate FILE and --tls-key FILE in PEM format, without a password",
+        ) from None
+
+
+def access_of(listening: Listening, port: int) -> Access:
+    """The rules of access, with a new token.
+
+    Args:
+        listening: Where the server listens.
+        port: The port.
+
+    Returns:
+        The rules. If other computers can connect, they may name this one by its host name.
+    """
+    own = () if listening.is_local else (listening.host, socket.gethostname(), socket.getfqdn())
+    return Access(
+        token=secrets.token_urlsafe(24),
+        names=frozenset(name.lower() for name in (*own, *listening.names)),
+        port=port,
+        encrypted=listening.certificate is not None,
+    )
+
+
+def url_of(listening: Listening, access: Access) -> str:
+    """The URL to open.
+
+    Args:
+        listening: Where the server listens.
+        access: The rules of access.
+
+    Returns:
+        The URL with the token.
+    """
+    host = listening.host
+    if host in ("0.0.0.0", "::"):
+        host = socket.gethostname()
+    if ":" in host:
+        host = f"[{host}]"
+    scheme = "https" if access.encrypted else "http"
+    return f"{scheme}://{host}:{access.port}/?{TOKEN}={access.token}"
+
+
+def warning_of(listening: Listening) -> str:
+    """What to warn of.
+
+    Args:
+        listening: Where the server listens.
+
+    Returns:
+        The warning; '' if there is none.
+    """
+    if listening.is_local or listening.certificate is not None:
+        return ""
+    return (
+        f"warning: other computers can connect to {listening.host}, and the connection is not encrypted: "
+        "whoever reads the network can read the token and all pages. Use --tls-certificate FILE, or an "
+        "SSH tunnel to the default address"
+    )
+
+
+def run_server(app: ASGIApp, bound: socket.socket, listening: Listening) -> None:
+    """Answer requests until Ctrl-C or SIGTERM.
+
+    Args:
+        app: The application.
+        bound: The bound socket.
+        listening: Where the server listens.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # The log would hold the token.
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_graceful_shutdown=SECONDS_TO_END,
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.key,
+    )
+    try:
+        # The server ends, restores the signal handlers, then raises the signal again.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[bound])
+    finally:
+        bound.close()

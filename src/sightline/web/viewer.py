@@ -1,0 +1,60 @@
+"""What the pages share: the store, its index, the templates and the static files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from sightline.engine.store import Store
+from sightline.report.html.environment import environment
+from sightline.report.varied_options import option_text
+from sightline.web.static_files import StaticFiles
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def templates() -> Environment:
+    """The templates of the pages, with those of the report."""
+    made = environment(TEMPLATES)
+    made.filters |= {"option": option_text}
+    return made
+
+
+class Viewer(Struct, frozen=True):
+    """What the pages share.
+
+    Attributes:
+        store: The store whose runs are shown.
+        templates: The templates.
+        static: The static files.
+    """
+
+    store: Store
+    templates: Environment
+    static: StaticFiles
+
+    def page(self, template: str, context: Mapping[str, Any], status: int = 200) -> Response:
+        """Write a page.
+
+        Args:
+            template: The name of its template.
+            context: What the template shows.
+            status: The HTTP status.
+
+        Returns:
+            The response.
+        """
+        text = self.templates.get_template(template).render(
+            store_name=Path(self.store.name).name, static=self.static.url, **context
+        )
+        return HTMLResponse(text, status)
+
+
+Page = Callable[[Viewer, Request], Response]
+"""A page: it may block, because pages run in threads."""

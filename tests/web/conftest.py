@@ -1,0 +1,65 @@
+"""A store with runs of synthetic CODIS data, and clients of the viewer over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from sightline.builders.synthetic import generate_codis
+from sightline.cli.main import main
+from sightline.engine.store import Store
+from sightline.web.access import Access, AccessControl
+from sightline.web.app import create_app
+
+TOKEN = "the right token"
+HOST = "http://127.0.0.1:8765"
+ACCESS = Access(token=TOKEN, names=frozenset({"lab.example"}), port=8765)
+
+
+@pytest.fixture(scope="session")
+def codis(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return generate_codis(tmp_path_factory.mktemp("web") / "codis", pairs=30)
+
+
+@pytest.fixture(scope="session")
+def store_file(codis: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with run 1, named base, and run 2 with another seed: both complete."""
+    file = tmp_path_factory.mktemp("store") / "sightline.db"
+    words = [
+        "run",
+        "codis",
+        "--model",
+        "baseline/chance",
+        "--data",
+        str(codis),
+        "--quiet",
+        "--store",
+        str(file),
+    ]
+    assert main([*words, "--name", "base", "--tag", "july"]) == 0
+    assert main([*words, "--seed", "7"]) == 0
+    return file
+
+
+@pytest.fixture(scope="session")
+def store(store_file: Path) -> Iterator[Store]:
+    store = Store.open(str(store_file), create=False)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def stranger(store: Store) -> TestClient:
+    """A browser that never saw the token."""
+    return TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST, follow_redirects=False)
+
+
+@pytest.fixture(scope="session")
+def client(store: Store) -> TestClient:
+    """A browser that opened the printed URL."""
+    client = TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST, follow_redirects=False)
+    assert client.get("/", params={"token": TOKEN}).status_code == 200
+    return client
