@@ -128,6 +128,20 @@ def test_a_damaged_store_verifies_with_status_1_and_names_the_row(capsys: Captur
     assert out.count("store repair FILE --out NEW") == 1
 
 
+def test_the_faults_of_a_table_stand_together(capsys: Capture) -> None:
+    """Rows that are damaged, and rows without their request, are found with other tables between."""
+    damage(Path("sightline.db"))
+    store = Store.open("sightline.db")
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE runs SET body = x'00' WHERE id = 1")
+        connection.exec_driver_sql("DELETE FROM requests WHERE id = 7")
+    store.close()
+    _, out, _ = run(capsys, "verify", "--quiet")
+    of_answers = out[out.index("\nanswers") : out.index("\nruns")]
+    assert "id 5" in of_answers
+    assert "does not exist in requests" in " ".join(of_answers.split())
+
+
 def test_a_repair_without_loss_has_status_0(capsys: Capture, folder: Path) -> None:
     status, out, err = run(capsys, "repair", "sightline.db", "--out", "new.db", "--quiet")
     assert (status, err) == (0, "written: new.db\n")

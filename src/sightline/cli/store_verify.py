@@ -66,7 +66,8 @@ def execute(options: argparse.Namespace) -> int:
             Column("text", "problem", "problem"),
         )
         rows = tuple(
-            (one.table, one.row, "" if one.run is None else str(one.run), one.problem) for one in printed
+            (one.table, one.row, "" if one.run is None else str(one.run), one.problem)
+            for one in sorted(printed, key=lambda one: one.table)
         )
         notes = [f"remedy of {count:,} faults: {remedy}" for remedy, count in remedies.items()]
         if total > len(printed):
