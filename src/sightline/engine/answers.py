@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import msgspec
+from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
@@ -171,6 +172,34 @@ class Answers:
             self._claims.end(connection, list(requests))
         if self._requests.texts.training_due:
             self._train()
+
+    @repeat_if_lost
+    def images(self, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Look up which images requests show.
+
+        Args:
+            keys: Request keys.
+
+        Returns:
+            Key -> the SHA-256 of each image, in the order of the messages; keys without an attempt are
+            missing.
+
+        Raises:
+            EnvironmentFailedError: A request is damaged.
+        """
+        with self._database.read() as connection:
+            found = self._requests.images(connection, _binary(keys))
+        return {key.hex(): tuple(map(bytes.hex, digests)) for key, digests in found.items()}
+
+    @repeat_if_lost
+    def last_attempt(self) -> int:
+        """Find the number of the latest attempt.
+
+        Returns:
+            The number; 0 without attempts.
+        """
+        with self._database.read() as connection:
+            return connection.scalar(select(func.max(schema.answers.c.id))) or 0
 
     @repeat_if_lost
     def request(self, key: str) -> bytes | None:

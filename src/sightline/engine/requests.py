@@ -91,6 +91,26 @@ class Requests:
         """
         return dict(rows_in(connection, "SELECT key, id FROM requests WHERE key IN ({})", keys))
 
+    def images(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
+        """Look up which images requests show.
+
+        Args:
+            connection: A connection to the store.
+            keys: Request keys.
+
+        Returns:
+            Key -> the SHA-256 of each image, in the order of the messages; keys without an attempt are
+            missing.
+
+        Raises:
+            EnvironmentFailedError: A request is damaged.
+        """
+        rows = rows_in(connection, "SELECT id, key, body FROM requests WHERE key IN ({})", keys)
+        return {
+            bytes(key): tuple(part for part in self.references(number, body) if isinstance(part, bytes))
+            for number, key, body in rows
+        }
+
     def canonical(self, connection: Connection, key: bytes) -> bytes | None:
         """Read a request.
 

@@ -33,8 +33,8 @@ class IndexState(Struct, frozen=True):
 
     Attributes:
         step: The step of its life.
-        done: The groups that are judged so far, while it is built.
-        total: The groups to judge; 0 if unknown.
+        done: The samples that are judged so far, while it is built.
+        total: The samples to judge; 0 if unknown.
         error: Why the last attempt failed; '' if it did not.
     """
 

@@ -55,18 +55,37 @@ def read_judged_run(folder: Path) -> JudgedRun:
         members[key].append(outcome)
     decide: Decide = "majority" if result.options.get("decide") == "majority" else "first"
     about_several = _verdicts_by_first_target(read_recorded_verdicts(folder / "verdicts.jsonl"))
-    groups = {
-        key: Group(
-            key[0],
-            key[1],
-            outcomes[0].cluster,
-            tuple(outcomes),
-            judgements=tuple(_judgements(outcomes, about_several, decide)),
-            pooled=key[2],
-        )
-        for key, outcomes in members.items()
-    }
+    groups = {key: _group(key, outcomes, about_several, decide) for key, outcomes in members.items()}
     return JudgedRun(name=str(folder), result=result, groups=groups)
+
+
+def group_of_lines(
+    key: GroupKey, outcomes: Sequence[Outcome], verdicts: Iterable[Verdict], decide: Decide
+) -> Group:
+    """Make a judged group of its lines in a results folder.
+
+    Args:
+        key: The key of the group.
+        outcomes: Its lines of answers.jsonl.
+        verdicts: Lines of verdicts.jsonl; those about other answers are left out.
+        decide: Which verdict counts.
+
+    Returns:
+        The group, without partners.
+    """
+    return _group(key, outcomes, _verdicts_by_first_target(verdicts), decide)
+
+
+def _group(
+    key: GroupKey,
+    outcomes: Sequence[Outcome],
+    about_several: Mapping[str, Sequence[Verdict]],
+    decide: Decide,
+) -> Group:
+    sample, draw, pooled = key
+    judgements = tuple(_judgements(outcomes, about_several, decide))
+    cluster = outcomes[0].cluster
+    return Group(sample, draw, cluster, tuple(outcomes), judgements=judgements, pooled=pooled)
 
 
 def _verdicts_by_first_target(verdicts: Iterable[Verdict]) -> Mapping[str, Sequence[Verdict]]:

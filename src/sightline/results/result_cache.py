@@ -63,7 +63,7 @@ class ResultCache(NamedTuple):
         keys = [self._key("lines"), *([] if with_lines else [self._key("result")])]
         found = self.table.look_up(keys)
         body = next((found[key] for key in keys if key in found), None)
-        return None if body is None else _decoded(_decompressed(body))
+        return None if body is None else decode_cached(_decompressed(body))
 
     def lines(self, parts: int) -> Iterator[Lines]:
         """Read the lines of a result.
@@ -103,7 +103,7 @@ class ResultCache(NamedTuple):
         """
         body = msgspec.json.encode(cached)
         # The result of a later run must have the same bytes.
-        if msgspec.json.encode(_decoded(body)) == body:
+        if msgspec.json.encode(decode_cached(body)) == body:
             key = self._key("result" if cached.parts is None else "lines")
             self.table.add({key: Compressor().compress(body)})
 
@@ -118,7 +118,18 @@ def _decompressed(body: bytes, definitions: bytes = b"") -> bytes:
         raise DamagedResultError(f"a cached result in the store is damaged ({error})") from None
 
 
-def _decoded(body: bytes) -> CachedResult:
+def decode_cached(body: bytes) -> CachedResult:
+    """Decode a result.
+
+    Args:
+        body: The JSON of a `CachedResult`.
+
+    Returns:
+        The result; encoded again, it has the same bytes.
+
+    Raises:
+        msgspec.MsgspecError: It is not that of a result.
+    """
     cached = msgspec.json.decode(body, type=CachedResult)
     records = msgspec.json.decode(body)["result"]["metrics"]
     # Counts are whole numbers in the files, but the type of their field is float.

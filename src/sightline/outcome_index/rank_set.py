@@ -1,0 +1,127 @@
+"""Sets of ranks as whole numbers: bit R is set if rank R is in the set. They are combined with & and |."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Iterator
+
+from sightline.engine.compression import Compressor
+
+_LIST, _BITS = b"\0", b"\1"
+_compressor = Compressor()
+
+
+def set_of(ranks: Iterable[int], size: int) -> int:
+    """Make a set.
+
+    Args:
+        ranks: The ranks, in any order.
+        size: A number above all ranks.
+
+    Returns:
+        The set.
+    """
+    bits = bytearray(size // 8 + 1)
+    for rank in ranks:
+        bits[rank >> 3] |= 1 << (rank & 7)
+    return int.from_bytes(bits, "little")
+
+
+def ranks_after(ranks: int, after: int) -> Iterator[int]:
+    """The ranks of a set above a rank.
+
+    Args:
+        ranks: The set.
+        after: A rank; -1 for all.
+
+    Yields:
+        The ranks, the lowest first.
+    """
+    rest, rank = ranks >> (after + 1), after
+    while rest:
+        zeros = (rest & -rest).bit_length()
+        rank += zeros
+        yield rank
+        rest >>= zeros
+
+
+def last_before(ranks: int, before: int) -> int | None:
+    """The highest rank of a set below a rank.
+
+    Args:
+        ranks: The set.
+        before: A rank.
+
+    Returns:
+        The rank; None if there is none.
+    """
+    below = ranks & ((1 << before) - 1)
+    return below.bit_length() - 1 if below else None
+
+
+def encode_ranks(ranks: Iterable[int], size: int) -> bytes:
+    """Encode a set: as a list if it is small, otherwise as compressed bits.
+
+    Args:
+        ranks: The ranks, in any order.
+        size: A number above all ranks.
+
+    Returns:
+        The set as bytes.
+    """
+    found = sorted(ranks)
+    if len(found) * 32 < size:
+        return _LIST + integers_to_bytes(found)
+    bits = set_of(found, size)
+    return _BITS + _compressor.compress(bits.to_bytes(size // 8 + 1, "little"))
+
+
+def decode_ranks(body: bytes, size: int) -> int:
+    """Decode a set: the inverse of `encode_ranks`.
+
+    Args:
+        body: The set as bytes.
+        size: A number above all ranks.
+
+    Returns:
+        The set.
+
+    Raises:
+        DamagedBodyError: The bits are not those that were written.
+    """
+    if body[:1] == _LIST:
+        return set_of(integers_of_bytes(body[1:]), size)
+    return int.from_bytes(_compressor.decompress(body[1:]), "little")
+
+
+def integers_to_bytes(values: Iterable[int]) -> bytes:
+    """Encode whole numbers from 0 to 2**32 - 1.
+
+    Args:
+        values: The numbers.
+
+    Returns:
+        Four bytes for each, little-endian.
+    """
+    return _little(array("I", values)).tobytes()
+
+
+def integers_of_bytes(body: bytes) -> array[int]:
+    """Decode whole numbers: the inverse of `integers_to_bytes`.
+
+    Args:
+        body: Four bytes for each number.
+
+    Returns:
+        The numbers.
+    """
+    values = array("I")
+    values.frombytes(body)
+    return _little(values)
+
+
+def _little(values: array[int]) -> array[int]:
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values

@@ -1,0 +1,272 @@
+"""The index lists exactly the groups of a run that a filter describes, each once, in the documented order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import combinations
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.outcome_index.conftest import RunGroups
+
+from sightline.engine import index_tables
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.evaluation.recompute import recompute
+from sightline.judging.panel import JudgedGroup
+from sightline.outcome_index.group_filter import CHOICES, GroupFilter, filter_of
+from sightline.outcome_index.index import OutcomeIndex
+from sightline.scoring.listed_options import chosen_option
+from sightline.types import Group, Outcome
+
+filters = st.builds(
+    GroupFilter,
+    right=st.sampled_from([None, *CHOICES["right"]]),
+    consistency=st.sampled_from([None, None, *CHOICES["consistency"]]),
+    verdict=st.sampled_from([None, None, *CHOICES["verdict"]]),
+    judges=st.sampled_from([None, None, None, *CHOICES["judges"]]),
+    length=st.sampled_from([None, None, *CHOICES["length"]]),
+    labels=st.lists(
+        st.sampled_from([("colour", "red"), ("colour", "green"), ("style", "s2"), ("style", "none")]),
+        max_size=2,
+        unique=True,
+    ).map(tuple),
+    search=st.sampled_from(["", "", "apple", "CAFE plum", "very", "nowhere", "17", "<b>"]),
+)
+
+
+def judged_groups(store: Store, run: int = 1) -> list[JudgedGroup]:
+    found: list[JudgedGroup] = []
+    recompute(store, run, on_group=found.append)
+    return found
+
+
+def fulfils(judged: JudgedGroup, wanted: GroupFilter) -> bool:
+    """The filter in plain words, from the lines of the group."""
+    group = judged.group
+    values = {pair for one in group for pair in one.labels.items()}
+    return (
+        wanted.right in (None, right_share(group))
+        and wanted.consistency in (None, consistency(group))
+        and (wanted.verdict is None or wanted.verdict in {one.verdict for one in group})
+        and wanted.judges is None  # there is one judge, by rules
+        and wanted.length in (None, longest(group))
+        and all(label in values for label in wanted.labels)
+        and words(wanted.search) <= words(" ".join(text for one in group for text in texts(one)))
+        and (not wanted.search or bool(words(wanted.search)))
+    )
+
+
+def texts(outcome: Outcome) -> Iterable[str]:
+    return (outcome.sample, outcome.question, outcome.response, outcome.prompt, *outcome.options)
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall("[a-z0-9]+", text.casefold().replace("é", "e")))
+
+
+def right_share(group: Group) -> str:
+    right = [one.verdict == "right" for one in group]
+    return "all" if all(right) else "some" if any(right) else "none"
+
+
+def consistency(group: Group) -> str | None:
+    """All questions of a group have the same reference: two answers must choose the same option."""
+    chosen = [chosen_option(one) for one in group if one.answered]
+    same = [one is not None and one == other for one, other in combinations(chosen, 2)]
+    return None if not same else "consistent" if all(same) else "inconsistent"
+
+
+def longest(group: Group) -> str:
+    most = max(len(one.response.split()) for one in group)
+    bounds = {"empty": 0, "1-5": 5, "6-50": 50, "51-200": 200, "over-200": 10**9}
+    return next(name for name, bound in bounds.items() if most <= bound)
+
+
+def order(judged: JudgedGroup) -> tuple[bool, bool, int]:
+    """Complete groups first, inconsistent ones before consistent ones, then by right answers."""
+    group = judged.group
+    shares = ["none", "some", "all"]
+    return (
+        not all(one.answered for one in group),
+        consistency(group) != "inconsistent",
+        shares.index(right_share(group)),
+    )
+
+
+def pages(index: OutcomeIndex, wanted: GroupFilter, limit: int) -> list[int]:
+    """The numbers of the groups of all pages."""
+    found: list[int] = []
+    after, total = None, None
+    while True:
+        page = index.groups(1, wanted, after, limit)
+        assert total in (None, page.total)
+        total = page.total
+        found += [row.number for row in page.rows]
+        after = page.next
+        if after is None:
+            assert len(found) == total
+            return found
+        assert len(page.rows) == limit
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=filters, limit=st.integers(1, 40))
+def test_the_pages_of_a_filter_hold_exactly_the_groups_that_fulfil_it_in_order(
+    wanted: GroupFilter, limit: int, built: tuple[OutcomeIndex, list[JudgedGroup]]
+) -> None:
+    index, judged = built
+    expected = [number for number, one in enumerate(judged, start=1) if fulfils(one, wanted)]
+    expected.sort(key=lambda number: order(judged[number - 1]))
+    assert pages(index, wanted, limit) == expected
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=filters)
+def test_each_count_of_a_facet_is_the_number_of_groups_that_the_filter_with_its_value_selects(
+    wanted: GroupFilter, built: tuple[OutcomeIndex, list[JudgedGroup]]
+) -> None:
+    index, judged = built
+    facets = index.facets(1, wanted)
+    assert facets.total == sum(fulfils(one, wanted) for one in judged)
+    for facet in facets.facets:
+        for value in facet.values:
+            if facet.label:
+                others = [label for label in wanted.labels if label[0] != facet.label]
+                chosen = msgspec.structs.replace(wanted, labels=(*others, (facet.label, value.value)))
+            else:
+                chosen = msgspec.structs.replace(wanted, **{facet.name: value.value})
+            assert value.count == sum(fulfils(one, chosen) for one in judged), facet
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=filters, number=st.integers(1, 150))
+def test_the_neighbours_of_a_group_are_those_of_the_list(
+    wanted: GroupFilter, number: int, built: tuple[OutcomeIndex, list[JudgedGroup]]
+) -> None:
+    index, _ = built
+    listed = pages(index, wanted, 40)
+    found = index.neighbours(1, number, wanted)
+    if number in listed:
+        place = listed.index(number)
+        assert found.previous == (listed[place - 1] if place else None)
+        assert found.next == (listed[place + 1] if place + 1 < len(listed) else None)
+
+
+@pytest.fixture
+def built(store: Store) -> tuple[OutcomeIndex, list[JudgedGroup]]:
+    index = OutcomeIndex(store)
+    index.build(1)
+    return index, judged_groups(store)
+
+
+@given(wanted=filters)
+def test_a_filter_in_a_url_is_read_back(wanted: GroupFilter) -> None:
+    assert filter_of(wanted.to_query()) == wanted
+
+
+def test_an_unknown_value_of_a_filter_is_refused_with_the_possible_ones() -> None:
+    with pytest.raises(UserError, match=r"field right.*found 'half'.*all or some or none"):
+        filter_of([("right", "half")])
+
+
+def test_a_group_has_the_lines_of_the_results_folder(
+    built: tuple[OutcomeIndex, list[JudgedGroup]],
+) -> None:
+    index, judged = built
+    for number, one in enumerate(judged, start=1):
+        detail = index.group(1, number)
+        assert detail.outcomes == one.group.outcomes
+        assert detail.verdicts == tuple(one.verdicts)
+        assert detail.row.number == number
+        assert [mark.verdict for mark in detail.row.marks] == [o.verdict for o in one.group]
+
+
+@pytest.mark.parametrize("number", [0, 151])
+def test_a_group_that_does_not_exist_is_an_error(
+    number: int, built: tuple[OutcomeIndex, list[JudgedGroup]]
+) -> None:
+    with pytest.raises(UserError, match="a number from 1 to 150"):
+        built[0].group(1, number)
+
+
+def test_the_result_is_that_of_a_report(built: tuple[OutcomeIndex, list[JudgedGroup]], store: Store) -> None:
+    assert built[0].summary(1).result == recompute(store, 1)
+
+
+def test_an_index_is_ready_until_an_answer_that_was_missing_arrives(
+    store: Store, answer_one: Callable[[], None]
+) -> None:
+    index = OutcomeIndex(store)
+    assert index.state(1).step == "absent"
+    index.build(1)
+    assert OutcomeIndex(store).state(1).step == "ready"
+    answer_one()
+    assert index.state(1).step == "stale"
+    index.build(1)
+    assert index.state(1).step == "ready"
+    assert len(index_ids(store)) == 1
+
+
+@pytest.fixture
+def answer_one(store: Store) -> Callable[[], None]:
+    """Adds the answer to a probe that has none, as the same command again would."""
+    from sightline.engine.answers import Attempt
+    from sightline.types import Answer
+
+    def add() -> None:
+        (failed, *_) = [o for one in judged_groups(store) for o in one.group if not o.answered]
+        request = store.answers.request(failed.key) or b"{}"
+        store.answers.add([Attempt(failed.key, request, Answer("plum"))])
+
+    return add
+
+
+def index_ids(store: Store) -> list[int]:
+    with store.database.read() as connection:
+        return list(
+            connection.scalars(index_tables.indexes.select().with_only_columns(index_tables.indexes.c.id))
+        )
+
+
+def test_an_interrupted_build_leaves_nothing_and_the_next_one_succeeds(store: Store) -> None:
+    index = OutcomeIndex(store)
+
+    def interrupt(done: int, total: int) -> None:
+        assert total == 150
+        if done == 70:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.build(1, interrupt)
+    assert index_ids(store) == []
+    index.build(1)
+    assert index.groups(1).total == 150
+
+
+def test_a_dropped_index_is_built_again(store: Store) -> None:
+    index = OutcomeIndex(store)
+    index.build(1)
+    index.groups(1, GroupFilter(search="plum"))
+    with store.database.write() as connection:
+        index_tables.drop_tables(connection)
+        assert index_tables.existing(connection) == []
+    again = OutcomeIndex(store)
+    assert again.state(1).step == "absent"
+    again.build(1)
+    assert again.groups(1).total == 150
+
+
+def test_two_runs_have_indexes_of_their_own(store: Store, run_groups: RunGroups) -> None:
+    assert run_groups(seed=3) == 2
+    index = OutcomeIndex(store)
+    for run in (1, 2):
+        index.build(run)
+    for run in (1, 2):
+        wanted = GroupFilter(verdict="error", search="very")
+        expected = sum(fulfils(one, wanted) for one in judged_groups(store, run))
+        assert index.groups(run, wanted).total == expected
+    assert [one.groups for one in index.runs()] == [150, 150]
