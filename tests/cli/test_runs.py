@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,45 @@ def test_a_run_is_shown_with_all_its_options(capsys: Capture) -> None:
     assert shown["options"]["cot"] is True
     assert main(["runs", "show", "1"]) == 0
     assert "model identity  baseline/chance" in capsys.readouterr().out
+
+
+def test_a_run_is_shown_with_its_state_counts_tokens_and_cost(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text('[prices."baseline/chance"]\nprompt = 1.0\ncompletion = 2.0\n')
+    capsys.readouterr()
+    assert main(["runs", "show", "base", "--json", "--config", "prices.toml"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["state"] == "complete"
+    assert shown["answers"]["probes"] == {"ok": 12, "empty": 0, "error": 0, "not_sent": 0}
+    used = shown["answers"]
+    assert used["cost"] == (used["prompt_tokens"] + 2 * used["completion_tokens"]) / 1e6
+    assert main(["runs", "show", "base"]) == 0
+    text = capsys.readouterr().out
+    assert "state           complete" in text
+    assert "probes          ok=12, empty=0, error=0, not_sent=0" in text
+
+
+def test_the_list_of_runs_has_a_header_also_in_a_pipe(capsys: Capture) -> None:
+    capsys.readouterr()
+    assert main(["runs", "list"]) == 0
+    header, first, _ = capsys.readouterr().out.splitlines()
+    assert header.split()[:4] == ["run", "began", "name", "task"]
+    assert header.index("name") == first.index("base")
+    assert header.index("task") == first.index("codis:default")
+    assert header.index("model") == first.index("baseline/chance")
+
+
+def test_every_command_reads_the_options_of_a_run_alike(capsys: Capture, codis: str) -> None:
+    """`run`, `report` and `runs show` print one text, with switches as --set takes them."""
+    run = ["run", "codis", "--model", "baseline/chance", "--data", codis, "--quiet", "--seed", "3"]
+    lines = []
+    for words in (run, ["report", "3"], ["runs", "show", "3"]):
+        capsys.readouterr()
+        assert main(words) == 0
+        found = re.search("options:? (bias=.* seed=3)", " ".join(capsys.readouterr().out.split()))
+        assert found, words
+        lines.append(found[1])
+    assert lines[0] == lines[1] == lines[2]
+    assert "cot=on" in lines[0]
 
 
 def test_report_and_compare_take_names_and_numbers_alike(capsys: Capture) -> None:

@@ -154,7 +154,7 @@ def test_only_what_differs_within_a_model_was_varied() -> None:
     assert [point.values for point in points] == [{"size": "224"}, {"size": "640"}, {"size": "224"}]
     (table,) = pivot(points)
     assert table.rows[1][-1] is None
-    assert [note for note in table.notes if "b, size=224: options" in note and '"temperature": 1' in note]
+    assert [note for note in table.notes if "b, size=224: options" in note and "temperature=1" in note]
 
 
 def test_two_results_at_the_same_point_give_two_rows() -> None:

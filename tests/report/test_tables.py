@@ -177,7 +177,7 @@ def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:
             {"mixed_versions": True},
             'mixed versions: {"sightline": "0.1.0", "reported": ["gpt-4o-2024-08-06"]}',
         ),
-        ({"options": {"cot": True, "limit": None, "stop": ["."]}}, 'options: cot=true, stop=["."]'),
+        ({"options": {"cot": True, "limit": None, "stop": ["."]}}, 'options: cot=on, stop=["."]'),
         ({"notes": ["3 answers are missing"]}, "3 answers are missing"),
     ],
 )

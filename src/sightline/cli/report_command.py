@@ -61,7 +61,8 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_pivot, print_results
     from sightline.engine.store import Store
     from sightline.evaluation.recompute import recompute
-    from sightline.report.varied_options import options_text, result_points
+    from sightline.report.option_texts import options_text
+    from sightline.report.varied_options import result_points
     from sightline.results.endpoint_list import list_endpoints
     from sightline.results.fail_if import check_condition_metrics, parse_conditions
     from sightline.results.read_results import is_sweep, read_result

@@ -73,11 +73,15 @@ def print_runs(runs: Sequence[RunLine], form: str) -> None:
 
 def _print_lines(runs: Sequence[RunLine]) -> None:
     """Print a line for each run, because most terminals are too narrow for the table."""
-    from sightline.report.varied_options import options_text
+    from sightline.report.option_texts import options_text
 
-    width = max((len(run.name or "") for run in runs), default=0)
+    named = any(run.name for run in runs)
+    width = max(len("name"), *(len(run.name or "") for run in runs)) if named else 0
+    if runs:
+        name = f"{'name':<{width}}  " if named else ""
+        print_line(f"{'run':>4}  {'began':<19}  {name}{'task':<22} model, options, judges, tags")
     for run in runs:
-        name = f"{run.name or '':<{width}}  " if width else ""
+        name = f"{run.name or '':<{width}}  " if named else ""
         judges = f"judged by {', '.join(run.judges)}{run.state}"
         tags = f"tags {', '.join(run.tags)}" if run.tags else ""
         rest = ", ".join(filter(None, (run.model, options_text(run.options), judges, tags)))
@@ -87,8 +91,8 @@ def _print_lines(runs: Sequence[RunLine]) -> None:
 
 
 def _fields() -> Sequence[Field[RunLine]]:
+    from sightline.report.option_texts import options_text
     from sightline.report.report_table import Column
-    from sightline.report.varied_options import options_text
 
     return (
         (Column("text", "run", "run"), lambda run: str(run.number)),

@@ -10,7 +10,7 @@ from sightline.cli.printing import print_json
 from sightline.cli.run_arguments import add_run, opened_run
 from sightline.output import print_line
 
-SUMMARY = "print the name, tags, note, state, data, model and all options of a run"
+SUMMARY = "print the name, tags, note, state, data, model, options, counts, tokens and cost of a run"
 
 EXAMPLE = """examples:
   sightline runs show 3
@@ -23,6 +23,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_run(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--config", metavar="FILE", help="sightline.toml with the prices of models")
     add_store(parser)
     parser.set_defaults(execute=execute)
 
@@ -31,21 +32,24 @@ def execute(options: argparse.Namespace) -> int:
     """Print the run."""
     import msgspec
 
+    from sightline.config import load_config
     from sightline.results.run_details import run_details
 
     with opened_run(options.run, options.store) as (store, number):
-        run = run_details(store, number)
+        run = run_details(store, number, load_config(options.config))
     if options.json:
         print_json(run)
         return 0
-    for name, value in msgspec.to_builtins(run).items():
+    shown = msgspec.to_builtins(run)
+    answers = shown.pop("answers")
+    for name, value in {**shown, **answers}.items():
         if value not in (None, "", [], {}):
             print_line(f"{name.replace('_', ' '):<16}{_text(value)}")
     return 0
 
 
 def _text(value: Any) -> str:
-    from sightline.report.varied_options import options_text
+    from sightline.report.option_texts import options_text
 
     if isinstance(value, dict):
         return options_text(value)

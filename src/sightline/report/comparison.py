@@ -11,6 +11,7 @@ from sightline.metric_types import MetricValue, PublishedValue
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.significance import Significance
 from sightline.report.notes import definition_notes, interval_notes, null_notes, place, published_notes
+from sightline.report.option_texts import option_text
 from sightline.report.report_table import (
     Cell,
     Column,
@@ -25,7 +26,7 @@ from sightline.report.report_table import (
     n_cell,
     value_cell,
 )
-from sightline.report.varied_options import option_text, short_names
+from sightline.report.varied_options import short_names
 from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
 
 NOTE = (

@@ -14,7 +14,8 @@ from sightline.escaping import for_plot
 from sightline.formats.files import write_atomically
 from sightline.metric_types import MetricValue
 from sightline.report.leading import leading_metrics
-from sightline.report.varied_options import ResultPoint, options_text, row_names, task_of
+from sightline.report.option_texts import options_text
+from sightline.report.varied_options import ResultPoint, row_names, task_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sightline.escaping import for_markdown, for_markdown_cell
 from sightline.metric_types import Result
-from sightline.report.notes import compact
+from sightline.report.option_texts import compact
 from sightline.report.report_table import ReportTable
 from sightline.report.table_text import cell_text
 from sightline.report.tables import summary

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sightline.errors import some_of
 from sightline.metric_types import (
@@ -16,6 +15,8 @@ from sightline.metric_types import (
     is_approximate,
 )
 from sightline.registry import benchmark_class, benchmark_names
+from sightline.report.option_texts import compact, options_text
+from sightline.results.run_options import effective_options
 from sightline.results.undecided import undecided_share
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
@@ -58,7 +59,7 @@ def run_notes(result: Result) -> list[str]:
         *chance_notes(result),
         *interval_notes(result.metrics),
         *([f"mixed versions: {compact(result.versions)}"] if result.mixed_versions else []),
-        f"options: {options_line(result.options)}",
+        f"options: {options_text(effective_options(result.options)) or 'none'}",
         *result.notes,
     ]
 
@@ -261,33 +262,6 @@ def label_of(metric: MetricValue) -> tuple[str, str]:
     """
     name, _, value = metric.subset.partition("=")
     return (name, value) if value else ("", "")
-
-
-def options_line(options: Mapping[str, Any]) -> str:
-    """The effective options in one line, without those that are null.
-
-    Args:
-        options: The options by name.
-
-    Returns:
-        'name=value, ...', or 'none'.
-    """
-    return (
-        ", ".join(f"{name}={compact(value)}" for name, value in options.items() if value is not None)
-        or "none"
-    )
-
-
-def compact(value: Any) -> str:
-    """A value of options or versions as text.
-
-    Args:
-        value: Any JSON value.
-
-    Returns:
-        A text as it is, anything else as JSON.
-    """
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _counts(result: Result) -> str:

@@ -24,15 +24,9 @@ from sightline.report.notes import (
     undecided_note,
     value_notes,
 )
+from sightline.report.option_texts import option_text, options_text
 from sightline.report.report_table import Cell, Column, ReportTable, Spread, heading
-from sightline.report.varied_options import (
-    ResultPoint,
-    option_text,
-    options_text,
-    row_names,
-    short_names,
-    task_of,
-)
+from sightline.report.varied_options import ResultPoint, row_names, short_names, task_of
 
 
 def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTable]:

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from sightline.metric_types import Result
-from sightline.report.notes import compact
 from sightline.results.run_options import flat_options
 
 
@@ -107,33 +106,6 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
     whole = list(dict.fromkeys(models))
     ends = [name.rpartition("#")[2].rstrip("/").rpartition("/")[2] or name for name in whole]
     return {name: end if ends.count(end) == 1 else name for name, end in zip(whole, ends, strict=True)}
-
-
-def options_text(values: Mapping[str, Any]) -> str:
-    """Options in one line.
-
-    Args:
-        values: The options with their values.
-
-    Returns:
-        'name=value, ...'; '' without options.
-
-    >>> options_text({"size": 224, "cot": True, "stop": None})
-    'size=224, cot=on, stop=null'
-    """
-    return ", ".join(f"{name}={option_text(value)}" for name, value in values.items())
-
-
-def option_text(value: Any) -> str:
-    """A value of an option as on the command line.
-
-    Args:
-        value: The value.
-
-    Returns:
-        'on' or 'off' for a switch, otherwise the value as text.
-    """
-    return ("off", "on")[value] if isinstance(value, bool) else compact(value)
 
 
 def exact_text(value: Any) -> str:

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from msgspec.structs import asdict
 
+from sightline.config import Config
 from sightline.engine.store import Store
+from sightline.results.run_counts import RunCounts, count_run
 from sightline.results.run_list import RunLine, list_runs
+from sightline.results.run_options import effective_options
 from sightline.results.stored_run import read_stored_run
 
 
 class RunDetails(RunLine, frozen=True, kw_only=True):
     """A run of the list, here with all effective options that have a value, and with more about it.
+
+    Its state is `complete`, `in progress`, `not finished` or `stopped: REASON`.
 
     Attributes:
         samples: How many samples it has.
@@ -20,6 +25,7 @@ class RunDetails(RunLine, frozen=True, kw_only=True):
         model_identity: The identity of the model.
         plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
         notes: What its result says for the reader.
+        answers: How its probes ended, and what their answers cost.
     """
 
     samples: int
@@ -27,14 +33,16 @@ class RunDetails(RunLine, frozen=True, kw_only=True):
     model_identity: str
     plugin: str | None
     notes: Sequence[str]
+    answers: RunCounts
 
 
-def run_details(store: Store, number: int) -> RunDetails:
+def run_details(store: Store, number: int, config: Config) -> RunDetails:
     """Read everything about a run.
 
     Args:
         store: The store.
         number: The number of the run.
+        config: The prices of models.
 
     Returns:
         The run.
@@ -45,12 +53,16 @@ def run_details(store: Store, number: int) -> RunDetails:
     run = read_stored_run(store, number)
     line = next(line for line in list_runs(store) if line.number == number)
     description = run.description
-    options = {name: value for name, value in description.options.items() if value is not None}
     return RunDetails(
-        **{**asdict(line), "options": options},
+        **{
+            **asdict(line),
+            "options": effective_options(description.options),
+            "state": line.state.strip(" ()") or "complete",
+        },
         samples=description.planned_samples,
         data_digest=description.data_digest,
         model_identity=description.identity,
         plugin=run.plugin,
         notes=description.notes,
+        answers=count_run(store, number, config.price(description.model)),
     )

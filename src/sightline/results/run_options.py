@@ -33,6 +33,22 @@ def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
+def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run as commands print them: flat, with a value, in the order of their names.
+
+    Args:
+        options: The effective options, as results record them.
+
+    Returns:
+        Name -> value.
+
+    >>> effective_options({"seed": 0, "limit": None, "sampling": {"temperature": 0}, "cot": True})
+    {'cot': True, 'seed': 0, 'temperature': 0}
+    """
+    flat = flat_options(options)
+    return {name: flat[name] for name in sorted(flat) if flat[name] is not None}
+
+
 def different_options(
     base: Sequence[Result], other: Sequence[Result]
 ) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from sightline.engine.store import Store
 from sightline.report.html.environment import environment
-from sightline.report.varied_options import option_text
+from sightline.report.option_texts import option_text
 from sightline.web.static_files import StaticFiles
 
 TEMPLATES = Path(__file__).parent / "templates"
