@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LINE_SECONDS = 30.0
 REFRESH_SECONDS = 0.25
 
-Unit = Literal["bytes", "images", "texts", "examples", "steps", "pages", "rows"]
+Unit = Literal["bytes", "images", "texts", "examples", "steps", "pages", "rows", "samples"]
 Advance = Callable[[int], None]
 """Reports how many more units are done."""
 

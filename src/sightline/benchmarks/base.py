@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
 from sightline.benchmarks.release import Release
+from sightline.benchmarks.report_sections import ReportSection
 from sightline.errors import UserError
 from sightline.formats.export import ExportFormat
 from sightline.formats.prediction import AnswerFiles, Prediction
@@ -74,6 +75,10 @@ class Benchmark(ABC):
     """The correlation coefficient that its paper uses."""
     spread_metrics: tuple[str, ...] = ()
     """The metrics whose spread over models its paper discusses."""
+    report_sections: tuple[ReportSection, ...] = ()
+    """What its HTML report shows besides the leading metrics; by default the first of them by each label."""
+    chance_levels: Mapping[str, float] = {}
+    """Metric -> the value that guessing gives, where it is one number for all samples."""
     error_types: tuple[str, ...] = ()
     """The types of model errors that its paper distinguishes."""
     has_commands: bool = False

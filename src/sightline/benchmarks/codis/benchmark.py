@@ -16,6 +16,7 @@ from sightline.benchmarks.codis.meaning import same_meaning_by_rules
 from sightline.benchmarks.codis.rules import judge_by_rules
 from sightline.benchmarks.codis.sources import RELEASE
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
+from sightline.benchmarks.report_sections import ByLabel, PairCounts, Shares, Together
 from sightline.metric_types import Metric
 from sightline.metrics import paired
 from sightline.prompts import fill, load
@@ -70,6 +71,20 @@ class Codis(Benchmark):
         "acc_p": "a model that ignores the context gets acc_p 0.0",
     }
     correlated_metrics = (("context_awareness", "acc_p"), ("context_awareness", "acc_q"))  # section 4.2
+    report_sections = (
+        PairCounts("acc_p", "acc_q", "context_awareness", "category"),
+        ByLabel("acc_p", "category"),
+        Together("Use of the context", ("context_awareness", "output_variability")),
+        Shares(
+            "Bias: which of two offered words the responses name (Table 6)",
+            (
+                ("bias_first", "first word"),
+                ("bias_second", "second word"),
+                ("bias_neither", "neither or both"),
+            ),
+            "words",
+        ),
+    )
     settings = by_name(
         _setting("default", "detailed instructions and chain of thought", "Tables 3 and 10"),
         _setting("no-cot", "detailed instructions, no chain of thought", "Table 13", cot=False),

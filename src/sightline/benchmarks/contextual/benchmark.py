@@ -16,6 +16,7 @@ from sightline.benchmarks.contextual.folder import NAME
 from sightline.benchmarks.contextual.formats import ANSWER_FILES, EXPORT_FORMATS, add_judgements
 from sightline.benchmarks.contextual.sources import RELEASE
 from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
+from sightline.benchmarks.report_sections import ByJudge, ByLabel
 from sightline.benchmarks.text_metrics import TEXT_METRICS, text_metrics
 from sightline.formats.prediction import Prediction
 from sightline.metric_types import PERCENT, Metric, Term
@@ -84,6 +85,12 @@ class Contextual(Benchmark):
     answer_files = ANSWER_FILES
     export_formats = EXPORT_FORMATS
     leading_metrics = ("accepted",)
+    report_sections = (
+        ByLabel("accepted", "category"),
+        ByLabel("accepted", "task"),
+        ByLabel("accepted", "scene"),
+        ByJudge("accepted"),
+    )
     error_types = ERRORS
     has_commands = True
     settings = by_name(

@@ -21,6 +21,7 @@ from sightline.benchmarks.groups.data import (
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
 from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setting, by_name
+from sightline.benchmarks.report_sections import Against, ByLabel, Together
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metric_types import Metric
@@ -85,6 +86,19 @@ class Groups(Benchmark):
     correlated_metrics = (("acc", "con"), ("acc", "s_c"))
     correlation = "spearman"
     spread_metrics = ("acc", "s_gt", "con", "s_c")
+    report_sections = (
+        Against("acc", "con"),
+        ByLabel("acc", "style"),
+        ByLabel("con_by_response", "style"),
+        ByLabel("acc", "shape"),
+        ByLabel("acc", "colour"),
+        ByLabel("acc", "lines"),
+        Together(
+            "Consistent and right",
+            ("consistent_right", "consistent_wrong", "consistent_mixed", "inconsistent"),
+        ),
+        Together("All minus Sampling", ("s_gt_minus_sampling", "con_minus_sampling", "s_c_minus_sampling")),
+    )
     settings = by_name(
         Setting(FILE, "any groups file by its path", "your own data", {}, SAMPLING, SAMPLING_SOURCE)
     )

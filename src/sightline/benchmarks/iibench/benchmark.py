@@ -16,6 +16,7 @@ from sightline.benchmarks.iibench.option_orders import option_orders
 from sightline.benchmarks.iibench.records import LABELS
 from sightline.benchmarks.iibench.sources import RELEASE
 from sightline.benchmarks.options import ANSWER_BY, BenchmarkOption, Setting, by_name
+from sightline.benchmarks.report_sections import ByLabel, Together
 from sightline.formats.prediction import Prediction
 from sightline.metric_types import PERCENT, Metric, Term
 from sightline.metrics import choice
@@ -69,6 +70,15 @@ class IIBench(Benchmark):
     export_formats = EXPORT_FORMATS
     leading_metrics = ("accuracy",)
     chance_notes: Mapping[str, str] = {"accuracy": "chance: accuracy 16.7 (one of six options)"}
+    chance_levels: Mapping[str, float] = {"accuracy": 100 / 6}
+    report_sections = (
+        ByLabel("accuracy", "domain", radar=True),
+        ByLabel("accuracy", "emotion"),
+        ByLabel("accuracy", "difficulty"),
+        ByLabel("accuracy", "image_type"),
+        ByLabel("accuracy", "right_option"),
+        Together("Options chosen", tuple(metric.name for metric in choice.ANSWERED)),
+    )
     error_types = ERRORS
     settings = by_name(
         _setting("none", "the question only", "Tables 3, 4, 7 and 8"),
