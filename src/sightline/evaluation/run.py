@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
@@ -151,5 +152,6 @@ def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[st
         "embedder": embedder.identity if embedder else None,
         "texts": identities_of(prepared.measures.text_metrics),
         "plugin": file_of(type(prepared.task.benchmark)),
+        "folders": [os.path.abspath(folder) for folder in prepared.task.survey.folders],
         "probes": prepared.task.survey.probes * prepared.spec.repeats,
     }

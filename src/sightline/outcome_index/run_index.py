@@ -196,6 +196,15 @@ class RunIndex:
             ((_, body),) = self._blocks("lines", [block * BLOCK])
             yield from decode_lines(body, self.store.name, block)
 
+    def all_rows(self) -> Iterator[GroupRow]:
+        """Read the rows of all groups.
+
+        Yields:
+            The rows in the order of the run.
+        """
+        for start in range(0, self.groups, BLOCK):
+            yield from self.rows(range(start, min(start + BLOCK, self.groups)))
+
     @cached_property
     def numbers(self) -> array[int]:
         """The position of the group of each rank."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -205,6 +205,21 @@ class Facets(Struct, frozen=True):
     total: int
 
 
+ChangeList = Literal[
+    "gained",
+    "lost",
+    "both_right",
+    "both_wrong",
+    "flipped",
+    "undecided",
+    "unanswered",
+    "identical",
+    "different",
+]
+"""The groups behind a number of a comparison: the lists of `results/flips.py`, and `flipped`: an answer of
+the group became right or wrong."""
+
+
 class ChangedGroup(Struct, frozen=True):
     """A group in two runs, and what became of it from the base run to the other one."""
 
@@ -250,8 +265,10 @@ class RunComparison(Struct, frozen=True):
         base: The number of the base run.
         other: The number of the other run.
         counts: The changes among answers; then, if a group has several answers, among groups.
-        metrics: The metrics of both runs, over all groups and by label.
-        by_label: `LABEL=VALUE` -> the changes among the groups with that label.
+        lists: The number of groups in each list.
+        metrics: The metrics of both runs, over all groups and by label. Only those over all groups, and the
+            labels of the first one, are tested for significance; p is not corrected for several tests.
+        by_label: `LABEL=VALUE` with the changes among the groups with that label.
         groups: The number of groups that both runs hold.
         notes: What is not compared, and options that differ.
     """
@@ -259,6 +276,7 @@ class RunComparison(Struct, frozen=True):
     base: int
     other: int
     counts: Sequence[ChangeCounts]
+    lists: Mapping[ChangeList, int]
     metrics: Sequence[ComparedMetric]
     by_label: Sequence[tuple[str, ChangeCounts]]
     groups: int

@@ -40,7 +40,7 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     """
     base, other = zip(*pairs, strict=True)
     _check_benchmarks([run.result for run in (*base, *other)])
-    pairings = [pair_groups(_sent(first), _sent(second)) for first, second in pairs]
+    pairings = [pair_groups(sent_groups(first), sent_groups(second)) for first, second in pairs]
     for pair, pairing in zip(pairs, pairings, strict=True):
         _check_shared(pair, pairing)
     numbered = [_numbered(number, pairing.pairs) for number, pairing in enumerate(pairings)]
@@ -77,8 +77,15 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     )
 
 
-def _sent(run: JudgedRun) -> dict[GroupKey, Group]:
-    """The groups of a run whose probes were all sent; metrics leave out all others."""
+def sent_groups(run: JudgedRun) -> dict[GroupKey, Group]:
+    """Take the groups of a run whose probes were all sent; metrics leave out all others.
+
+    Args:
+        run: The run.
+
+    Returns:
+        The groups by their keys.
+    """
     return {key: group for key, group in run.groups.items() if group.sent}
 
 
@@ -210,7 +217,7 @@ def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
     if pairing.pairs:
         return
     for run in pair:
-        if not _sent(run):
+        if not sent_groups(run):
             raise UserError(
                 f"no group of {run.name} was sent completely: the run stopped at its budget",
                 expected="a run with a larger --max-requests or --max-cost",
@@ -221,7 +228,7 @@ def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
             found=some_of(pairing.different, 4),
             expected="runs of the same --data and --split",
         )
-    samples = [{group.id for group in _sent(run).values()} for run in pair]
+    samples = [{group.id for group in sent_groups(run).values()} for run in pair]
     if not samples[0] & samples[1]:
         raise UserError(f"{names} have no sample in common", expected="runs of the same --data and --split")
     raise UserError(

@@ -151,8 +151,8 @@ def count_changes(answers: Sequence[AnswerChange]) -> list[ChangeCounts]:
         The counts of the answers; then, if a group has several answers, those of the groups.
     """
     groups = group_changes(answers)
-    counts = [_counts("answers", answers)]
-    return counts if len(groups) == len(answers) else [*counts, _counts("groups", groups)]
+    counts = [count_list("answers", answers)]
+    return counts if len(groups) == len(answers) else [*counts, count_list("groups", groups)]
 
 
 def change_of(before: bool, after: bool) -> Change:
@@ -183,9 +183,18 @@ def _answer_change(number: int, group: GroupKey, base: Outcome, other: Outcome) 
     )
 
 
-def _counts(
+def count_list(
     unit: Literal["answers", "groups"], changes: Sequence[AnswerChange] | Sequence[GroupChange]
 ) -> ChangeCounts:
+    """Count the changes of a list.
+
+    Args:
+        unit: What the list holds.
+        changes: The changes.
+
+    Returns:
+        The counts.
+    """
     kinds = [change.change for change in changes]
     return ChangeCounts(
         unit=unit,

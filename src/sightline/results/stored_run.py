@@ -33,6 +33,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
         plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
         stopped: Why requests stopped before the end, such as `budget`; None if they did not.
         planned_probes: The number of probes that were planned; 0 in runs of earlier versions.
+        folders: The data folders of the images, absolute; empty in runs of earlier versions.
     """
 
     number: int
@@ -44,6 +45,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     plugin: str | None = None
     stopped: str | None = None
     planned_probes: int = 0
+    folders: tuple[str, ...] = ()
 
     @property
     def task(self) -> str:
@@ -143,6 +145,7 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
         text_metrics=body.get("texts") or {},
         plugin=body.get("plugin"),
         stopped=(body.get("counts") or {}).get("stopped") or None,
+        folders=tuple(body.get("folders") or ()),
         planned_probes=body.get("probes") or 0,
     )
 
