@@ -105,7 +105,7 @@ def test_the_longest_prefix_makes_the_model_wherever_it_is_registered(
 ) -> None:
     names = ("minicpm/", "openai/ours/", "hf/ours/")
     installed = EntryPoints(EntryPoint(name, "operator:itemgetter", "sightline.models") for name in names)
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: installed.select(group=group))
+    monkeypatch.setattr(registry, "_entry_points", lambda kind: installed.select(group=f"sightline.{kind}"))
     registry._from_plugins["models"] = {"hf/ours/too/": list, "hf/": dict}
     found = {
         "mini": "mini",

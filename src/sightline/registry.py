@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sightline.errors import UserError, did_you_mean, unknown_name
@@ -239,7 +240,9 @@ def _names(kind: str, built_in: Mapping[str, str]) -> list[str]:
     return sorted({*built_in, *_from_plugins[kind], *(entry.name for entry in _entry_points(kind))})
 
 
+@cache
 def _entry_points(kind: str) -> Any:
+    """What other installed packages register; read once, because all of them are searched."""
     from importlib.metadata import entry_points
 
     return entry_points(group=f"sightline.{kind}")

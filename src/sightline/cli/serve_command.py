@@ -87,6 +87,10 @@ def execute(options: argparse.Namespace) -> int:
         key=options.tls_key,
     )
     check_certificate(listening)
+    data = [Path(path) for path in options.data]
+    for path in data:
+        if not path.exists():
+            raise UserError("--data: there is no such folder or file", file=path)
     store = Store.open(options.store, create=False)
     try:
         bound = bind(listening)
@@ -96,7 +100,7 @@ def execute(options: argparse.Namespace) -> int:
         print_line(f"{store.name}: {url_of(listening, access)}")
         print_line("Ctrl-C ends the server.")
         sys.stdout.flush()
-        run_server(AccessControl(create_app(store), access), bound, listening)
+        run_server(AccessControl(create_app(store, data), access), bound, listening)
     finally:
         store.close()
     print_line("the server ended")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -13,34 +13,62 @@ from starlette.routing import Route
 
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.outcome_index.images import ImageError
+from sightline.outcome_index.index import OutcomeIndex
 from sightline.report.html.environment import FOLDER
+from sightline.web.builds import Builds
+from sightline.web.compare_page import compare_page
 from sightline.web.errors import NotFoundError
+from sightline.web.groups_page import export_answers, group_page, groups_page
+from sightline.web.images import image, thumbnail
+from sightline.web.leaderboard import leaderboard
+from sightline.web.live_run import LiveRuns
+from sightline.web.run_page import metrics_json, run_page
 from sightline.web.runs_page import runs_page
 from sightline.web.static_files import StaticFiles
 from sightline.web.viewer import Page, Viewer, templates
+from sightline.web.waiting import build_again
 
 STATIC = Path(__file__).parent / "static"
 MAX_FORM_BYTES = 100_000
 
 PAGES: dict[str, Page] = {
-    "/": runs_page,
+    "/": leaderboard,
     "/runs": runs_page,
+    "/runs/{run:int}": run_page,
+    "/runs/{run:int}/metrics.json": metrics_json,
+    "/runs/{run:int}/groups": groups_page,
+    "/runs/{run:int}/groups/answers.jsonl": export_answers,
+    "/runs/{run:int}/groups/{number:int}": group_page,
+    "/runs/{run:int}/thumbnails/{digest}": thumbnail,
+    "/runs/{run:int}/images/{digest}": image,
+    "/compare": compare_page,
 }
 """Path -> page."""
 
+FORMS: dict[str, Page] = {
+    "/runs/{run:int}/index": build_again,
+}
+"""Path -> what a form does."""
 
-def create_app(store: Store) -> Starlette:
+
+def create_app(store: Store, data: Sequence[Path] = ()) -> Starlette:
     """Make the application. `AccessControl` goes around it.
 
     Args:
         store: The store whose runs are shown.
+        data: Data folders and groups files to show; images of runs are looked for there too.
 
     Returns:
         The application.
     """
     static = StaticFiles((FOLDER / "sightline.css", *STATIC.iterdir()))
-    viewer = Viewer(store, templates(), static)
-    routes = [Route(path, _bound(viewer, page)) for path, page in PAGES.items()]
+    index = OutcomeIndex(store, data)
+    viewer = Viewer(store, data, index, Builds(index), LiveRuns(store), templates(), static)
+    routes = [
+        *(Route(path, _bound(viewer, page)) for path, page in PAGES.items()),
+        *(Route(path, _bound(viewer, form), methods=["POST"]) for path, form in FORMS.items()),
+    ]
     return Starlette(
         routes=[*routes, Route("/static/{name}", static.respond)],
         exception_handlers={
@@ -52,6 +80,7 @@ def create_app(store: Store) -> Starlette:
 
 ERRORS: dict[type[Exception], tuple[int, str]] = {
     NotFoundError: (404, "Not found"),
+    ImageError: (404, "This image cannot be shown"),
     UserError: (400, "This cannot be shown"),
     EnvironmentFailedError: (503, "The store failed"),
     HTTPException: (404, "Not found"),
@@ -74,6 +103,6 @@ def _error_page(viewer: Viewer, status: int, title: str) -> Callable[[Request, E
             text, code = error.detail, error.status_code
         else:
             text, code = str(error), status
-        return viewer.page("error.html", {"title": title, "text": text}, code)
+        return viewer.page("error_page.html", {"title": title, "text": text}, code)
 
     return respond

@@ -16,7 +16,7 @@ def runs_page(viewer: Viewer, request: Request) -> Response:
     runs = list_runs(viewer.store)
     selected = select_runs(runs, [tag] if tag else [], task, model)
     return viewer.page(
-        "runs.html",
+        "runs_page.html",
         {
             "runs": selected[::-1],
             "total": len(runs),

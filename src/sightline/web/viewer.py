@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from sightline.engine.store import Store
+from sightline.outcome_index.index import OutcomeIndex
 from sightline.report.html.environment import environment
 from sightline.report.option_texts import option_text
+from sightline.web.builds import Builds
+from sightline.web.live_run import LiveRuns
 from sightline.web.static_files import StaticFiles
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -31,11 +34,19 @@ class Viewer(Struct, frozen=True):
 
     Attributes:
         store: The store whose runs are shown.
+        data: Data folders and groups files that the user named.
+        index: The index of their outcomes.
+        builds: The indexes that are built in the background.
+        live: The progress of unfinished runs.
         templates: The templates.
         static: The static files.
     """
 
     store: Store
+    data: Sequence[Path]
+    index: OutcomeIndex
+    builds: Builds
+    live: LiveRuns
     templates: Environment
     static: StaticFiles
 

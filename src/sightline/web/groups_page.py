@@ -1,0 +1,137 @@
+"""The pages of groups: a list with filters, a group, and the export of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from sightline.formats.jsonl import answer_line
+from sightline.outcome_index.group_filter import GroupFilter, filter_of
+from sightline.outcome_index.types import Facet, RunSummary
+from sightline.report.html.group_view import group_view
+from sightline.results.stored_run import read_stored_run
+from sightline.web.addresses import number_of
+from sightline.web.command import ask_again_command
+from sightline.web.images import card_image, shown_images
+from sightline.web.viewer import Viewer
+from sightline.web.waiting import waiting_page
+
+PAGE = 24
+EXPORT_PAGE = 200
+
+FIELD_WORDS = {
+    "right": "Answers right",
+    "consistency": "Consistency",
+    "verdict": "Verdict of any answer",
+    "judges": "Judges",
+    "length": "Words of the longest response",
+}
+"""Field of a filter -> its heading."""
+
+
+def groups_page(viewer: Viewer, request: Request) -> Response:
+    """The groups of a run, the most informative first."""
+    summary = viewer.index.summary(request.path_params["run"])
+    if (waiting := waiting_page(viewer, request, summary)) is not None:
+        return waiting
+    wanted = filter_of(request.query_params.multi_items())
+    after = number_of(request, "after")
+    page = viewer.index.groups(summary.run, wanted, after, PAGE)
+    return viewer.page(
+        "groups_page.html",
+        {
+            "section": "Runs",
+            "run": summary.line,
+            "groups": summary.groups,
+            "wanted": wanted,
+            "query": urlencode(wanted.to_query()),
+            "page": page,
+            "after": after,
+            "facets": viewer.index.facets(summary.run, wanted).facets,
+            "heading": lambda facet: facet.label or FIELD_WORDS[facet.name],
+            "is_chosen": lambda facet, value: is_chosen(wanted, facet, value),
+            "toggled": lambda facet, value: _address(summary, toggled(wanted, facet, value)),
+            "image": card_image(summary.run),
+        },
+    )
+
+
+def group_page(viewer: Viewer, request: Request) -> Response:
+    """A group: every probe beside the others."""
+    summary = viewer.index.summary(request.path_params["run"])
+    if (waiting := waiting_page(viewer, request, summary)) is not None:
+        return waiting
+    number = request.path_params["number"]
+    wanted = filter_of(request.query_params.multi_items())
+    detail = viewer.index.group(summary.run, number)
+    return viewer.page(
+        "group_page.html",
+        {
+            "section": "Runs",
+            "run": summary.line,
+            "group": group_view(detail, shown_images(viewer, summary.run)),
+            "neighbours": viewer.index.neighbours(summary.run, number, wanted),
+            "query": urlencode(wanted.to_query()),
+            "json": b"\n".join(map(answer_line, detail.outcomes)).decode(),
+            "command": ask_again_command(read_stored_run(viewer.store, summary.run), summary.line),
+        },
+    )
+
+
+def export_answers(viewer: Viewer, request: Request) -> Response:
+    """The answers of the groups that a filter selects, as answers.jsonl has them."""
+    summary = viewer.index.summary(request.path_params["run"])
+    if (waiting := waiting_page(viewer, request, summary)) is not None:
+        return waiting
+    wanted = filter_of(request.query_params.multi_items())
+    return StreamingResponse(
+        _lines(viewer, summary.run, wanted),
+        media_type="application/x-ndjson",
+        headers={"content-disposition": f'attachment; filename="answers-{summary.run}.jsonl"'},
+    )
+
+
+def _lines(viewer: Viewer, run: int, wanted: GroupFilter) -> Iterator[bytes]:
+    after: int | None = None
+    while True:
+        page = viewer.index.groups(run, wanted, after, EXPORT_PAGE)
+        for row in page.rows:
+            for outcome in viewer.index.group(run, row.number).outcomes:
+                yield answer_line(outcome) + b"\n"
+        if page.next is None:
+            return
+        after = page.next
+
+
+def is_chosen(wanted: GroupFilter, facet: Facet, value: str) -> bool:
+    """Whether a filter holds a value of a facet."""
+    if facet.label:
+        return (facet.label, value) in wanted.labels
+    return bool(getattr(wanted, facet.name) == value)
+
+
+def toggled(wanted: GroupFilter, facet: Facet, value: str) -> GroupFilter:
+    """The filter with a value of a facet, or without it if the filter holds it.
+
+    Args:
+        wanted: The filter.
+        facet: The facet.
+        value: One of its values.
+
+    Returns:
+        The other filter; of each label it holds one value.
+    """
+    chosen = is_chosen(wanted, facet, value)
+    if not facet.label:
+        return replace(wanted, **{facet.name: None if chosen else value})
+    others = tuple(pair for pair in wanted.labels if pair[0] != facet.label)
+    return replace(wanted, labels=others if chosen else (*others, (facet.label, value)))
+
+
+def _address(summary: RunSummary, wanted: GroupFilter) -> str:
+    query = urlencode(wanted.to_query())
+    return f"/runs/{summary.run}/groups" + (f"?{query}" if query else "")

@@ -1,0 +1,71 @@
+"""Images of runs: their addresses, and why one is not shown.
+
+An address holds the digest of an image, never a path: only images that a run sent are read, in its data
+folders, and only while they have that digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sightline.outcome_index.images import ImageError, RunImages
+from sightline.outcome_index.types import GroupRow, IndexedImage
+from sightline.report.html.group_view import ImageSource, ShownImage
+from sightline.results.stored_run import read_stored_run
+from sightline.web.viewer import Viewer
+
+KEPT = "private, max-age=31536000, immutable"
+"""What browsers do with an image: its address names one content."""
+
+
+def card_image(run: int) -> Callable[[GroupRow], str]:
+    """The addresses of the thumbnails of the groups of a run; '' for a group without an image to show."""
+
+    def address(row: GroupRow) -> str:
+        return f"/runs/{run}/thumbnails/{row.image.digest}" if row.image and row.image.digest else ""
+
+    return address
+
+
+def shown_images(viewer: Viewer, run: int, *, small: bool = False) -> ImageSource:
+    """How the images of a run are shown: the file that was sent, or why there is none.
+
+    Args:
+        viewer: The viewer.
+        run: The number of the run.
+        small: Whether thumbnails are shown.
+
+    Returns:
+        The function that finds how an image is shown.
+    """
+    recorded = map(Path, read_stored_run(viewer.store, run).folders)
+    images = RunImages(viewer.store, [*viewer.data, *recorded])
+    kind = "thumbnails" if small else "images"
+
+    def shown(image: IndexedImage) -> ShownImage:
+        try:
+            file = images.find(image.path, image.digest)
+        except ImageError as error:
+            return ShownImage(image.path, notice=str(error))
+        if not image.digest:
+            return ShownImage(image.path, notice=f"{image.path}: the run does not record which image it sent")
+        facts = "" if small else f"{file.width} × {file.height} {file.format} · sha256 {file.digest[:8]}…"
+        return ShownImage(image.path, f"/runs/{run}/{kind}/{image.digest}", file.width, file.height, facts)
+
+    return shown
+
+
+def image(viewer: Viewer, request: Request) -> Response:
+    """An image as it was sent."""
+    found = viewer.index.image(request.path_params["run"], request.path_params["digest"])
+    return Response(found.body, media_type=found.media_type, headers={"cache-control": KEPT})
+
+
+def thumbnail(viewer: Viewer, request: Request) -> Response:
+    """An image, small."""
+    body = viewer.index.thumbnail(request.path_params["run"], request.path_params["digest"])
+    return Response(body, media_type="image/webp", headers={"cache-control": KEPT})

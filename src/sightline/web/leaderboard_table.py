@@ -1,0 +1,312 @@
+"""The leaderboard as a table: a row for each model, a column for each benchmark in one of its settings."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from sightline.benchmarks.published import paper_of
+from sightline.metric_types import PERCENT, MetricDefinition, MetricValue, PublishedValue, Result
+from sightline.outcome_index.types import RunSummary
+from sightline.registry import benchmark_class, benchmark_names
+from sightline.report.html.plots import PlotCell, PlotPoint, Scale, chance_points, measured, scale_of
+from sightline.report.leading import leading_metrics
+from sightline.report.option_texts import options_text
+from sightline.results.published import NOT_THEIRS, add_published
+
+CHANCE_MODEL = "baseline/chance"
+FEW_ERRORS = 0.01
+"""The share of probes that may lack an answer before a value is no longer comparable."""
+
+OF_DATA = ("split", *NOT_THEIRS, "data", "model_identity")
+"""The listed options that say nothing about how the model was asked."""
+
+
+class Choice(Struct, frozen=True):
+    """What the reader chose.
+
+    Attributes:
+        settings: Benchmark -> the setting of its column; the most used one for other benchmarks.
+        model: A part of the model's name; '' for all models.
+        judge: The judge whose verdicts count; '' for that of each run.
+        sort: The benchmark that orders the rows; '' for the first.
+        published: Whether published rows are shown.
+        human: Whether the rows of humans are shown.
+    """
+
+    settings: Mapping[str, str]
+    model: str = ""
+    judge: str = ""
+    sort: str = ""
+    published: bool = True
+    human: bool = True
+
+
+class LeaderColumn(Struct, frozen=True):
+    """A column: a benchmark in one of its settings.
+
+    Attributes:
+        benchmark: The name of the benchmark.
+        title: Its short title.
+        setting: The setting.
+        settings: The settings that the store has runs of.
+        metric: The primary metric.
+        definition: What the metric means.
+        scale: The scale of the plots.
+        n: What most of its values average over.
+        chance: The value of random guesses, if the store has them.
+    """
+
+    benchmark: str
+    title: str
+    setting: str
+    settings: tuple[str, ...]
+    metric: str
+    definition: MetricDefinition
+    scale: Scale
+    n: float
+    chance: float | None
+
+
+class LeaderCell(Struct, frozen=True):
+    """A value in the table.
+
+    Attributes:
+        value: The value; None if there is none.
+        plot: Its plot.
+        facts: n, or the table of the paper.
+        reason: Why it is not comparable with the others of the column; '' if it is.
+        run: The number of the run; None for a published value.
+    """
+
+    value: MetricValue | None
+    plot: PlotCell
+    facts: str = ""
+    reason: str = ""
+    run: int | None = None
+
+
+class LeaderRow(Struct, frozen=True):
+    """A row: a model, as measured or as published, or humans. `cells` are in the order of the columns."""
+
+    kind: str
+    name: str
+    facts: str
+    cells: tuple[LeaderCell, ...]
+
+
+class Leaderboard(Struct, frozen=True):
+    """The whole table; `judges` are those that a reader can choose, `notes` concern the whole table."""
+
+    columns: tuple[LeaderColumn, ...]
+    rows: tuple[LeaderRow, ...]
+    judges: tuple[str, ...]
+    sort: str
+    notes: tuple[str, ...]
+
+
+class _Counted(Struct, frozen=True):
+    """A run with its result, and the value of the column's metric."""
+
+    summary: RunSummary
+    result: Result
+    value: MetricValue | None
+
+
+def build_leaderboard(runs: Iterable[RunSummary], choice: Choice) -> Leaderboard:
+    """Make the table.
+
+    Args:
+        runs: The runs of the store; those without a result are left out.
+        choice: What the reader chose.
+
+    Returns:
+        The table: the rows of humans first, then by value, the best first.
+    """
+    counted = [(run, run.result) for run in runs if run.result is not None]
+    by_benchmark: defaultdict[str, list[tuple[RunSummary, Result]]] = defaultdict(list)
+    for run, result in counted:
+        by_benchmark[result.benchmark].append((run, result))
+    columns, cells, notes = [], [], []
+    for benchmark in sorted(by_benchmark, key=_place):
+        column, by_row, column_notes = _column(benchmark, by_benchmark[benchmark], choice)
+        columns.append(column)
+        cells.append(by_row)
+        notes += column_notes
+    sort = choice.sort if any(one.benchmark == choice.sort for one in columns) else ""
+    sort = sort or (columns[0].benchmark if columns else "")
+    return Leaderboard(
+        tuple(columns),
+        tuple(_rows(columns, cells, choice, sort)),
+        tuple(sorted({judge for _, result in counted for judge in _judges(result)})),
+        sort,
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+_RowKey = tuple[str, str, str]
+"""Kind, name and facts of a row."""
+
+
+def _column(
+    benchmark: str, runs: Sequence[tuple[RunSummary, Result]], choice: Choice
+) -> tuple[LeaderColumn, dict[_RowKey, LeaderCell], list[str]]:
+    """The column of a benchmark, its cells by row, and its notes."""
+    settings = Counter(result.setting for _, result in runs)
+    default = max(settings, key=lambda name: settings[name])
+    setting = choice.settings.get(benchmark, "")
+    setting = setting if setting in settings else default
+    shown = [(run, result) for run, result in runs if result.setting == setting]
+    metric = leading_metrics(benchmark, [result.metrics for _, result in shown])[0]
+    latest = {
+        _row_key(run): _Counted(run, result, _value(result, metric, choice.judge)) for run, result in shown
+    }
+    usual = _usual(list(latest.values()))
+    definition = usual.result.metric_definitions.get(metric, MetricDefinition("", "higher", PERCENT))
+    chance = next((one.value for one in latest.values() if one.result.model == CHANCE_MODEL), None)
+    published, notes = _published(usual.result, metric, choice)
+    bounds = [bound for one in latest.values() for bound in _bounds(one.value)]
+    column = LeaderColumn(
+        benchmark=benchmark,
+        title=benchmark_class(benchmark).title.partition(":")[0] or benchmark,
+        setting=setting,
+        settings=tuple(sorted(settings)),
+        metric=metric,
+        definition=definition,
+        scale=scale_of(definition.range, [*bounds, *(value.value for _, value in published)]),
+        n=usual.value.n if usual.value else 0,
+        chance=chance.value if chance else None,
+    )
+    cells = {key: _measured_cell(one, usual, column) for key, one in latest.items()}
+    cells |= {key: _published_cell(value, column, key[0]) for key, value in published}
+    return column, cells, notes
+
+
+def _row_key(run: RunSummary) -> _RowKey:
+    options = {name: value for name, value in run.line.options.items() if name not in OF_DATA}
+    if run.line.model == CHANCE_MODEL:
+        options = {}
+    return "measured", run.line.model, options_text(options)
+
+
+def _value(result: Result, metric: str, judge: str) -> MetricValue | None:
+    """The value over all samples, by the judge that the reader chose."""
+    subset = "all" if judge in ("", result.judge) else f"judge={judge}"
+    return next((one for one in result.metrics if (one.metric, one.subset) == (metric, subset)), None)
+
+
+def _bounds(value: MetricValue | None) -> list[float | None]:
+    return [value.value, value.low, value.high] if value else []
+
+
+def _usual(counted: Sequence[_Counted]) -> _Counted:
+    """The latest run with the judge and the data that most runs have; the others are compared with it."""
+    conditions = Counter((one.result.judge, one.result.data_digest) for one in counted)
+    most = max(conditions.values())
+    return [one for one in counted if conditions[one.result.judge, one.result.data_digest] == most][-1]
+
+
+def _measured_cell(one: _Counted, usual: _Counted, column: LeaderColumn) -> LeaderCell:
+    value = one.value
+    points = measured(value) if value else []
+    return LeaderCell(
+        value=value,
+        plot=PlotCell(column.scale, (*points, *chance_points(column.chance)), column.definition.unit),
+        facts=f"n {value.n:,.0f} · {value.judge or one.result.judge}"
+        if value
+        else "not judged by this judge",
+        reason=_departure(one, usual) if value else "",
+        run=one.summary.run,
+    )
+
+
+def _departure(one: _Counted, usual: _Counted) -> str:
+    """Why a value is not comparable with the usual ones of its column."""
+    result, other = one.result, usual.result
+    reasons = []
+    if one.summary.line.state:
+        reasons.append(one.summary.line.state.strip(" ()"))
+    if result.samples != other.samples:
+        reasons.append(f"{result.samples:,} samples; the others have {other.samples:,}")
+    elif result.data_digest != other.data_digest:
+        reasons.append("other data than the other runs")
+    if (judge := _judge(one)) != (usual_judge := _judge(usual)):
+        reasons.append(f"judged by {judge}; the others by {usual_judge}")
+    if result.unanswered > FEW_ERRORS * result.probes:
+        reasons.append(f"{result.unanswered:,} of {result.probes:,} probes without an answer")
+    return "; ".join(reasons)
+
+
+def _judge(one: _Counted) -> str:
+    return (one.value.judge if one.value else None) or one.result.judge
+
+
+def _published(
+    result: Result, metric: str, choice: Choice
+) -> tuple[list[tuple[_RowKey, PublishedValue]], list[str]]:
+    """The paper's values of the metric beside a result, by row, and why there are none."""
+    paper = paper_of(result.benchmark)
+    if paper is None:
+        return [], []
+    not_theirs = next((why for option, why in NOT_THEIRS.items() if result.options.get(option)), None)
+    if not_theirs is not None:
+        return [], [f"{paper.paper}: {not_theirs}."]
+    beside = _value(add_published(result, *paper.row_names), metric, "")
+    found: dict[_RowKey, PublishedValue] = {}
+    for value in (beside.published if beside else None) or ():
+        is_human = value.row == paper.human
+        if choice.human if is_human else choice.published:
+            key = ("human", "Human", "") if is_human else ("published", value.row, "published")
+            found.setdefault(key, value)
+    return list(found.items()), []
+
+
+def _published_cell(value: PublishedValue, column: LeaderColumn, kind: str) -> LeaderCell:
+    point = PlotPoint("human" if kind == "human" else "published", value.value)
+    return LeaderCell(
+        value=MetricValue(column.metric, "all", value.value, 0, 0, unit=column.definition.unit),
+        plot=PlotCell(column.scale, (point, *chance_points(column.chance)), column.definition.unit),
+        facts=f"{column.title}, {value.table}",
+        reason="" if value.comparable else value.note or "taken under other conditions",
+    )
+
+
+def _rows(
+    columns: Sequence[LeaderColumn],
+    cells: Sequence[Mapping[_RowKey, LeaderCell]],
+    choice: Choice,
+    sort: str,
+) -> list[LeaderRow]:
+    keys = list(dict.fromkeys(key for by_row in cells for key in by_row))
+    rows = [
+        LeaderRow(
+            *key,
+            tuple(
+                by_row.get(key) or LeaderCell(None, PlotCell(column.scale, ()))
+                for column, by_row in zip(columns, cells, strict=True)
+            ),
+        )
+        for key in keys
+        if key[0] == "human" or choice.model.casefold() in key[1].casefold()
+    ]
+    at = next((index for index, column in enumerate(columns) if column.benchmark == sort), 0)
+    return sorted(rows, key=lambda row: _order(row, columns[at], row.cells[at]))
+
+
+def _order(row: LeaderRow, column: LeaderColumn, cell: LeaderCell) -> tuple[bool, bool, float, str]:
+    """Humans first, values from the best to the worst, rows without a value last."""
+    value = cell.value.value if cell.value else None
+    sign = 1 if column.definition.better == "lower" else -1
+    return row.kind != "human", value is None, sign * (value or 0.0), row.name
+
+
+def _judges(result: Result) -> set[str]:
+    parts = (metric.subset.partition("=") for metric in result.metrics)
+    return {result.judge, *(name for label, _, name in parts if label == "judge")}
+
+
+def _place(benchmark: str) -> tuple[bool, str]:
+    """Benchmarks of papers first, in alphabetical order."""
+    return benchmark not in benchmark_names() or paper_of(benchmark) is None, benchmark

@@ -1,0 +1,113 @@
+"""The page of a run: what was run, its metrics and plots, its verdicts, and its progress while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import get_args
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sightline.metric_types import Result
+from sightline.outcome_index.types import Facets, RunSummary
+from sightline.report.html.headline import result_table, stats
+from sightline.report.html.run_results import NamedResult
+from sightline.report.html.sections import section_views
+from sightline.report.notes import run_notes, value_notes
+from sightline.results.stored_run import read_stored_run
+from sightline.types import VerdictName
+from sightline.web.builds import READABLE
+from sightline.web.images import card_image
+from sightline.web.live_run import LiveView
+from sightline.web.viewer import Viewer
+from sightline.web.waiting import waiting_page
+
+FIRST_GROUPS = 6
+"""The groups that the page of a run shows."""
+
+
+class VerdictCount(Struct, frozen=True):
+    """The groups in which any answer has a verdict."""
+
+    verdict: VerdictName
+    groups: int
+
+
+def run_page(viewer: Viewer, request: Request) -> Response:
+    """The overview of a run."""
+    run = request.path_params["run"]
+    summary = viewer.index.summary(run)
+    live = _live(viewer, summary)
+    shown = viewer.index.state(run) if live else viewer.builds.state(run)
+    if live is None and shown.step not in READABLE:
+        return waiting_page(viewer, request, summary) or run_page(viewer, request)
+    counted = None
+    if summary.result is not None:
+        counted = _counted(viewer, summary, summary.result)
+    return viewer.page(
+        "run_page.html",
+        {
+            "section": "Runs",
+            "run": summary.line,
+            "state": shown,
+            "groups": summary.groups,
+            "result": summary.result,
+            "live": live,
+            "counted": counted,
+        },
+    )
+
+
+def metrics_json(viewer: Viewer, request: Request) -> Response:
+    """The content of metrics.json of a run."""
+    import msgspec
+
+    run = request.path_params["run"]
+    content = msgspec.json.format(msgspec.json.encode(viewer.index.open(run).result))
+    return Response(
+        content,
+        media_type="application/json",
+        headers={"content-disposition": f'attachment; filename="metrics-{run}.json"'},
+    )
+
+
+class _Counted(Struct, frozen=True):
+    """What the page shows of the result."""
+
+    stats: Sequence[object]
+    table: object
+    sections: Sequence[object]
+    verdicts: Sequence[VerdictCount]
+    notes: Sequence[str]
+    first: Sequence[object]
+    image: object
+
+
+def _counted(viewer: Viewer, summary: RunSummary, result: Result) -> _Counted:
+    named = NamedResult(summary.line.name or summary.line.model, result)
+    return _Counted(
+        stats=stats(named),
+        table=result_table([named]),
+        sections=section_views([named]),
+        verdicts=_verdicts(viewer.index.facets(summary.run)),
+        notes=[*run_notes(result), *value_notes(result.metrics)],
+        first=viewer.index.groups(summary.run, limit=FIRST_GROUPS).rows,
+        image=card_image(summary.run),
+    )
+
+
+def _live(viewer: Viewer, summary: RunSummary) -> LiveView | None:
+    stored = read_stored_run(viewer.store, summary.run)
+    return None if stored.is_finished else viewer.live.view(stored, time.time())
+
+
+def _verdicts(facets: Facets) -> list[VerdictCount]:
+    counts = {
+        value.value: value.count
+        for facet in facets.facets
+        if facet.name == "verdict"
+        for value in facet.values
+    }
+    return [VerdictCount(name, counts[name]) for name in get_args(VerdictName) if name in counts]

@@ -1,0 +1,55 @@
+"""The pages that wait: for the index of a run, or for a comparison."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from sightline.outcome_index.types import IndexState, RunSummary
+from sightline.web.builds import READABLE
+from sightline.web.viewer import Viewer
+
+
+def waiting_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response | None:
+    """The page that is shown until the index of a run can be read.
+
+    Args:
+        viewer: The viewer.
+        request: The request of the page that needs the index.
+        summary: The run.
+
+    Returns:
+        The page; None if the index can be read.
+    """
+    state = viewer.builds.state(summary.run)
+    if state.step in READABLE:
+        return None
+    title = f"{summary.line.name or summary.line.model} on {summary.line.task}"
+    return progress_page(viewer, request, title, state, again=f"/runs/{summary.run}/index")
+
+
+def progress_page(
+    viewer: Viewer, request: Request, title: str, state: IndexState, again: str = ""
+) -> Response:
+    """The page of something that is being built, or could not be built.
+
+    Args:
+        viewer: The viewer.
+        request: The request of the page that needs it; that page is asked for again.
+        title: What is built.
+        state: How far it is.
+        again: The address of the form that builds it again; '' without one.
+
+    Returns:
+        The page.
+    """
+    query = f"?{request.url.query}" if request.url.query else ""
+    context = {"title": title, "state": state, "address": request.url.path + query, "again": again}
+    return viewer.page("waiting_page.html", context)
+
+
+def build_again(viewer: Viewer, request: Request) -> Response:
+    """Build the index of a run again; its page follows."""
+    run = viewer.index.summary(request.path_params["run"]).run
+    viewer.builds.start(run)
+    return RedirectResponse(f"/runs/{run}", status_code=303)

@@ -1,0 +1,169 @@
+"""The pages of runs and groups: what they show, lead to and export."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from sightline.engine.store import Store
+from sightline.evaluation.recompute import recompute
+
+
+def shown(client: TestClient, address: str) -> str:
+    """A page, once the index of its run is built."""
+    for _ in range(200):
+        answer = client.get(address)
+        assert answer.status_code == 200, answer.text
+        if 'hx-trigger="load' not in answer.text:
+            return answer.text
+        time.sleep(0.1)
+    raise AssertionError(answer.text)
+
+
+def test_the_leaderboard_has_the_value_of_each_run_with_its_interval(
+    client: TestClient, store: Store
+) -> None:
+    page = shown(client, "/")
+    value = next(one for one in recompute(store, 2).metrics if (one.metric, one.subset) == ("acc_p", "all"))
+    assert value.value is not None
+    assert f'href="/runs/2">{value.value:.1f}</a>' in page
+    assert "baseline/chance" in page
+    assert "the data are synthetic" in page
+    assert "<tbody>\n</tbody>" in shown(client, "/?model=gpt").replace("\n\n", "\n")
+
+
+def test_the_page_of_a_run_shows_its_leading_metrics_and_leads_to_groups(client: TestClient) -> None:
+    page = shown(client, "/runs/1")
+    assert "<h1>base on codis:default</h1>" in page
+    assert "<h3>acc_p</h3>" in page
+    addresses = re.findall(r'href="(/runs/1/groups/\d+)"', page)
+    assert len(addresses) == 6
+    assert client.get(addresses[0]).status_code == 200
+
+
+def test_metrics_json_is_that_of_the_run(client: TestClient, store: Store) -> None:
+    shown(client, "/runs/1")
+    content = json.loads(client.get("/runs/1/metrics.json").content)
+    assert content["metrics"][0]["value"] == recompute(store, 1).metrics[0].value
+
+
+def test_every_group_is_on_exactly_one_page(client: TestClient) -> None:
+    address, numbers = "/runs/1/groups", []
+    while address:
+        page = shown(client, address)
+        numbers += re.findall(r'<a href="/runs/1/groups/(\d+)"', page)
+        following = re.search(r'rel="next" href="([^"]+)"', page)
+        address = following[1] if following else ""
+    assert sorted(map(int, numbers)) == list(range(1, 31))
+
+
+def test_filters_live_in_the_address_and_the_filtered_view_is_exported(client: TestClient) -> None:
+    page = shown(client, "/runs/1/groups?right=none")
+    total = re.search(r"(\d+) of 30 groups", page)
+    assert total is not None
+    lines = client.get("/runs/1/groups/answers.jsonl?right=none").text.splitlines()
+    outcomes = [json.loads(line) for line in lines]
+    assert len({one["group"] for one in outcomes}) == int(total[1]) < 30
+    assert all(one["verdict"] != "right" for one in outcomes)
+    assert 'href="/runs/1/groups/answers.jsonl?right=none"' in page
+
+
+def test_a_search_finds_questions_and_keeps_the_other_filters(client: TestClient) -> None:
+    page = shown(client, "/runs/1/groups?right=none&search=the")
+    assert '<input type="hidden" name="right" value="none">' in page
+    assert 'value="the"' in page
+    assert "0 of 30" in shown(client, "/runs/1/groups?search=quetzalcoatl")
+
+
+def test_a_group_shows_every_answer_with_its_context_and_leads_to_its_neighbours(client: TestClient) -> None:
+    first = re.findall(r'<a href="(/runs/1/groups/\d+)"', shown(client, "/runs/1/groups"))
+    page = client.get(first[1]).text
+    assert page.count('<article class="probe"') == 2
+    assert page.count("<h4>Context</h4>") == 2
+    assert f'rel="prev" href="{first[0]}"' in page
+    assert f'rel="next" href="{first[2]}"' in page
+    assert "sightline run codis:default --model baseline/chance --data DIR" in page
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/runs/99", 400),
+        ("/runs/1/groups/31", 400),
+        ("/runs/1/groups/0", 400),
+        ("/runs/1/groups?right=maybe", 400),
+        ("/runs/1/groups?after=x", 400),
+        ("/runs/1/groups?after=99999999999999", 200),
+        ("/runs/x", 404),
+        ("/runs/99999999999999999999999", 400),
+    ],
+)
+def test_a_wrong_address_says_what_is_wrong(client: TestClient, address: str, status: int) -> None:
+    shown(client, "/runs/1/groups")
+    answer = client.get(address)
+    assert answer.status_code == status
+    assert "Traceback" not in answer.text
+
+
+def test_images_are_shown_by_their_digest_and_kept_by_browsers(client: TestClient) -> None:
+    page = shown(client, "/runs/1/groups/1")
+    address = re.search(r'src="(/runs/1/images/[0-9a-f]{64})"', page)
+    assert address is not None
+    answer = client.get(address[1])
+    assert answer.headers["content-type"].startswith("image/")
+    assert "immutable" in answer.headers["cache-control"]
+    thumbnail = client.get(address[1].replace("images", "thumbnails"))
+    assert thumbnail.headers["content-type"] == "image/webp"
+
+
+@pytest.mark.parametrize("digest", ["0" * 64, "..%2F..%2Fetc%2Fpasswd", "x", "%00"])
+def test_no_other_file_is_shown(client: TestClient, digest: str) -> None:
+    shown(client, "/runs/1/groups")
+    assert client.get(f"/runs/1/images/{digest}").status_code == 404
+
+
+def test_an_image_that_changed_is_reported_and_not_shown(client: TestClient, codis: Path) -> None:
+    page = shown(client, "/runs/1/groups/1")
+    address = re.search(r'src="(/runs/1/images/[0-9a-f]{64})"', page)
+    name = re.search(r'alt="Image ([^"]+)"', page)
+    assert address is not None
+    assert name is not None
+    file = codis / name[1]
+    content = file.read_bytes()
+    other = next(one for one in sorted(file.parent.iterdir()) if one.read_bytes() != content)
+    file.write_bytes(other.read_bytes())
+    try:
+        page = client.get("/runs/1/groups/1").text
+        assert "not the image that was sent" in page
+        assert address[1] not in page
+        assert client.get(address[1]).status_code == 404
+    finally:
+        file.write_bytes(content)
+
+
+def test_two_runs_are_compared_and_lead_to_the_groups_behind_each_number(client: TestClient) -> None:
+    page = shown(client, "/compare?run=1&run=2")
+    counts = [int(count) for count in re.findall(r'<b class="num">(\d+)</b>', page)]
+    assert sum(counts) == 30
+    gained = counts[2]
+    page = shown(client, "/compare?run=1&run=2&show=gained")
+    assert f"{min(gained, 10)} of {gained}" in page
+    assert page.count('<article class="pairrow') == min(gained, 10)
+    swapped = shown(client, "/compare?run=2&run=1")
+    assert [int(count) for count in re.findall(r'<b class="num">(\d+)</b>', swapped)][1] == gained
+
+
+@pytest.mark.parametrize("query", ["", "?run=1", "?run=1&run=1"])
+def test_without_two_runs_the_page_asks_for_them(client: TestClient, query: str) -> None:
+    assert "Select two or more runs" in shown(client, f"/compare{query}")
+
+
+@pytest.mark.parametrize("query", ["?run=1&run=x", "?run=1&run=99", "?run=1&run=2&show=everything"])
+def test_a_wrong_comparison_says_what_is_wrong(client: TestClient, query: str) -> None:
+    shown(client, "/compare?run=1&run=2")
+    assert client.get(f"/compare{query}").status_code == 400
