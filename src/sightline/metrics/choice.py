@@ -26,6 +26,20 @@ def accuracy(group: Group) -> Iterator[Term]:
             yield Term(outcome.right, 1)
 
 
+def accuracy_by_position(group: Group) -> Iterator[Term]:
+    """1 for a right answer, of 1 scored, under the letter of the right option.
+
+    Args:
+        group: The outcomes of a question.
+
+    Yields:
+        One term per scored outcome with one right letter, with the label `position`.
+    """
+    for outcome in group:
+        if outcome.scored and outcome.options and len(outcome.references) == 1:
+            yield Term(outcome.right, 1, {"position": outcome.references[0]})
+
+
 def leakage(group: Group) -> Iterator[Term]:
     """Right with the image minus right without it, of 1 scored both times (II-Bench Table 6).
 
@@ -96,6 +110,15 @@ ACCURACY = Metric(
     better="higher",
     range=PERCENT,
     source="II-Bench 4.1, Table 3",
+    absent=NO_KEY,
+)
+ACCURACY_BY_POSITION = Metric(
+    name="accuracy_by_position",
+    terms=accuracy_by_position,
+    meaning="questions that are answered right, by the letter of the right option",
+    better="higher",
+    range=PERCENT,
+    source="beyond the paper",
     absent=NO_KEY,
 )
 ERROR = Metric(

@@ -70,13 +70,13 @@ class IIBench(Benchmark):
     export_formats = EXPORT_FORMATS
     leading_metrics = ("accuracy",)
     chance_notes: Mapping[str, str] = {"accuracy": "chance: accuracy 16.7 (one of six options)"}
-    chance_levels: Mapping[str, float] = {"accuracy": 100 / 6}
+    chance_levels: Mapping[str, float] = {"accuracy": 100 / 6, "accuracy_by_position": 100 / 6}
     report_sections = (
         ByLabel("accuracy", "domain", radar=True),
         ByLabel("accuracy", "emotion"),
         ByLabel("accuracy", "difficulty"),
         ByLabel("accuracy", "image_type"),
-        ByLabel("accuracy", "right_option"),
+        ByLabel("accuracy_by_position", "position"),
         Together("Options chosen", tuple(metric.name for metric in choice.ANSWERED)),
     )
     error_types = ERRORS
@@ -154,6 +154,7 @@ class IIBench(Benchmark):
         return [
             *((choice.CONSISTENT,) if options["orders"] > 1 else ()),
             choice.ACCURACY,
+            choice.ACCURACY_BY_POSITION,
             choice.ERROR,
             choice.MISS,
             choice.EMPTY,
