@@ -15,6 +15,7 @@ from sightline.errors import UserError
 from sightline.output import print_line
 
 if TYPE_CHECKING:
+    from sightline.engine.store import Store
     from sightline.metric_types import Result
     from sightline.report.varied_options import ResultPoint
     from sightline.results.endpoint_list import EndpointLine
@@ -27,6 +28,7 @@ EXAMPLE = """examples:
   sightline report results/a results/b --format csv > table.csv
   sightline report 3 4 5 --pivot --plot curves.png  a row for each model, a column for each varied value
   sightline report results/sizes                    the table of a sweep
+  sightline report 3 4 --html report.html           both runs with their most informative groups, as one file
   sightline report results/a --fail-if 'acc_p<30'   exit status 5 if it holds
 """
 
@@ -50,6 +52,22 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="FILE", help="plot metrics against the varied number: FILE.png or FILE.svg"
     )
+    parser.add_argument(
+        "--html", metavar="FILE", help="write a report of the runs with their groups as one HTML file"
+    )
+    parser.add_argument(
+        "--groups",
+        type=int,
+        metavar="N",
+        help="with --html: groups of each benchmark and setting, the most informative first (default: 12)",
+    )
+    parser.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="with --html: another data folder that holds the images; may repeat",
+    )
     add_options(parser, ["against", "fail_if"])
     add_printing(parser)
     add_store(parser)
@@ -60,7 +78,6 @@ def execute(options: argparse.Namespace) -> int:
     """Print the tables; returns the exit status, 5 if a condition of --fail-if holds."""
     from sightline.cli.printing import print_conditions_met, print_pivot, print_results
     from sightline.engine.store import Store
-    from sightline.evaluation.recompute import recompute
     from sightline.report.option_texts import options_text
     from sightline.report.varied_options import result_points
     from sightline.results.endpoint_list import list_endpoints
@@ -69,12 +86,17 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.run_list import list_runs
     from sightline.results.run_names import find_run, name_or_number
 
+    _check_html(options)
     conditions = parse_conditions(options.fail_if)
     listing = options.list or options.endpoints
     if listing and conditions:
         raise UserError("--list and --endpoints print no metrics for --fail-if", expected="one of the two")
     stored = [word for word in options.runs if is_stored(word, options.store)]
     folders = [Path(word) for word in options.runs if word not in stored]
+    if options.html and folders:
+        raise UserError(
+            "--html shows runs of a store, not folders", found=folders[0], expected="numbers or names of runs"
+        )
     note_shadowed_runs(map(str, folders), options.store)
     swept = {folder: _read_points(folder, options.against) for folder in folders if is_sweep(folder)}
     results: list[Result] = []
@@ -96,7 +118,7 @@ def execute(options: argparse.Namespace) -> int:
             if listing:
                 return 0
             numbers = [find_run(store, word) for word in stored]
-            results += [recompute(store, number, options.against) for number in numbers or (None,)]
+            results += _of_store(store, numbers, options)
             names += [name_or_number(store, number) for number in numbers]
         finally:
             store.close()
@@ -116,6 +138,34 @@ def execute(options: argparse.Namespace) -> int:
     met = _describe_met(conditions, results, names)
     print_conditions_met(met)
     return 5 if met else 0
+
+
+def _check_html(options: argparse.Namespace) -> None:
+    """Raise UserError for options that only --html has, and for those that it excludes."""
+    if options.html and (options.list or options.endpoints):
+        raise UserError("--html is the report of runs", expected="no --list and no --endpoints")
+    if not options.html and (options.groups is not None or options.data):
+        raise UserError("--groups and --data need --html", expected="--html FILE")
+    if options.groups is not None and options.groups < 0:
+        raise UserError("--groups is negative", found=options.groups, expected="0 or more")
+
+
+def _of_store(store: Store, numbers: Sequence[int], options: argparse.Namespace) -> list[Result]:
+    """The results of runs, or of the latest one; with --html, their report is written too."""
+    from sightline.cli.report_html import write_html
+    from sightline.evaluation.recompute import recompute
+    from sightline.results.stored_run import latest_finished_run
+
+    if not options.html:
+        return [recompute(store, number, options.against) for number in numbers or (None,)]
+    return write_html(
+        store,
+        numbers or [latest_finished_run(store)[0].number],
+        Path(options.html),
+        folders=[Path(folder) for folder in options.data],
+        groups=options.groups,
+        against=options.against,
+    )
 
 
 def _describe_met(

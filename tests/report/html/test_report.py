@@ -164,7 +164,7 @@ def test_a_comparison_shows_changes_differences_and_both_responses(codis: Make) 
     changed = ChangedGroup("lost", PAIR, PAIR)
     lists = [ChangeList("Lost in B", 39, (changed_group_view(changed, shown),))]
     comparison = RunComparison(
-        1, 2, [counts], metrics, [("category=Attributes", counts)], 353, ["judged by rules"]
+        1, 2, [counts], {}, metrics, [("category=Attributes", counts)], 353, ["judged by rules"]
     )
     view = comparison_view(comparison, ("mini", "other"), lists)
     page = page_of(PartContent((NamedResult("mini", base),), comparisons=(view,)))

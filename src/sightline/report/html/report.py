@@ -18,7 +18,8 @@ from sightline.report.html.group_view import GroupView
 from sightline.report.html.headline import ResultTable, Stat, result_table, stats
 from sightline.report.html.run_results import NamedResult, leading, meaning
 from sightline.report.html.sections import SectionView, section_views
-from sightline.report.notes import compact, run_notes, shared_notes
+from sightline.report.notes import run_notes, shared_notes
+from sightline.report.option_texts import compact
 
 UNITS: Mapping[str, str] = {"percent": " %", "points": " points", "number": ""}
 
@@ -53,6 +54,7 @@ class PartContent(Struct, frozen=True):
     runs: tuple[NamedResult, ...]
     groups: tuple[GroupList, ...] = ()
     comparisons: tuple[ComparisonView, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class ReportPart(Struct, frozen=True):
@@ -115,7 +117,7 @@ def _part(content: PartContent) -> ReportPart:
         groups=content.groups,
         comparisons=content.comparisons,
         runs=tuple(map(_facts, runs)),
-        notes=tuple(shared_notes([(run.name, run_notes(run.result)) for run in runs])),
+        notes=(*content.notes, *shared_notes([(run.name, run_notes(run.result)) for run in runs])),
     )
 
 

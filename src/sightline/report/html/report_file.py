@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -12,9 +13,11 @@ from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicFile
 from sightline.metric_types import Result
 from sightline.outcome_index.index import OutcomeIndex
+from sightline.report.html.comparison_view import ComparisonView, change_list, comparison_view
 from sightline.report.html.group_view import ImageSource, group_view
 from sightline.report.html.report import GroupList, PartContent, report_page
 from sightline.report.html.run_results import NamedResult
+from sightline.report.leading import leading_metrics
 from sightline.report.tables import run_names
 
 MOST_BYTES = 5_000_000
@@ -25,6 +28,12 @@ GROUPS = 12
 
 WIDTHS = (320, 200)
 """The widths of images in pixels, the first that fits."""
+
+CHANGED_SHARE = 4
+"""A comparison shows this part of the groups, from each list of changed ones."""
+
+CHANGES: tuple[Literal["lost", "gained"], ...] = ("lost", "gained")
+"""The lists of changed groups."""
 
 Images = Callable[[int, int], ImageSource]
 """Finds the images of a run (its number), at most so many pixels wide (first)."""
@@ -129,9 +138,39 @@ def _part(
     index: OutcomeIndex, runs: Sequence[ReportedRun], groups: int, images: Callable[[int], ImageSource]
 ) -> PartContent:
     named = tuple(NamedResult(name, run.result) for name, run in zip(names_of(runs), runs, strict=True))
-    first = runs[0]
+    first, *others = runs
     lists = (_most_informative(index, first.number, named, groups, images(first.number)),) if groups else ()
-    return PartContent(named, lists)
+    comparisons, notes = [], []
+    for other, name in zip(others, named[1:], strict=True):
+        names = (named[0].name, name.name)
+        try:
+            index.build_comparison(first.number, other.number)
+        except UserError as error:
+            notes.append(f"{names[1]} is not compared with {names[0]}: {error}")
+        else:
+            comparisons.append(_comparison(index, first, other, names, groups, images(first.number)))
+    return PartContent(named, lists, tuple(comparisons), tuple(notes))
+
+
+def _comparison(
+    index: OutcomeIndex,
+    base: ReportedRun,
+    other: ReportedRun,
+    names: tuple[str, str],
+    groups: int,
+    shown: ImageSource,
+) -> ComparisonView:
+    """The comparison of two runs, with some of the groups that became right or wrong."""
+    found = index.comparison(base.number, other.number)
+    assert found is not None  # it was built
+    most = (groups + CHANGED_SHARE - 1) // CHANGED_SHARE
+    lists = [
+        change_list(change, index.changes(base.number, other.number, change, limit=most), shown)
+        for change in CHANGES
+        if most
+    ]
+    metrics = [base.result.metrics, other.result.metrics]
+    return comparison_view(found, names, lists, shown=leading_metrics(base.result.benchmark, metrics))
 
 
 def _most_informative(

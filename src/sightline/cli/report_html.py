@@ -1,0 +1,85 @@
+"""`sightline report RUN... --html FILE`: the report of runs of a store as one HTML file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.output import print_note
+from sightline.progress import progress
+
+if TYPE_CHECKING:
+    from sightline.engine.store import Store
+    from sightline.metric_types import Result
+    from sightline.outcome_index.index import OutcomeIndex
+    from sightline.report.html.group_view import ImageSource
+
+
+def write_html(
+    store: Store,
+    numbers: Sequence[int],
+    file: Path,
+    *,
+    folders: Sequence[Path] = (),
+    groups: int | None = None,
+    against: Sequence[str] = (),
+) -> list[Result]:
+    """Index the runs, write their report and say where it is.
+
+    Args:
+        store: The store.
+        numbers: The numbers of the runs.
+        file: The file to write.
+        folders: Data folders in which images are looked for before those of the run.
+        groups: The groups of each part; None for the default.
+        against: The rows of published tables to compare with; none takes those of each run.
+
+    Returns:
+        The results of the runs.
+
+    Raises:
+        UserError: There is no such run, or the report does not fit into a file.
+        EnvironmentFailedError: The store or the file cannot be used.
+    """
+    from sightline.outcome_index.images import RunImages
+    from sightline.outcome_index.index import OutcomeIndex
+    from sightline.report.html.environment import environment
+    from sightline.report.html.report_file import GROUPS, ReportedRun, write_report
+    from sightline.report.html.thumbnails import thumbnails
+    from sightline.results.published import add_published
+    from sightline.results.run_names import name_or_number
+    from sightline.results.stored_run import read_stored_run
+
+    environment()  # raises the error of a missing extra before anything is judged
+
+    def images(side: int, run: int) -> ImageSource:
+        stored = read_stored_run(store, run)
+        return thumbnails(RunImages(store, [*folders, *map(Path, stored.folders)]), side)
+
+    index = OutcomeIndex(store)
+    runs = []
+    for number in numbers:
+        _build(index, number)
+        result = index.open(number).result
+        result = add_published(result, *against) if against else result
+        runs.append(ReportedRun(number, name_or_number(store, number), result))
+    today = datetime.now().astimezone().strftime("%d %B %Y").lstrip("0")
+    write_report(index, runs, file, images=images, date=today, groups=GROUPS if groups is None else groups)
+    print_note(f"report: {file}")
+    return [run.result for run in runs]
+
+
+def _build(index: OutcomeIndex, run: int) -> None:
+    """Index a run, with progress."""
+    with progress(f"index of run {run}", None, "samples", show_progress=sys.stderr.isatty()) as advance:
+        done = 0
+
+        def report(now: int, total: int) -> None:
+            nonlocal done
+            advance(now - done)
+            done = now
+
+        index.build(run, report)
