@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.report.test_curves import point
+from tests.report.charts.test_curves import point
 
 from sightline.report.notes import run_notes
 

@@ -73,6 +73,8 @@ class Benchmark(ABC):
     """The pairs of metrics whose correlation over models its paper discusses."""
     correlation: Literal["pearson", "spearman"] = "pearson"
     """The correlation coefficient that its paper uses."""
+    radar_labels: tuple[str, ...] = ()
+    """The labels whose values `--plot` draws as the spokes of a radar."""
     spread_metrics: tuple[str, ...] = ()
     """The metrics whose spread over models its paper discusses."""
     report_sections: tuple[ReportSection, ...] = ()

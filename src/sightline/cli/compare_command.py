@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
+from sightline.cli.plot_options import add_plot, chart_request
 from sightline.cli.run_arguments import is_stored, note_shadowed_runs
 from sightline.errors import UserError
+from sightline.output import print_note
 from sightline.results.flips import LISTS
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ EXAMPLE = """examples:
   sightline compare 3 4 --tests                all significance tests, and the smallest detectable difference
   sightline compare 3 4 --margin 2             is run 4 non-inferior, or equivalent, within 2 points?
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
+  sightline compare 3 4 --by category --plot differences.pdf
+                                               the differences as a forest plot
   sightline runs list                          list the numbers and names of runs
 """
 
@@ -77,6 +81,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_options(parser, ["against"])
     add_printing(parser)
     add_store(parser)
+    add_plot(parser, drawn="the differences")
     parser.set_defaults(execute=execute)
 
 
@@ -90,6 +95,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.comparison_tests import margin_verdicts, significance_of
     from sightline.results.fail_if_comparison import not_applicable, parse_difference_conditions
 
+    chart = chart_request(options)
     pairs = _pairs(options.base, options.other)
     words = dict.fromkeys(word for pair in pairs for word in pair)
     folders = [word for word in words if not is_stored(word, options.store)]
@@ -116,7 +122,13 @@ def execute(options: argparse.Namespace) -> int:
         tables.append(tests_table(comparison, rows, tests))
     if verdicts is not None:
         tables.append(margin_table(comparison, rows, verdicts, options.margin))
+    if chart is not None:
+        from sightline.report.charts.draw import draw_comparison
+
+        draw_comparison(comparison, rows, options.margin, chart)
     print_tables(_with_changes(tables, comparison, options.list, options.format), options.format)
+    if chart is not None:
+        print_note(f"plot: {chart.path}")
     bounds, absent = comparison.undecided_bounds, not_applicable(comparison)
     met = [
         line for condition in conditions for line in condition.met(rows, tests, bounds, not_applicable=absent)

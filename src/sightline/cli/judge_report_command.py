@@ -6,6 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import add_printing, add_quiet, add_store, pairs
+from sightline.cli.plot_options import add_plot, chart_request
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.judging.judge_data import JudgeData
@@ -56,6 +58,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser)
     add_printing(parser, by=False)
     add_store(parser)
+    add_plot(parser, ("forest", "matrix"), drawn="the judges (forest), or every two humans (matrix)")
     parser.set_defaults(execute=execute)
 
 
@@ -65,9 +68,17 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.judging.judge_report import judge_report
     from sightline.report.judges import judge_tables
 
+    chart = chart_request(options)
     judge_data = _judge_data(options)
-    tables = judge_tables(judge_report(judge_data, _labels(options.by, judge_data)))
+    report = judge_report(judge_data, _labels(options.by, judge_data))
+    if chart is not None:
+        from sightline.report.charts.draw import draw_judges
+
+        draw_judges(report, chart)
+    tables = judge_tables(report)
     print_tables(tables[:1] if options.format == "csv" else tables, options.format)
+    if chart is not None:
+        print_note(f"plot: {chart.path}")
     return 0
 
 

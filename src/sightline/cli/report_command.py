@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
+from sightline.cli.plot_options import add_plot, chart_request
 from sightline.cli.printing import print_json
 from sightline.cli.run_arguments import is_stored, note_shadowed_runs
 from sightline.cli.runs_list import print_runs
 from sightline.errors import UserError
-from sightline.output import print_line
+from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
@@ -27,10 +28,15 @@ EXAMPLE = """examples:
   sightline report 3 base --by category             run 3 and the run named base, side by side
   sightline report results/a results/b --format csv > table.csv
   sightline report 3 4 5 --pivot --plot curves.png  a row for each model, a column for each varied value
+  sightline report 3 --by category --plot by-category.svg --plot-columns 1
+                                                    a forest plot for one column of a paper
   sightline report results/sizes                    the table of a sweep
   sightline report 3 4 --html report.html           both runs with their most informative groups, as one file
   sightline report results/a --fail-if 'acc_p<30'   exit status 5 if it holds
 """
+
+
+PLOT_KINDS = ("forest", "bars", "radar", "scatter", "curves", "matrix")
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +54,6 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--pivot", action="store_true", help="print a row for each model and a column for each varied value"
-    )
-    parser.add_argument(
-        "--plot", metavar="FILE", help="plot metrics against the varied number: FILE.png or FILE.svg"
     )
     parser.add_argument(
         "--html", metavar="FILE", help="write a report of the runs with their groups as one HTML file"
@@ -71,6 +74,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_options(parser, ["against", "fail_if"])
     add_printing(parser)
     add_store(parser)
+    add_plot(parser, PLOT_KINDS, drawn="the table", metrics=True)
     parser.set_defaults(execute=execute)
 
 
@@ -88,6 +92,7 @@ def execute(options: argparse.Namespace) -> int:
 
     _check_html(options)
     conditions = parse_conditions(options.fail_if)
+    chart = chart_request(options)
     listing = options.list or options.endpoints
     if listing and conditions:
         raise UserError("--list and --endpoints print no metrics for --fail-if", expected="one of the two")
@@ -125,16 +130,17 @@ def execute(options: argparse.Namespace) -> int:
     check_condition_metrics(conditions, {metric.metric for result in results for metric in result.metrics})
     # A sweep records its varied options; those of other results are the options that differ.
     points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else result_points(results)
-    if options.plot:
-        from sightline.report.curves import check_plot, curves
+    pivoted = bool(options.pivot or swept)
+    if chart is not None:
+        from sightline.report.charts.draw import draw_results
 
-        check_plot(Path(options.plot), [point.values for point in points])
-    if options.pivot or swept:
+        draw_results(points, chart, by=options.by, pivot=pivoted, runs=names)
+    if pivoted:
         print_pivot(points, options.format, options.by)
     else:
         print_results(results, options.format, options.by, names)
-    if options.plot:
-        curves(points, Path(options.plot))
+    if chart is not None:
+        print_note(f"plot: {chart.path}")
     met = _describe_met(conditions, results, names)
     print_conditions_met(met)
     return 5 if met else 0

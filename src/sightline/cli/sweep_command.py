@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import add_dry_run, add_evaluation, options_of, pairs, preset_apart
+from sightline.cli.plot_options import add_plot, chart_request
 from sightline.errors import UserError
 from sightline.output import print_line, print_note
 from sightline.plan.spec import RequestOptions, SweepOptions, spec_of
@@ -44,9 +44,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="the same as --gen temperature=T[,T...]",
     )
     add_dry_run(groups["requests"])
-    groups["results"].add_argument(
-        "--plot", metavar="FILE", help="plot metrics against the varied number: FILE.png or FILE.svg"
-    )
+    add_plot(parser, ("curves", "bars"), drawn="the table", metrics=True)
     parser.set_defaults(execute=execute)
 
 
@@ -58,11 +56,11 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.evaluation.sweep import run_sweep
 
     points = _points(options)
-    plot = Path(options.plot) if options.plot else None
-    if plot is not None:
-        from sightline.report.curves import check_plot
+    chart = chart_request(options)
+    if chart is not None and chart.kind == "curves":
+        from sightline.report.charts.curves import curve_option
 
-        check_plot(plot, [point.values for point in points])
+        curve_option([point.values for point in points])
     if options.dry_run:
         return _print_estimates(points, options.format)
     sweep = asyncio.run(
@@ -72,11 +70,11 @@ def execute(options: argparse.Namespace) -> int:
         print_json(sweep.record)
     elif sweep.results:
         print_pivot(sweep.results, options.format, options.by)
-    if plot is not None and sweep.results:
-        from sightline.report.curves import curves
+    if chart is not None and sweep.results:
+        from sightline.report.charts.draw import draw_results
 
-        curves(sweep.results, plot)
-        print_note(f"curves: {plot}")
+        draw_results(sweep.results, chart, by=options.by, pivot=True)
+        print_note(f"plot: {chart.path}")
     for run in sweep.points:
         if run.evaluation is None:
             print_note(f"{run.point.name}: {run.error or 'not reached'}")

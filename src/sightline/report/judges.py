@@ -62,7 +62,7 @@ def judge_tables(report: JudgeReport) -> list[ReportTable]:
         The judges over all answers, their differences to the best one, the judges by responder and label,
         and the ratings and the agreement of the human annotators.
     """
-    report = _shortly(report)
+    report = with_short_names(report)
     parts = dict.fromkeys(row.subset.partition("=")[0] for row in report.rows if row.subset != "all")
     return [
         _whole(report),
@@ -75,8 +75,15 @@ def judge_tables(report: JudgeReport) -> list[ReportTable]:
     ]
 
 
-def _shortly(report: JudgeReport) -> JudgeReport:
-    """The report with short names of judges, and a note with their full names."""
+def with_short_names(report: JudgeReport) -> JudgeReport:
+    """Shorten the names of judges.
+
+    Args:
+        report: The report.
+
+    Returns:
+        The report with short names, and a note with the full ones.
+    """
     short = short_names(row.judge.partition(" (")[0] for row in report.rows)
 
     def called(judge: str) -> str:

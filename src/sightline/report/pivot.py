@@ -54,6 +54,43 @@ def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTa
     return [_pivot([point for point in points if task_of(point.result) == task], by) for task in tasks]
 
 
+def in_label_order(points: Sequence[ResultPoint]) -> list[ResultPoint]:
+    """Sort points by the labels that the benchmark gives to values of its options.
+
+    Args:
+        points: The results.
+
+    Returns:
+        The results, in that order.
+    """
+
+    def ranks(point: ResultPoint) -> list[int]:
+        options = benchmark_class(point.result.benchmark).options
+        labels = [
+            (list(options[name].labels), value) for name, value in point.values.items() if name in options
+        ]
+        return [values.index(value) for values, value in labels if value in values]
+
+    return sorted(points, key=ranks)
+
+
+def value_labels(point: ResultPoint) -> tuple[str, ...]:
+    """The values of the varied options of a result, with the labels that the benchmark gives to them.
+
+    Args:
+        point: The result.
+
+    Returns:
+        A label for each option.
+    """
+    options = benchmark_class(point.result.benchmark).options
+    labels = {name: options[name].label(value) for name, value in point.values.items() if name in options}
+    return tuple(
+        option_text(value) if labels.get(name) is None else str(labels[name])
+        for name, value in point.values.items()
+    )
+
+
 class _Block(Struct, frozen=True):
     """The heading above some columns: its `key` in CSV and JSON, and the lines of its head."""
 
@@ -90,7 +127,7 @@ class _PivotLayout(Struct, frozen=True):
 
 def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
     """The table of one benchmark and setting."""
-    points = _in_label_order(points)
+    points = in_label_order(points)
     varied = any(point.values for point in points)
     runs_metrics = [point.result.metrics for point in points]
     shown = leading_metrics(points[0].result.benchmark, runs_metrics, by)
@@ -108,19 +145,6 @@ def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
         tuple((*row, *_row_cells(cells, blocks, layout, compared)) for row, cells in rows.items()),
         tuple(_notes(points, runs, layout, compared)),
     )
-
-
-def _in_label_order(points: Sequence[ResultPoint]) -> list[ResultPoint]:
-    """The points in the order of the labels that the benchmark gives to values of its options."""
-
-    def ranks(point: ResultPoint) -> list[int]:
-        options = benchmark_class(point.result.benchmark).options
-        labels = [
-            (list(options[name].labels), value) for name, value in point.values.items() if name in options
-        ]
-        return [values.index(value) for values, value in labels if value in values]
-
-    return sorted(points, key=ranks)
 
 
 def _text_columns(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[Column]:
@@ -153,13 +177,8 @@ def _run_metrics(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[_R
 
 
 def _block(point: ResultPoint) -> _Block:
-    """The block of the varied options of a point, with the labels that the benchmark gives to values."""
-    options = benchmark_class(point.result.benchmark).options
-    head = []
-    for name, value in point.values.items():
-        label = options[name].label(value) if name in options else None
-        head.append(option_text(value) if label is None else label)
-    return _Block(options_text(point.values), tuple(head))
+    """The block of the varied options of a point."""
+    return _Block(options_text(point.values), value_labels(point))
 
 
 def _is_switched(values: Mapping[str, Any]) -> bool:

@@ -102,6 +102,22 @@ def run_names(results: Sequence[Result], runs: Sequence[str] = ()) -> list[str]:
     return names
 
 
+def title_of(results: Sequence[Result], by: str | None) -> str:
+    """The title of a table of results.
+
+    Args:
+        results: The results.
+        by: The label of the table; None for a table over all samples.
+
+    Returns:
+        The settings, the model if all share it, and the label.
+    """
+    settings = list(dict.fromkeys(f"{result.benchmark}:{result.setting}" for result in results))
+    models = list(dict.fromkeys(result.model for result in results))
+    named = [", ".join(settings)] + (models if len(models) == 1 else [])
+    return ", ".join(named) + (f", by {by}" if by else "")
+
+
 class _MetricRow(Struct, frozen=True):
     """A row: a value, and the name of its run."""
 
@@ -127,7 +143,7 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
     definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
     legend = definition_notes((line.metric.metric for line in lines), definitions)
     return build_table(
-        _title(results, by), fields, lines, [*legend, *shared_notes(own), *shared_notes(whole)]
+        title_of(results, by), fields, lines, [*legend, *shared_notes(own), *shared_notes(whole)]
     )
 
 
@@ -201,10 +217,3 @@ def _notes(metrics: Sequence[MetricValue]) -> list[str]:
     values = [(place(metric), value) for metric in metrics for value in metric.published or ()]
     brackets = ["in parentheses: this run minus the published figure"] if values else []
     return [*published_notes(values), *brackets, *value_notes(metrics)]
-
-
-def _title(results: Sequence[Result], by: str | None) -> str:
-    settings = list(dict.fromkeys(f"{result.benchmark}:{result.setting}" for result in results))
-    models = list(dict.fromkeys(result.model for result in results))
-    named = [", ".join(settings)] + (models if len(models) == 1 else [])
-    return ", ".join(named) + (f", by {by}" if by else "")

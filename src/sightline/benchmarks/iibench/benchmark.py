@@ -69,6 +69,7 @@ class IIBench(Benchmark):
     answer_files = ANSWER_FILES
     export_formats = EXPORT_FORMATS
     leading_metrics = ("accuracy",)
+    radar_labels = ("domain",)
     chance_notes: Mapping[str, str] = {"accuracy": "chance: accuracy 16.7 (one of six options)"}
     chance_levels: Mapping[str, float] = {"accuracy": 100 / 6, "accuracy_by_position": 100 / 6}
     report_sections = (

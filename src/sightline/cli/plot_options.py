@@ -1,0 +1,70 @@
+"""The options of commands that draw their table: --plot and what belongs to it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.report.charts.draw import ChartRequest
+
+
+def add_plot(
+    parser: argparse.ArgumentParser, kinds: Sequence[str] = (), *, drawn: str, metrics: bool = False
+) -> None:
+    """Add --plot, its width, and its kind and metrics where the table leaves a choice.
+
+    Args:
+        parser: The parser of the command.
+        kinds: The kinds of charts that the table can have besides its own; none if there is no choice.
+        drawn: What the chart shows, for the help.
+        metrics: Whether the user can choose metrics.
+    """
+    group = parser.add_argument_group("plot")
+    add = group.add_argument
+    add("--plot", metavar="FILE", help=f"plot {drawn}: FILE.svg, FILE.pdf or FILE.png (extra `plot`)")
+    if kinds:
+        add("--plot-kind", choices=kinds, help="kind of the plot (default: that of the table)")
+    if metrics:
+        add(
+            "--plot-metric",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="metric of the plot; may repeat (default: the leading ones)",
+        )
+    add(
+        "--plot-columns",
+        type=int,
+        choices=(1, 2),
+        default=2,
+        help="width of the plot: one (85 mm) or two (175 mm) columns of a paper (default: 2)",
+    )
+
+
+def chart_request(options: argparse.Namespace) -> ChartRequest | None:
+    """Read the options of --plot, and check the file before any work.
+
+    Args:
+        options: The parsed command line.
+
+    Returns:
+        What the user asks; None without --plot.
+
+    Raises:
+        UserError: The file cannot be written, or there is an option of the plot without --plot.
+    """
+    kind, metrics = getattr(options, "plot_kind", None), tuple(getattr(options, "plot_metric", ()))
+    if options.plot is None:
+        if kind or metrics:
+            raise UserError("--plot-kind and --plot-metric need --plot", expected="--plot FILE.svg")
+        return None
+    from sightline.report.charts.chart_file import check_chart_file
+    from sightline.report.charts.draw import ChartRequest
+
+    check_chart_file(Path(options.plot))
+    return ChartRequest(Path(options.plot), kind, metrics, options.plot_columns)
