@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from sightline.escaping import for_plot
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 PANEL_INCHES = 1.75
 LEVEL_LETTERS = 13
-"""If the names of groups have more letters for each inch of the panel, they are slanted."""
+"""The letters that fit in an inch; names of groups with longer words are slanted."""
 
 
 def bars(chart: Chart, width: float) -> Figure:
@@ -87,10 +88,15 @@ def _panel(axes: Axes, chart: Chart, panel: str, inches: float) -> dict[str, Any
 
 def _label(axes: Axes, chart: Chart, panel: str, inches: float) -> None:
     values, rows = chart.of_panel(panel), chart.rows(panel)
+    fitting = max(1, int(LEVEL_LETTERS * inches / len(rows)))
+    slanted = max(len(word) for row in rows for word in row.split() or [""]) > fitting
+    numbers = [n_words(value.metric for value in values if value.row == row) for row in rows]
     names = [
-        f"{for_plot(row)}\nn {n_words(value.metric for value in values if value.row == row)}" for row in rows
+        f"{for_plot(row)}, n {n}"
+        if slanted
+        else "\n".join([*textwrap.wrap(for_plot(row), fitting), f"n {n}"])
+        for row, n in zip(rows, numbers, strict=True)
     ]
-    slanted = max(map(len, rows)) * len(rows) > LEVEL_LETTERS * inches
     axes.set_xticks(
         range(len(rows)), names, rotation=20 if slanted else 0, ha="right" if slanted else "center"
     )

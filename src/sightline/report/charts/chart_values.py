@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sightline.metric_types import MetricValue, Range, Unit, is_approximate
+from sightline.metric_types import PERCENT, MetricValue, Range, Unit, is_approximate
 from sightline.report.table_text import DECIMALS
 
 ChartKind = Literal["forest", "bars", "radar", "scatter", "curves", "matrix"]
@@ -71,8 +71,11 @@ class Chart(Struct, frozen=True):
         return [value for value in self.values if value.panel == panel]
 
     def range_of(self, panel: str) -> Range:
-        """The smallest and the largest possible value of a panel."""
-        return self.ranges.get(panel, (0.0, 100.0))
+        """The ends of the axis of a panel; a percentage below 0, as of a similarity, extends it."""
+        low, high = self.ranges.get(panel, PERCENT)
+        values = [value.metric for value in self.of_panel(panel)]
+        shown = [x for metric in values for x in (metric.value, metric.low) if x is not None]
+        return (None if low is None else min([low, *shown])), high
 
     @property
     def published_rows(self) -> list[str]:

@@ -103,8 +103,10 @@ def _value(axes: Axes, chart: Chart, value: ChartValue, where: float) -> dict[st
 
 def _scale(axes: Axes, chart: Chart, panel: str) -> None:
     """The axis: the whole range of a metric; zero in the middle of differences."""
-    values = [value.metric for value in chart.of_panel(panel)]
     if chart.zero:
+        # Differences of one unit have one axis in all panels.
+        units = {value.metric.unit for value in chart.of_panel(panel)}
+        values = [value.metric for value in chart.values if value.metric.unit in units]
         bounds = [abs(x) for m in values for x in (m.value, m.low, m.high) if x is not None]
         end = 1.08 * max([*bounds, chart.margin or 0.0], default=1.0) or 1.0
         axes.set_xlim(-end, end)

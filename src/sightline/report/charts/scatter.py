@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.escaping import for_plot
-from sightline.metric_types import PERCENT, MetricValue, Range, Result
+from sightline.metric_types import PERCENT, MetricValue, Result
 from sightline.registry import benchmark_class
 from sightline.report.charts.chart_values import axis_words, n_words
 from sightline.report.charts.frame import add_legend, framed, grid_of
@@ -115,20 +115,19 @@ def scatter(
     }
     if not panels:
         raise UserError("nothing to plot: no result has both metrics of the scatter plot")
-    ranges = {name: one.range for result in results for name, one in result.metric_definitions.items()}
     down, across = grid_of(len(panels), width)
     figure = framed(width, min(width / across, 3.4) * 0.85 * down, title_of(results, None))
     handles: dict[str, Any] = {}
-    for nth, (names, pairs) in enumerate(panels.items()):
+    for nth, pairs in enumerate(panels.values()):
         axes = figure.add_subplot(down, across, nth + 1)
-        handles |= _panel(axes, pairs, [ranges.get(name, PERCENT) for name in names])
+        handles |= _panel(axes, pairs)
     published = any(pair.published for pairs in panels.values() for pair in pairs)
     hollow = " Hollow: published; *: not comparable." if published else ""
     add_legend(figure, handles, list(handles), f"Whiskers: 95 % CI.{hollow}")
     return figure
 
 
-def _panel(axes: Axes, pairs: Sequence[MetricPair], ranges: Sequence[Range]) -> dict[str, Any]:
+def _panel(axes: Axes, pairs: Sequence[MetricPair]) -> dict[str, Any]:
     """Draw a panel; returns its marks by name."""
     handles: dict[str, Any] = {}
     measured = [pair for pair in pairs if not pair.published]
@@ -147,12 +146,19 @@ def _panel(axes: Axes, pairs: Sequence[MetricPair], ranges: Sequence[Range]) -> 
     first, second = ([getattr(pair, side) for pair in measured] for side in ("x", "y"))
     axes.set_xlabel(for_plot(f"{axis_words(first[0].metric, first)}, n {n_words(first)}"))
     axes.set_ylabel(for_plot(f"{axis_words(second[0].metric, second)}, n {n_words(second)}"))
-    across, up = ranges
-    if across == PERCENT:
-        axes.set_xlim(PERCENT)
-    if up == PERCENT:
-        axes.set_ylim(PERCENT)
+    axes.set_xlim(_limits(pair.x for pair in pairs))
+    axes.set_ylim(_limits(pair.y for pair in pairs))
     axes.grid(color=LIGHT, linewidth=0.4)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_color(GREY)
     return handles
+
+
+def _limits(metrics: Iterable[MetricValue]) -> tuple[float | None, float | None]:
+    """The ends of an axis: the whole range of percentages; otherwise matplotlib chooses them."""
+    shown = list(metrics)
+    if any(metric.unit != "percent" for metric in shown):
+        return None, None
+    low = min([0.0, *(x for metric in shown for x in (metric.value, metric.low) if x is not None)])
+    edge = 0.02 * (PERCENT[1] - low)
+    return low - edge, PERCENT[1] + edge
