@@ -9,7 +9,7 @@ import pytest
 
 from sightline.builders.synthetic import generate_codis
 from sightline.cli.main import main
-from sightline.cli.quickstart_command import _check, _program
+from sightline.cli.quickstart_command import _check, _program, _write_report
 from sightline.errors import UserError
 
 
@@ -45,3 +45,25 @@ def test_a_printed_command_begins_as_sightline_was_called(
     assert _program() == "sightline"
     monkeypatch.setattr(sys, "argv", ["-c"])
     assert _program() == "sightline"
+
+
+def test_the_report_of_all_runs_is_written_and_the_viewer_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(generate_codis(tmp_path / "data" / "codis", pairs=2))
+    words = ["run", "codis", "--model", "baseline/chance", "--data", data, "--quiet"]
+    assert main([*words, "--store", str(tmp_path / "sightline.db")]) == 0
+    _write_report(tmp_path, [1])
+    printed = capsys.readouterr().err
+    assert f"report: {tmp_path / 'report.html'}" in printed
+    assert f"serve --store {tmp_path / 'sightline.db'}" in printed
+    assert "chance on CODIS" in (tmp_path / "report.html").read_text()
+
+
+def test_without_the_extra_the_quickstart_says_how_to_get_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sightline.cli.quickstart_command._WEB", ("no_such_module",))
+    _write_report(tmp_path, [1])
+    assert "pip install 'sightline[web]'" in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 MODEL, CHANCE = "mini", "baseline/chance"
 ANOTHER_MODEL = "http://localhost:8000/v1#llava"
 _NEEDED = ("torch", "transformers", "sentence_transformers")
+_WEB = ("jinja2", "starlette", "uvicorn")
+STORE = "sightline.db"
+GROUPS = 6
+"""The groups of each benchmark in the report."""
 
 EXAMPLE = """example:
   sightline quickstart --out quickstart
@@ -84,6 +88,7 @@ def execute(options: argparse.Namespace) -> int:
         f"generating synthetic scenes in the formats of {layouts}, not their images, in {folder / 'data'}"
     )
     results: list[Result] = []
+    runs: list[int] = []
     status = 0
     for task in _generate(folder / "data", options.seed, mmr3=complete):
         _report("")
@@ -94,13 +99,33 @@ def execute(options: argparse.Namespace) -> int:
             print_run_summary(replace(evaluation, out=None))
             status = max(status, evaluation.exit_status)
             results.append(_with_metrics(evaluation.result, task))
+            runs += [] if evaluation.run is None else [evaluation.run]
     _report("")
     with output_errors():
         show([overview("synthetic scenes", results)])
     _report(f"all results: {folder / 'results'}, with a folder and a report.md for each run")
+    _write_report(folder, runs)
     _report("next, run your model:")
     _report(f"$ {_command(_next(folder))}")
     return status
+
+
+def _write_report(folder: Path, runs: Sequence[int]) -> None:
+    """Write the report of all runs, and say how to look at every group; both need the extra `web`."""
+    from sightline.cli.report_html import write_html
+    from sightline.engine.store import Store
+
+    if not all(map(find_spec, _WEB)):
+        _report("for an HTML report and the viewer, install the extra: pip install 'sightline[web]'")
+        return
+    location = str(folder / STORE)
+    store = Store.open(location, create=False)
+    try:
+        write_html(store, runs, folder / "report.html", groups=GROUPS)
+    finally:
+        store.close()
+    _report("to look at every group and compare the models in your browser:")
+    _report(f"$ {shlex.join([_program(), 'serve', '--store', location])}")
 
 
 def _check(folder: Path, models: Sequence[str], seed: int) -> None:
@@ -151,7 +176,7 @@ def _spec(task: Task, model: str, folder: Path, seed: int) -> Spec:
         data=str(task.data),
         split=task.split,
         seed=seed,
-        store=str(folder / "sightline.db"),
+        store=str(folder / STORE),
         out=str(folder / "results" / name),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -117,7 +118,8 @@ def result_table(runs: Sequence[NamedResult]) -> ResultTable:
     published, noted = _published_rows(runs[0], metrics, scale)
     chance = chance_of(runs[0].result.benchmark, metrics[0])
     ordered = sorted([*own, *published], key=_order)
-    first = [row for row in ordered if row.is_run or row in published[:SHOWN_ROWS]]
+    shown = _of_main_table(published)[:SHOWN_ROWS]
+    first = [row for row in ordered if row.is_run or row in shown]
     guess = [ResultRow("Chance", "", PlotCell(scale, tuple(chance_points(chance))))] if chance else []
     kinds = [point.kind for row in (*ordered, *guess) for point in row.plot.points]
     return ResultTable(
@@ -128,6 +130,12 @@ def result_table(runs: Sequence[NamedResult]) -> ResultTable:
         tuple(noted),
         tuple(dict.fromkeys(kinds)),
     )
+
+
+def _of_main_table(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """The rows of the table of the paper that prints most of them."""
+    tables = Counter(row.source for row in rows)
+    return [row for row in rows if row.source == max(tables, key=tables.__getitem__)]
 
 
 def _order(row: ResultRow) -> float:

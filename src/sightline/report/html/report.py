@@ -20,6 +20,7 @@ from sightline.report.html.run_results import NamedResult, leading, meaning
 from sightline.report.html.sections import SectionView, section_views
 from sightline.report.notes import run_notes, shared_notes
 from sightline.report.option_texts import compact
+from sightline.report.varied_options import short_names
 
 UNITS: Mapping[str, str] = {"percent": " %", "points": " points", "number": ""}
 
@@ -123,7 +124,7 @@ def _part(content: PartContent) -> ReportPart:
 
 def _title(parts: Sequence[PartContent]) -> str:
     runs = [run for part in parts for run in part.runs]
-    models = list(dict.fromkeys(run.result.model for run in runs))
+    models = list(short_names(run.result.model for run in runs).values())
     titles = list(dict.fromkeys(_short_title(run.result) for run in runs))
     named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
     where = ", ".join(titles) if len(titles) < 5 else f"{len(titles)} benchmarks"

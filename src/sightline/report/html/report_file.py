@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicFile
@@ -19,6 +20,7 @@ from sightline.report.html.report import GroupList, PartContent, report_page
 from sightline.report.html.run_results import NamedResult
 from sightline.report.leading import leading_metrics
 from sightline.report.tables import run_names
+from sightline.report.varied_options import short_names
 
 MOST_BYTES = 5_000_000
 """The size that a report does not exceed."""
@@ -115,7 +117,8 @@ def names_of(runs: Sequence[ReportedRun]) -> list[str]:
     Returns:
         The names; they differ if the labels do.
     """
-    results = [run.result for run in runs]
+    short = short_names(run.result.model for run in runs)
+    results = [replace(run.result, model=short[run.result.model]) for run in runs]
     facts = {(one.model, one.benchmark, one.setting, one.judge) for one in results}
     return run_names(results, () if len(facts) == len(runs) else [run.label for run in runs])
 
