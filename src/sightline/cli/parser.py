@@ -26,6 +26,7 @@ COMMANDS = {
     "runs": "list, show, name, tag and delete the runs in the store",
     "store": "inspect, verify, repair, merge, clean and export stores",
     "report": "print tables of runs or results folders",
+    "show": "print the most informative groups of a run, or those that differ from another run",
     "serve": "show runs, groups, comparisons and data in the browser",
     "judge-report": "measure how well judges and metrics agree with humans",
     "export": "write answers in the formats of other tools",

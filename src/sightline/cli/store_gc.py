@@ -17,7 +17,7 @@ Without options, leftovers go: definitions and texts that nothing refers to, cla
 copies of runs that a merge did not finish. Answers and caches stay.
 
 --caches drops what Sightline computes again when it is needed: metadata of images, text embeddings and values
-of text metrics, OCR results, results that rules judged.
+of text metrics, OCR results, results that rules judged, the index of outcomes and its thumbnails.
 --unreferenced-answers drops answers that no run refers to, such as the replies to `build` commands, which
 would be asked again. Replies of the judges of runs always stay.
 """
@@ -30,7 +30,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--caches",
         action="store_true",
-        help="drop image metadata, embeddings, values of text metrics, OCR results, judged results",
+        help="drop image metadata, embeddings, values of text metrics, OCR results, judged results, indexes",
     )
     parser.add_argument(
         "--unfinished", action="store_true", help="drop runs that did not finish; answers stay"

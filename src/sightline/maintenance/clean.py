@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Table, delete, exists, or_
+from sqlalchemy import ColumnElement, Connection, Table, delete, exists, func, or_, select
+from sqlalchemy import table as table_named
 
-from sightline.engine import claims, run_leases, schema
+from sightline.engine import claims, index_tables, run_leases, schema
 from sightline.engine.connect import connect, display
 from sightline.engine.database import Database
 from sightline.engine.store import Store
@@ -25,7 +26,8 @@ class CleaningOptions(Struct, frozen=True, kw_only=True):
     """What goes besides leftovers.
 
     Attributes:
-        caches: Whether the caches go: metadata of images, vectors, OCR results, judged results.
+        caches: Whether the caches go: metadata of images, vectors, OCR results, judged results, the index of
+            outcomes with thumbnails.
         unfinished_runs: Whether runs go that did not finish.
         unreferenced_answers: Whether answers go that no run refers to.
         dry_run: Whether nothing is changed.
@@ -83,7 +85,7 @@ def clean(url: str, options: CleaningOptions) -> Cleaning:
         with store.database.write() as connection:
             _refuse_busy_store(connection, store)
             dropped = [one for one in _drop(connection, store.name, options) if one.rows]
-            cache_bytes = content_bytes(connection, CACHES)
+            cache_bytes = content_bytes(connection, [*CACHES, *_index_tables(connection)])
             if options.dry_run:
                 connection.rollback()
     finally:
@@ -139,7 +141,33 @@ def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[D
     dropped += [_delete(connection, table, None, "of processes that ended") for table in ended]
     if options.caches:
         dropped += [_delete(connection, table, None, "cache, filled again when needed") for table in CACHES]
+        dropped += _drop_index(connection)
+    elif index_tables.existing(connection):
+        indexes = index_tables.indexes.c
+        query = select(indexes.id).where(~exists().where(runs.c.id == indexes.run))
+        numbers = connection.scalars(query).all()
+        index_tables.drop_indexes(connection, numbers)
+        dropped.append(Dropped(table="index_runs", rows=len(numbers), reason="of runs that do not exist"))
     return dropped
+
+
+def _drop_index(connection: Connection) -> list[Dropped]:
+    """Drop the index of outcomes, and its tables."""
+    dropped = [
+        Dropped(
+            table=name,
+            rows=connection.scalar(select(func.count()).select_from(table_named(name))) or 0,
+            reason="index, built again when needed",
+        )
+        for name in index_tables.existing(connection)
+    ]
+    index_tables.drop_tables(connection)
+    return dropped
+
+
+def _index_tables(connection: Connection) -> list[Table]:
+    names = index_tables.existing(connection)
+    return [one for one in index_tables.metadata.sorted_tables if one.name in names]
 
 
 def _delete(connection: Connection, table: Table, goes: ColumnElement[bool] | None, reason: str) -> Dropped:

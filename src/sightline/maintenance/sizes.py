@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from sqlalchemy import Connection, Table, func, inspect, select, table, text
+from sqlalchemy import Connection, LargeBinary, Table, func, inspect, select, table, text
 from sqlalchemy.exc import DBAPIError
 
-from sightline.engine import schema
+from sightline.engine import index_tables, schema
 
 CONTENT = {
     "answers": "every attempt: an answer, or why there is none",
@@ -21,6 +22,14 @@ CONTENT = {
     "claims": "requests that a process is sending now",
     "endpoints": "checks of endpoints, and what their servers said",
     "images": "metadata of image files (cache)",
+    "index_blocks": "index of outcomes: groups with their lines (cache)",
+    "index_comparisons": "index of outcomes: comparisons of runs (cache)",
+    "index_facets": "index of outcomes: values of filters (cache)",
+    "index_images": "index of outcomes: paths of images (cache)",
+    "index_orders": "index of outcomes: the order of the groups (cache)",
+    "index_runs": "index of outcomes: results of runs (cache)",
+    "index_thumbnails": "thumbnails of images (cache)",
+    "index_words": "index of outcomes: words of the texts (cache)",
     "meta": "the version of the schema",
     "models": "the models that requests are for",
     "readings": "OCR results (cache)",
@@ -34,6 +43,10 @@ CONTENT = {
     "verdicts": "verdicts of humans",
 }
 """What each table holds."""
+
+
+_WORDS_OF_A_RUN = re.compile(rf"{index_tables.WORDS}_\d+\w*")
+"""The tables in which SQLite keeps the words of one index."""
 
 
 class TableSize(Struct, frozen=True, kw_only=True):
@@ -105,7 +118,7 @@ def table_sizes(connection: Connection) -> list[TableSize]:
             table=name,
             rows=connection.execute(select(func.count()).select_from(table(name))).scalar_one(),
             bytes=bytes_of.get(name),
-            content=CONTENT.get(name, ""),
+            content=CONTENT.get(_WORDS_OF_A_RUN.sub(index_tables.WORDS, name), ""),
         )
         for name in names
     ]
@@ -134,13 +147,14 @@ def content_bytes(connection: Connection, tables: Iterable[Table]) -> int:
 
     Args:
         connection: A connection to a store.
-        tables: Tables with keys and bodies.
+        tables: Tables of which most columns are bytes.
 
     Returns:
-        The bytes of their keys and bodies, without indexes.
+        The bytes of these columns, without indexes.
     """
-    sums = (func.sum(func.length(table.c.key) + func.length(table.c.body)) for table in tables)
-    return sum(connection.scalar(select(total)) or 0 for total in sums)
+    columns = [column for one in tables for column in one.columns if isinstance(column.type, LargeBinary)]
+    sums = (select(func.sum(func.length(column))) for column in columns)
+    return sum(connection.scalar(total) or 0 for total in sums)
 
 
 def run_bytes(connection: Connection) -> dict[int, int]:

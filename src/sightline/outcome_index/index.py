@@ -41,6 +41,7 @@ from sightline.outcome_index.types import (
     Facets,
     GroupDetail,
     GroupPage,
+    IndexedImage,
     IndexState,
     Neighbours,
     RunComparison,
@@ -347,6 +348,21 @@ class OutcomeIndex:
             ImageError: The image is missing, has changed, or is outside the data folder.
         """
         return self._images(run).thumbnail(self._image_path(run, digest), digest)
+
+    def image_file(self, run: int, image: IndexedImage) -> str:
+        """Find the file of an image of a run.
+
+        Args:
+            run: The number of the run.
+            image: The image.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            ImageError: It is missing, has changed, or is outside the data folder.
+        """
+        return self._images(run).find(image.path, image.digest).path
 
     def _images(self, run: int) -> RunImages:
         recorded = map(Path, read_stored_run(self._store, run).folders)

@@ -101,7 +101,7 @@ class TextIndex:
                 connection.exec_driver_sql(f"DROP TABLE IF EXISTS {self._sqlite_table}")
                 connection.exec_driver_sql(
                     f"CREATE VIRTUAL TABLE {self._sqlite_table} USING "
-                    "fts5(words, content='', columnsize=0, detail=none, tokenize=\"ascii tokenchars '_'\")"
+                    "fts5(words, content='', detail=none, tokenize=\"ascii tokenchars '_'\")"
                 )
                 return
             connection.exec_driver_sql(

@@ -1,0 +1,111 @@
+"""`sightline show`: the most informative groups of a run, with all answers, in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_quiet, add_store
+from sightline.cli.printing import print_json
+from sightline.cli.run_arguments import opened_run
+
+if TYPE_CHECKING:
+    from sightline.engine.store import Store
+    from sightline.outcome_index.index import OutcomeIndex
+
+EXAMPLE = """examples:
+  sightline show base                     the ten most informative groups of the run named base
+  sightline show 3 --inconsistent -n 3    the three groups on which run 3 is most inconsistent
+  sightline show 3 --wrong                groups with a wrong answer
+  sightline show 3 --flips 4              groups in which an answer became right or wrong from run 3 to run 4
+  sightline show 3 --search "red car"     groups whose question, prompt or responses contain these words
+
+The most informative groups come first: inconsistent ones before the others, of these the ones without a right
+answer, then the least similar answers. Groups without an answer to each probe come last.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `show`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add("run", metavar="RUN", help="number or name of the run")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--wrong", action="store_true", help="groups with a wrong answer")
+    chosen.add_argument(
+        "--inconsistent",
+        action="store_true",
+        help="groups whose answers differ where the references are equal, or are equal where they differ",
+    )
+    chosen.add_argument(
+        "--flips", metavar="OTHER", help="groups in which an answer became right or wrong from RUN to OTHER"
+    )
+    add("--search", default="", metavar="WORDS", help="groups that contain all of these words")
+    add("-n", type=_count, default=10, dest="number", metavar="N", help="groups to print (default: 10)")
+    add("--data", action="append", default=[], metavar="DIR", help="data folder, if it moved; may repeat")
+    add("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    add_store(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Index the run if it is not indexed, and print the groups."""
+    from sightline.cli.shown_groups import FlippedGroups, ShownGroups, print_groups
+    from sightline.outcome_index.group_filter import GroupFilter
+    from sightline.outcome_index.index import OutcomeIndex
+    from sightline.results.run_names import find_run
+    from sightline.results.stored_run import read_stored_run
+
+    with opened_run(options.run, options.store) as (store, run):
+        index = OutcomeIndex(store, [Path(folder) for folder in options.data])
+        _build(index, store, run, quiet=options.quiet)
+        wanted = GroupFilter(
+            verdict="wrong" if options.wrong else None,
+            consistency="inconsistent" if options.inconsistent else None,
+            search=options.search,
+        )
+        shown: ShownGroups | FlippedGroups
+        if options.flips is None:
+            page = index.groups(run, wanted, limit=options.number)
+            rows = [index.group(run, row.number) for row in page.rows]
+            shown = ShownGroups(run=run, total=page.total, groups=rows)
+        else:
+            other = read_stored_run(store, find_run(store, options.flips)).number
+            _build(index, store, other, quiet=options.quiet)
+            index.build_comparison(run, other)
+            flips = index.changes(run, other, "flipped", wanted, limit=options.number)
+            shown = FlippedGroups(run=run, other=other, total=flips.total, groups=list(flips.rows))
+        if options.json:
+            print_json(shown)
+        else:
+            print_groups(shown, index)
+    return 0
+
+
+def _build(index: OutcomeIndex, store: Store, run: int, *, quiet: bool) -> None:
+    from sightline.progress import progress
+    from sightline.results.stored_run import read_stored_run
+
+    if index.state(run).step == "ready":
+        return
+    total = read_stored_run(store, run).description.planned_samples
+    show = not quiet and sys.stderr.isatty()
+    with progress(f"indexing run {run}", total, "samples", show_progress=show) as advance:
+        before = 0
+
+        def report(done: int, _: int) -> None:
+            nonlocal before
+            advance(done - before)
+            before = done
+
+        index.build(run, report)
+
+
+def _count(word: str) -> int:
+    number = int(word) if word.isdecimal() else 0
+    if not 0 < number <= 1000:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number from 1 to 1000")
+    return number

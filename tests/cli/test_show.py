@@ -1,0 +1,119 @@
+"""`sightline show` prints the groups of the index, and says where their images are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.builders.synthetic import generate_codis
+from sightline.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with two runs: baseline/chance, and one whose every answer is right."""
+    folder = tmp_path_factory.mktemp("show")
+    data = generate_codis(folder / "codis", pairs=6)
+    records = json.loads((data / "data.json").read_text())
+    lines = [
+        {"sample": sample, "variant": f"context_{number}", "response": record["answer"][f"answer_{number}"]}
+        for sample, record in _by_id(records)
+        for number in (1, 2)
+    ]
+    (folder / "right.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["run", "codis", "--data", str(data), "--quiet", "--store", str(folder / "sightline.db")]
+    assert main([*words, "--model", "baseline/chance", "--name", "chance"]) == 0
+    assert main([*words, "--model", f"replay/{folder / 'right.jsonl'}", "--name", "right"]) == 0
+    return folder
+
+
+def _by_id(records: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    return [(f"{number:03}", record) for number, record in enumerate(records)]
+
+
+@pytest.fixture(autouse=True)
+def working_directory(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "100")
+    capsys.readouterr()
+
+
+def shown(capsys: Capture, *words: str) -> dict[str, Any]:
+    assert main(["show", *words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_it_prints_questions_images_answers_references_and_contexts(capsys: Capture, folder: Path) -> None:
+    assert main(["show", "chance", "-n", "2"]) == 0
+    text = capsys.readouterr().out
+    first = shown(capsys, "chance", "-n", "1")["groups"][0]
+    assert first["outcomes"][0]["question"] in text
+    assert str(folder / "codis" / first["row"]["image"]["path"]) in text
+    assert first["outcomes"][0]["context"].split()[0] in text
+    assert "2 of 6 groups" in text
+
+
+def test_inconsistent_groups_are_those_with_this_flag(capsys: Capture) -> None:
+    everything = shown(capsys, "chance")["groups"]
+    chosen = shown(capsys, "chance", "--inconsistent")
+    flagged = [one for one in everything if one["row"]["consistency"] == "inconsistent"]
+    assert chosen["groups"] == flagged
+    assert chosen["total"] == len(flagged) > 0
+
+
+def test_wrong_groups_have_a_wrong_answer(capsys: Capture) -> None:
+    assert shown(capsys, "right", "--wrong")["total"] == 0
+    for one in shown(capsys, "chance", "--wrong")["groups"]:
+        assert "wrong" in [mark["verdict"] for mark in one["row"]["marks"]]
+
+
+def test_flips_show_both_responses(capsys: Capture) -> None:
+    found = shown(capsys, "chance", "--flips", "right")
+    assert found["total"] > 0
+    for one in found["groups"]:
+        assert {mark["verdict"] for mark in one["other"]["row"]["marks"]} == {"right"}
+        assert one["base"]["row"]["sample"] == one["other"]["row"]["sample"]
+    assert main(["show", "chance", "--flips", "right", "-n", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "response, run 1" in text
+    assert "response, run 2" in text
+
+
+def test_a_missing_image_is_one_note_and_not_an_error(capsys: Capture, folder: Path, tmp_path: Path) -> None:
+    moved = (folder / "codis").rename(tmp_path / "moved")
+    try:
+        assert main(["show", "chance", "-n", "2"]) == 0
+        assert "images are not found; the first one:" in capsys.readouterr().err
+        assert main(["show", "chance", "-n", "2", "--data", str(moved)]) == 0
+        assert capsys.readouterr().err == ""
+    finally:
+        moved.rename(folder / "codis")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["9"], "run 9"),
+        (["nobody"], "no run is called 'nobody'"),
+        (["chance", "-n", "0"], "'0' is not a number from 1 to 1000"),
+        (["chance", "--flips", "nobody"], "no run is called 'nobody'"),
+        (["chance", "--wrong", "--inconsistent"], "not allowed with"),
+    ],
+)
+def test_a_wrong_call_is_refused(words: list[str], message: str, capsys: Capture) -> None:
+    assert main(["show", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_lines_fit_the_terminal(width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["show", "chance"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if ".png" not in line]
+    assert max(map(len, lines)) <= width
