@@ -101,7 +101,7 @@ def test_every_response_forbids_inline_code_frames_and_other_hosts(client: TestC
         assert "frame-ancestors 'none'" in policy
         assert "http" not in policy
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert "server" not in headers
 
 

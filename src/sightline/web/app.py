@@ -18,9 +18,12 @@ from sightline.outcome_index.index import OutcomeIndex
 from sightline.report.html.environment import FOLDER
 from sightline.web.builds import Builds
 from sightline.web.compare_page import compare_page
+from sightline.web.data_page import data_page, data_thumbnail, folder_page, search_duplicates
+from sightline.web.duplicates import DuplicateSearches
 from sightline.web.errors import NotFoundError
 from sightline.web.groups_page import export_answers, group_page, groups_page
 from sightline.web.images import image, thumbnail
+from sightline.web.judges_page import judges_page
 from sightline.web.leaderboard import leaderboard
 from sightline.web.live_run import LiveRuns
 from sightline.web.run_page import metrics_json, run_page
@@ -43,11 +46,16 @@ PAGES: dict[str, Page] = {
     "/runs/{run:int}/thumbnails/{digest}": thumbnail,
     "/runs/{run:int}/images/{digest}": image,
     "/compare": compare_page,
+    "/judges": judges_page,
+    "/data": data_page,
+    "/data/{place:int}": folder_page,
+    "/data/{place:int}/images/{number:int}": data_thumbnail,
 }
 """Path -> page."""
 
 FORMS: dict[str, Page] = {
     "/runs/{run:int}/index": build_again,
+    "/data/{place:int}/duplicates": search_duplicates,
 }
 """Path -> what a form does."""
 
@@ -64,7 +72,9 @@ def create_app(store: Store, data: Sequence[Path] = ()) -> Starlette:
     """
     static = StaticFiles((FOLDER / "sightline.css", *STATIC.iterdir()))
     index = OutcomeIndex(store, data)
-    viewer = Viewer(store, data, index, Builds(index), LiveRuns(store), templates(), static)
+    viewer = Viewer(
+        store, data, index, Builds(index), LiveRuns(store), DuplicateSearches(store), templates(), static
+    )
     routes = [
         *(Route(path, _bound(viewer, page)) for path, page in PAGES.items()),
         *(Route(path, _bound(viewer, form), methods=["POST"]) for path, form in FORMS.items()),

@@ -15,7 +15,9 @@ from sightline.engine.store import Store
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.report.html.environment import environment
 from sightline.report.option_texts import option_text
+from sightline.report.table_text import cell_text
 from sightline.web.builds import Builds
+from sightline.web.duplicates import DuplicateSearches
 from sightline.web.live_run import LiveRuns
 from sightline.web.static_files import StaticFiles
 
@@ -25,7 +27,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 def templates() -> Environment:
     """The templates of the pages, with those of the report."""
     made = environment(TEMPLATES)
-    made.filters |= {"option": option_text}
+    made.filters |= {"option": option_text, "cell": cell_text}
     return made
 
 
@@ -38,6 +40,7 @@ class Viewer(Struct, frozen=True):
         index: The index of their outcomes.
         builds: The indexes that are built in the background.
         live: The progress of unfinished runs.
+        duplicates: The searches for near-duplicates.
         templates: The templates.
         static: The static files.
     """
@@ -47,6 +50,7 @@ class Viewer(Struct, frozen=True):
     index: OutcomeIndex
     builds: Builds
     live: LiveRuns
+    duplicates: DuplicateSearches
     templates: Environment
     static: StaticFiles
 

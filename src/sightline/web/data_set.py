@@ -1,0 +1,142 @@
+"""A data folder or a groups file, read by the benchmark whose format it has."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from sightline.benchmarks.base import Benchmark, defaults
+from sightline.errors import UserError
+from sightline.formats.group_file import read_groups
+from sightline.formats.groups import GroupLine
+from sightline.registry import benchmark, benchmark_names
+from sightline.types import ImageRef, Sample
+
+KEPT = 4
+"""The data sets that stay in memory."""
+
+
+class DataItem(Struct, frozen=True):
+    """An item of a data set: a sample, or a line of a groups file.
+
+    Attributes:
+        id: Its id, unique in the data set.
+        question: What is asked.
+        references: The right answers.
+        labels: Label name -> values.
+        images: Its images.
+    """
+
+    id: str
+    question: str
+    references: tuple[str, ...]
+    labels: Mapping[str, tuple[str, ...]]
+    images: tuple[ImageRef, ...]
+
+
+class DataSet(Struct, frozen=True):
+    """A data set.
+
+    Attributes:
+        path: The folder or file.
+        kind: The benchmark and the split.
+        items: Its items in the order of the records.
+    """
+
+    path: str
+    kind: str
+    items: Sequence[DataItem]
+
+    def label_counts(self) -> dict[str, list[tuple[str, int]]]:
+        """Count the items of each label: name -> values with their numbers, the most frequent first."""
+        counts: dict[str, Counter[str]] = {}
+        for item in self.items:
+            for name, values in item.labels.items():
+                counts.setdefault(name, Counter()).update(values)
+        return {name: counter.most_common() for name, counter in counts.items()}
+
+    def selected(self, labels: Sequence[tuple[str, str]], search: str) -> list[int]:
+        """Find the items with all labels whose id, question or references contain a text."""
+        sought = search.casefold()
+        return [
+            place
+            for place, item in enumerate(self.items)
+            if all(value in item.labels.get(name, ()) for name, value in labels)
+            and any(sought in text.casefold() for text in (item.id, item.question, *item.references))
+        ]
+
+
+def read_data_set(path: Path) -> DataSet:
+    """Read a data folder or groups file; one that did not change is not read again.
+
+    Args:
+        path: The folder or file.
+
+    Returns:
+        The data set.
+
+    Raises:
+        UserError: It has the format of no benchmark, or a record is wrong.
+    """
+    return _read(str(path), _stamp(path))
+
+
+def _stamp(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """The names, sizes and times of the files of records."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    stats = [(file.name, os.stat(file)) for file in files if file.is_file()]
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+
+
+@lru_cache(maxsize=KEPT)
+def _read(path: str, stamp: object) -> DataSet:
+    folder = Path(path)
+    if folder.is_file():
+        return DataSet(path, "groups file", [_line_item(line, folder) for line in read_groups(folder)])
+    if (folder / "groups.jsonl").is_file():
+        lines = read_groups(folder / "groups.jsonl")
+        return DataSet(path, "groups file", [_line_item(line, folder / "groups.jsonl") for line in lines])
+    problems = []
+    for name in benchmark_names():
+        found = benchmark(name)
+        for split in found.splits:
+            try:
+                items = [_sample_item(sample) for sample in _samples(found, folder, split)]
+            except UserError as error:
+                problems.append(f"{name}: {error}")
+                continue
+            return DataSet(path, f"{name}, {split}", items)
+    raise UserError(
+        "no benchmark can read this folder",
+        file=path,
+        quoted=problems,
+        expected="a data folder or groups file",
+    )
+
+
+def _samples(found: Benchmark, folder: Path, split: str) -> Iterator[Sample]:
+    setting = next(iter(found.settings.values()))
+    yield from found.samples(folder, split, {**defaults(found, setting), "seed": 0})
+
+
+def _sample_item(sample: Sample) -> DataItem:
+    labels = {name: (value,) if isinstance(value, str) else value for name, value in sample.labels.items()}
+    return DataItem(sample.id, sample.question, sample.references, labels, sample.images)
+
+
+def _line_item(line: GroupLine, file: Path) -> DataItem:
+    root = str(file.parent)
+    labels = {name: (value,) if isinstance(value, str) else value for name, value in line.labels.items()}
+    images = tuple(ImageRef(os.path.join(root, image), root) for image in line.images)
+    return DataItem(
+        f"{line.group}, {line.variant}",
+        line.question or line.prompt,
+        line.references,
+        {**labels, "variant": (line.variant,)},
+        images,
+    )
