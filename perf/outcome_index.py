@@ -21,7 +21,6 @@ from statistics import median, quantiles
 
 from growth import SUBJECTS, lines
 from process_usage import run_python
-
 from sightline.engine.store import Store
 from sightline.outcome_index.group_filter import GroupFilter
 from sightline.outcome_index.index import OutcomeIndex
@@ -59,9 +58,8 @@ def _measure(size: int, folder: Path) -> None:
     index.build(1)
     wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
     print(f"\n{size:,} probes: a run takes {usage.wall:.1f} s ({usage.cpu:.1f} s of processor time)")
-    print(
-        f"index: {wall:.1f} s ({cpu:.1f} s of processor time), {(_bytes(path) - before) / size:.0f} bytes a probe"
-    )
+    added = (_bytes(path) - before) / size
+    print(f"index: {wall:.1f} s ({cpu:.1f} s of processor time), {added:.0f} bytes a probe")
     before, began = _bytes(path), (time.perf_counter(), time.process_time())
     assert index.groups(1, GroupFilter(search="ladder")).total
     wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
@@ -75,7 +73,8 @@ def _measure(size: int, folder: Path) -> None:
             start = time.perf_counter()
             query()
             times.append(1000 * (time.perf_counter() - start))
-        print(f"| {name} | {times[0]:.1f} | {median(times):.1f} | {quantiles(times, n=20)[-1]:.1f} |", flush=True)
+        p95 = quantiles(times, n=20)[-1]
+        print(f"| {name} | {times[0]:.1f} | {median(times):.1f} | {p95:.1f} |", flush=True)
     store.close()
 
 

@@ -92,6 +92,7 @@ images = Table(
     _key_part("index_id"),
     Column("digest", LargeBinary(32), primary_key=True),
     Column("path", LargeBinary, nullable=False),
+    Index("index_images_by_path", "index_id", "path"),
 )
 
 # Comparisons of two indexed runs.

@@ -7,7 +7,7 @@ import os
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 
 import msgspec
@@ -27,6 +27,7 @@ from sightline.outcome_index.index_key import MOST_WAITING, Awaited, awaited
 from sightline.outcome_index.rank_set import encode_ranks, integers_to_bytes
 from sightline.results.folder import Lines, lines_of
 from sightline.results.result_cache import CachedResult
+from sightline.types import Outcome
 
 ORDER_BLOCK = 4096
 """The groups of a row of the order."""
@@ -47,6 +48,10 @@ Progress = Callable[[int, int], None]
 """Receives the number of the samples that are judged, and that of all samples."""
 
 
+ImageDigests = Callable[[Sequence[Outcome]], Mapping[str, Sequence[str]]]
+"""Finds the SHA-256 of each image of some outcomes, by answer key, as far as they are known."""
+
+
 class IndexBody(Struct, frozen=True):
     """What an index says of its run: the number of its groups, the result as JSON, and what may change."""
 
@@ -58,7 +63,9 @@ class IndexBody(Struct, frozen=True):
 class IndexBuilder:
     """An index that is being built; `finish` makes it the index of its run."""
 
-    def __init__(self, store: Store, run: int, key: bytes, total: int) -> None:
+    def __init__(
+        self, store: Store, run: int, key: bytes, total: int, digests: ImageDigests | None = None
+    ) -> None:
         """Register the index, and drop what killed processes left.
 
         Args:
@@ -66,8 +73,10 @@ class IndexBuilder:
             run: The number of the run.
             key: What the index depends on.
             total: The number of the samples.
+            digests: Finds the digests of the images; None looks the requests up.
         """
         self._store, self._run = store, run
+        self._digests = digests or self._sent_digests
         self._orders = array("Q")
         self._facets: defaultdict[FacetName, array[int]] = defaultdict(lambda: array("I"))
         self._judged: list[JudgedGroup] = []
@@ -164,7 +173,9 @@ class IndexBuilder:
 
     def _write(self) -> None:
         """Write the groups that were added."""
-        sent = self._digests()
+        sent = self._digests(
+            [outcome for judged in self._judged for outcome in judged.group if outcome.images]
+        )
         images: dict[bytes, str] = {}
         rows: list[StoredRow] = []
         lines: list[Lines] = []
@@ -196,10 +207,9 @@ class IndexBuilder:
             connection.execute(update(table).where(table.c.id == self._id).values(step))
         self._judged.clear()
 
-    def _digests(self) -> dict[str, tuple[str, ...]]:
-        """The images of the requests of the groups that were added, by key."""
-        keys = {outcome.key for judged in self._judged for outcome in judged.group if outcome.images}
-        return self._store.answers.images(sorted(keys)) if keys else {}
+    def _sent_digests(self, outcomes: Iterable[Outcome]) -> Mapping[str, Sequence[str]]:
+        keys = sorted({outcome.key for outcome in outcomes})
+        return self._store.answers.images(keys) if keys else {}
 
     def _facet_rows(self, ranks: array[int]) -> Iterable[tuple[object, ...]]:
         listed = set(_most_frequent({name: len(numbers) for name, numbers in self._facets.items()}))
@@ -243,7 +253,7 @@ def _most_frequent(counts: Mapping[FacetName, int]) -> Iterable[FacetName]:
         yield from nsmallest(MOST_LISTED, names, key=lambda name: (-counts[name], name))
 
 
-def _images(judged: JudgedGroup, sent: dict[str, tuple[str, ...]]) -> Iterable[tuple[str, bytes]]:
+def _images(judged: JudgedGroup, sent: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, bytes]]:
     """The path and the digest of each image of a group, where both are known."""
     for outcome in judged.group:
         digests = sent.get(outcome.key, ())

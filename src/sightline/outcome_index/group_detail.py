@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -11,6 +11,8 @@ from sightline.outcome_index.types import GroupDetail, GroupRow, IndexedImage, S
 from sightline.results.folder import Lines
 from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.types import Outcome, Verdict
+
+Digests = Callable[[Sequence[str]], Mapping[str, str]]
 
 _outcome = msgspec.json.Decoder(Outcome)
 
@@ -29,19 +31,23 @@ def read_lines(lines: Lines) -> tuple[tuple[Outcome, ...], tuple[Verdict, ...]]:
     return outcomes, tuple(map(decode_verdict, lines.verdicts.splitlines()))
 
 
-def group_detail(row: GroupRow, lines: Lines, sent: Mapping[str, Sequence[str]]) -> GroupDetail:
+def group_detail(row: GroupRow, lines: Lines, digests: Digests) -> GroupDetail:
     """Put a group together.
 
     Args:
         row: The group in lists.
         lines: Its lines.
-        sent: Key -> the SHA-256 of each image that the request shows, in their order.
+        digests: Looks up the SHA-256 of the files of images.
 
     Returns:
         The group.
     """
     outcomes, verdicts = read_lines(lines)
-    images = tuple(_images(outcome, sent.get(outcome.key, ())) for outcome in outcomes)
+    paths = list(dict.fromkeys(path for outcome in outcomes for path in outcome.images))
+    known = digests(paths) if paths else {}
+    images = tuple(
+        tuple(IndexedImage(path, known.get(path, "")) for path in outcome.images) for outcome in outcomes
+    )
     return GroupDetail(row, outcomes, verdicts, images, similarity_matrix(outcomes, verdicts))
 
 
@@ -71,9 +77,3 @@ def similarity_matrix(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) 
         for one in outcomes
     )
     return SimilarityMatrix(names, values, THRESHOLD)
-
-
-def _images(outcome: Outcome, digests: Sequence[str]) -> tuple[IndexedImage, ...]:
-    if len(digests) != len(outcome.images):
-        return tuple(map(IndexedImage, outcome.images))
-    return tuple(map(IndexedImage, outcome.images, digests))

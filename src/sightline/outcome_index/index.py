@@ -199,10 +199,7 @@ class OutcomeIndex:
         """
         index = self._holding(run, number)
         (row,) = index.rows([number - 1])
-        lines = index.lines(number - 1)
-        detail = group_detail(row, lines, {})
-        keys = sorted({outcome.key for outcome in detail.outcomes if outcome.images})
-        return group_detail(row, lines, self._store.answers.images(keys)) if keys else detail
+        return group_detail(row, index.lines(number - 1), index.digests)
 
     def neighbours(self, run: int, number: int, wanted: GroupFilter = ALL) -> Neighbours:
         """Find the groups beside a group in a list.

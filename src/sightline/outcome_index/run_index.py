@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -229,6 +230,22 @@ class RunIndex:
         with self.store.database.read() as connection:
             path = connection.scalar(query)
         return None if path is None else bytes(path)
+
+    def digests(self, paths: Sequence[str]) -> dict[str, str]:
+        """Look up images.
+
+        Args:
+            paths: Paths in the data folder.
+
+        Returns:
+            Path -> the SHA-256 of the file when it was sent, where it is recorded.
+        """
+        table = index_tables.images.c
+        encoded = [os.fsencode(path) for path in paths]
+        query = select(table.path, table.digest).where(table.index_id == self.id, table.path.in_(encoded))
+        with self.store.database.read() as connection:
+            found = connection.execute(query).all()
+        return {os.fsdecode(bytes(path)): bytes(digest).hex() for path, digest in found}
 
     @cached_property
     def _listed(self) -> list[FacetName]:

@@ -1,0 +1,43 @@
+"""A results folder opens as a run of a temporary store: it has the groups and numbers of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sightline
+from sightline.builders.synthetic import generate_codis
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.outcome_index.index import OutcomeIndex
+from sightline.outcome_index.results_folder import import_results
+
+
+def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:
+    data = generate_codis(tmp_path / "codis", pairs=6)
+    url, out = str(tmp_path / "s.db"), tmp_path / "results"
+    sightline.run("codis", model="baseline/chance", data=data, store=url, out=out)
+    there, here = Store.open(url), Store.open(str(tmp_path / "temporary.db"))
+    original, opened = OutcomeIndex(there), OutcomeIndex(here)
+    original.build(1)
+    run = import_results(here, out, [data])
+    assert opened.state(run).step == "ready"
+    assert opened.summary(run).result == original.summary(1).result
+    assert opened.summary(run).line.task == "codis:default"
+    assert opened.groups(run) == original.groups(1)
+    for number in range(1, 7):
+        assert opened.group(run, number) == original.group(1, number)
+    digest = opened.group(run, 1).images[0][0].digest
+    assert opened.image(run, digest) == original.image(1, digest)
+    there.close()
+    here.close()
+
+
+def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path / "s.db"))
+    OutcomeIndex(store)
+    with pytest.raises(UserError, match="nor a results folder"):
+        import_results(store, tmp_path)
+    assert store.runs.all() == []
+    store.close()
