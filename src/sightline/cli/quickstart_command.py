@@ -31,7 +31,7 @@ EXAMPLE = """example:
 Generates synthetic scenes in the released formats of CODIS, II-Bench, ConTextual and MM-R3, then runs the
 four benchmarks with the embedded model `mini` and with baseline/chance, which guesses. It prints the commands
 that it runs; use them with your model. `mini` and MM-R3 need the extra `local`; without it, only
-baseline/chance runs the others.
+baseline/chance runs the others. With the extra `web`, it writes report.html, a report of all runs.
 """
 
 

@@ -65,7 +65,7 @@ def test_a_report_is_valid_html_without_a_request(codis: Make, iibench: Make, mm
 
 def test_one_run_has_its_value_in_the_title(codis: Make) -> None:
     page = page_of(part(codis, "mini"))
-    assert re.search(r"<h1>mini on CODIS: acc_p [\d.]+ %</h1>", page)
+    assert re.search(r"<h1>mini on CODIS: acc_p [\d.]+\xa0%</h1>", page)
 
 
 def test_ids_of_a_page_are_unique(codis: Make) -> None:

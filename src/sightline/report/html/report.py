@@ -22,7 +22,7 @@ from sightline.report.notes import run_notes, shared_notes
 from sightline.report.option_texts import compact
 from sightline.report.varied_options import short_names
 
-UNITS: Mapping[str, str] = {"percent": " %", "points": " points", "number": ""}
+UNITS: Mapping[str, str] = {"percent": "\N{NO-BREAK SPACE}%", "points": " points", "number": ""}
 
 
 VERSIONS = {"reported": "reported model version", "judges": "reported judge version"}
