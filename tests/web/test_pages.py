@@ -146,6 +146,26 @@ def test_an_image_that_changed_is_reported_and_not_shown(client: TestClient, cod
         file.write_bytes(content)
 
 
+def test_an_image_that_leads_out_of_the_folder_is_not_shown(
+    client: TestClient, codis: Path, tmp_path: Path
+) -> None:
+    page = shown(client, "/runs/1/groups/1")
+    address = re.search(r'src="(/runs/1/images/[0-9a-f]{64})"', page)
+    name = re.search(r'alt="Image ([^"]+)"', page)
+    assert address is not None
+    assert name is not None
+    file, outside = codis / name[1], tmp_path / "outside.png"
+    outside.write_bytes(file.read_bytes())
+    file.unlink()
+    file.symlink_to(outside)
+    try:
+        assert client.get(address[1]).status_code == 404
+        assert address[1] not in client.get("/runs/1/groups/1").text
+    finally:
+        file.unlink()
+        file.write_bytes(outside.read_bytes())
+
+
 def test_two_runs_are_compared_and_lead_to_the_groups_behind_each_number(client: TestClient) -> None:
     page = shown(client, "/compare?run=1&run=2")
     counts = [int(count) for count in re.findall(r'<b class="num">(\d+)</b>', page)]

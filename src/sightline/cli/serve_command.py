@@ -13,7 +13,6 @@ from sightline.output import print_line, print_note
 EXAMPLE = """examples:
   sightline serve                                   the runs of ./sightline.db, at http://127.0.0.1:8765
   sightline serve --store quickstart/sightline.db
-  sightline serve results/a results/b               results folders, without a store
   sightline serve --data data/codis                 a data folder or groups file before anything is run
   sightline serve --host 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
 
