@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from tests.e2e.conftest import SIGHTLINE
+from tests.web.conftest import HOST
 
 from sightline.cli.main import main
 from sightline.errors import UserError
+from sightline.web.app import create_app
+from sightline.web.opened_store import opened_store
 from sightline.web.server import Listening, access_of, bind, warning_of
 
 Capture = pytest.CaptureFixture[str]
@@ -112,3 +116,25 @@ def test_a_certificate_that_cannot_be_used_is_refused(
     assert main([*words, str(tmp_path / "absent.pem")]) == 2
     assert main(["serve", "--store", str(store_file), "--tls-key", "key.pem"]) == 2
     assert "--tls-certificate" in capsys.readouterr().err
+
+
+def test_results_folders_are_served_without_a_store(codis: Path, tmp_path: Path) -> None:
+    words = ["run", "codis", "--model", "baseline/chance", "--data", str(codis), "--quiet"]
+    assert main([*words, "--store", str(tmp_path / "s.db"), "--out", str(tmp_path / "results")]) == 0
+    with opened_store(str(tmp_path / "none.db"), [tmp_path / "results"], [codis]) as store:
+        client = TestClient(create_app(store, [codis]), base_url=HOST)
+        assert "acc_p" in client.get("/").text
+        page = client.get("/runs/1/groups").text
+        assert "30 of 30 groups" in page
+        thumbnail = re.search(r"/runs/1/thumbnails/[0-9a-f]{64}", page)
+        assert thumbnail is not None
+        assert client.get(thumbnail[0]).headers["content-type"] == "image/webp"
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_data_is_served_without_a_store_and_nothing_else_is(codis: Path, tmp_path: Path) -> None:
+    with opened_store(str(tmp_path / "none.db"), [], [codis]) as store:
+        assert TestClient(create_app(store, [codis]), base_url=HOST).get("/data/0").status_code == 200
+    with pytest.raises(UserError), opened_store(str(tmp_path / "none.db"), [], []):
+        pass
+    assert list(tmp_path.iterdir()) == []

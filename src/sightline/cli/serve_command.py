@@ -13,6 +13,7 @@ from sightline.output import print_line, print_note
 EXAMPLE = """examples:
   sightline serve                                   the runs of ./sightline.db, at http://127.0.0.1:8765
   sightline serve --store quickstart/sightline.db
+  sightline serve results/a results/b --data data/codis   results folders, with their images
   sightline serve --data data/codis                 a data folder or groups file before anything is run
   sightline serve --host 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
 
@@ -25,6 +26,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `serve`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
+    add("folders", nargs="*", metavar="FOLDER", help="results folders to show instead of the store")
     add(
         "--data",
         action="append",
@@ -67,7 +69,7 @@ def execute(options: argparse.Namespace) -> int:
         if (error.name or "").startswith("sightline"):
             raise
         raise UserError(f"the viewer needs {error.name}", expected="pip install 'sightline[web]'") from None
-    from sightline.engine.store import Store
+    from sightline.web.opened_store import opened_store
     from sightline.web.server import (
         Listening,
         access_of,
@@ -90,17 +92,16 @@ def execute(options: argparse.Namespace) -> int:
     for path in data:
         if not path.exists():
             raise UserError("--data: there is no such folder or file", file=path)
-    store = Store.open(options.store, create=False)
-    try:
+    folders = [Path(folder) for folder in options.folders]
+    with opened_store(options.store, folders, data) as store:
         bound = bind(listening)
         access = access_of(listening, bound.getsockname()[1])
         if warning := warning_of(listening):
             print_note(warning)
-        print_line(f"{store.name}: {url_of(listening, access)}")
+        served = ", ".join(options.folders) or store.name
+        print_line(f"{served}: {url_of(listening, access)}")
         print_line("Ctrl-C ends the server.")
         sys.stdout.flush()
         run_server(AccessControl(create_app(store, data), access), bound, listening)
-    finally:
-        store.close()
     print_line("the server ended")
     return 0
