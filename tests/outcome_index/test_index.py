@@ -270,3 +270,16 @@ def test_two_runs_have_indexes_of_their_own(store: Store, run_groups: RunGroups)
         expected = sum(fulfils(one, wanted) for one in judged_groups(store, run))
         assert index.groups(run, wanted).total == expected
     assert [one.groups for one in index.runs()] == [150, 150]
+
+
+def test_the_first_search_makes_the_words_once_and_reports_its_progress(store: Store) -> None:
+    index = OutcomeIndex(store)
+    index.build(1)
+    run = index.open(1)
+    assert not run.has_words()
+    steps: list[tuple[int, int]] = []
+    run.make_words(lambda done, total: steps.append((done, total)))
+    assert steps[-1] == (150, 150)
+    assert run.has_words()
+    run.make_words(lambda done, total: steps.clear())
+    assert steps

@@ -19,6 +19,7 @@ from sightline.engine.compression import Compressor
 from sightline.engine.database import insert as insert_rows
 from sightline.engine.database import insert_new
 from sightline.engine.store import Store
+from sightline.errors import EnvironmentFailedError
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
 from sightline.outcome_index.blocks import BLOCK, encode_block
@@ -39,7 +40,10 @@ MOST_LISTED = 50
 """The values of a label that lists of filters show, the most frequent ones."""
 
 ALIVE_SECONDS = 120.0
-"""An unfinished index without a step for so long belongs to a process that was killed."""
+"""An unfinished index without a step for so long is not shown as one that is being built."""
+
+LEFT_SECONDS = 3600.0
+"""One without a step for so long belongs to a process that was killed: measuring similarity takes long."""
 
 FacetName = tuple[str, str, str]
 """The field of a filter, the label, and the value."""
@@ -87,7 +91,7 @@ class IndexBuilder:
         table = index_tables.indexes
         with store.database.write() as connection:
             left = select(table.c.id).where(
-                table.c.body.is_(None), table.c.alive < time.time() - ALIVE_SECONDS
+                table.c.body.is_(None), table.c.alive < time.time() - LEFT_SECONDS
             )
             index_tables.drop_indexes(connection, connection.scalars(left).all())
             values = {"run": run, "key": key, "done": 0, "total": total, "alive": time.time()}
@@ -155,16 +159,16 @@ class IndexBuilder:
                 table.c.run == self._run, table.c.id < self._id, table.c.body.is_not(None)
             )
             index_tables.drop_indexes(connection, connection.scalars(earlier).all())
-            connection.execute(
-                update(table)
-                .where(table.c.id == self._id)
-                .values(
-                    body=Compressor().compress(msgspec.msgpack.encode(body)),
-                    done=self._samples,
-                    total=self._samples,
-                    alive=time.time(),
+            complete = {
+                "body": Compressor().compress(msgspec.msgpack.encode(body)),
+                "done": self._samples,
+                "total": self._samples,
+                "alive": time.time(),
+            }
+            if not connection.execute(update(table).where(table.c.id == self._id).values(complete)).rowcount:
+                raise EnvironmentFailedError(
+                    f"the index of run {self._run} was dropped while it was built; repeat the command"
                 )
-            )
 
     def abandon(self) -> None:
         """Drop what was written."""

@@ -18,7 +18,7 @@ from sightline.engine.database_errors import damage
 from sightline.engine.store import Store
 from sightline.metric_types import Result
 from sightline.outcome_index.blocks import BLOCK, decode_lines, decode_rows
-from sightline.outcome_index.builder import FacetName, IndexBody, facet_key
+from sightline.outcome_index.builder import FacetName, IndexBody, Progress, facet_key
 from sightline.outcome_index.group_detail import read_lines
 from sightline.outcome_index.group_entry import StoredRow
 from sightline.outcome_index.group_filter import CHOICES, GroupFilter
@@ -216,6 +216,30 @@ class RunIndex:
         """The rank of the group at each position."""
         return self._order("ranks")
 
+    def has_words(self) -> bool:
+        """Say whether the texts of the run can be searched at once.
+
+        Returns:
+            Whether `make_words` has nothing to do.
+        """
+        return self._words.exists()
+
+    def make_words(self, progress: Progress = lambda done, total: None) -> None:
+        """Make the full-text index, unless it exists. A search makes it too.
+
+        Args:
+            progress: Receives the number of groups that are done, and that of all groups.
+        """
+        with self._words_made:
+            if self._words.exists():
+                return
+            self._words.start()
+            groups = enumerate(self.all_lines())
+            while page := list(islice(groups, WORDS_TOGETHER)):
+                self._words.add(page[0][0], [searched_text(read_lines(lines)[0]) for _, lines in page])
+                progress(page[-1][0] + 1, self.groups)
+            self._words.finish()
+
     def image_path(self, digest: str) -> bytes | None:
         """Look up where an image is.
 
@@ -267,17 +291,8 @@ class RunIndex:
             raise damage(self.store.name, "index_facets", self.id, str(error)) from None
 
     def _search(self, search: str) -> int:
-        with self._words_made:
-            if not self._words.exists():
-                self._make_words()
+        self.make_words()
         return set_of((self.ranks[number] for number in self._words.find(search)), self.groups)
-
-    def _make_words(self) -> None:
-        self._words.start()
-        groups = enumerate(self.all_lines())
-        while page := list(islice(groups, WORDS_TOGETHER)):
-            self._words.add(page[0][0], [searched_text(read_lines(lines)[0]) for _, lines in page])
-        self._words.finish()
 
     def _order(self, column: str) -> array[int]:
         table = index_tables.orders.c
