@@ -10,10 +10,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Evaluation", "Sweep", "UserError", "__version__", "arun", "run", "score", "sweep"]
+__all__ = [
+    "Evaluation",
+    "Sweep",
+    "Tables",
+    "UserError",
+    "__version__",
+    "arun",
+    "compare",
+    "export",
+    "judge_report",
+    "report",
+    "run",
+    "score",
+    "sweep",
+]
 
 if TYPE_CHECKING:
-    from sightline.api import Evaluation, Sweep, UserError, arun, run, score, sweep
+    from sightline.api import (
+        Evaluation,
+        Sweep,
+        Tables,
+        UserError,
+        arun,
+        compare,
+        export,
+        judge_report,
+        report,
+        run,
+        score,
+        sweep,
+    )
 
 
 def __getattr__(name: str) -> Any:

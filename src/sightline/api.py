@@ -1,29 +1,57 @@
-"""The Python API: run, score and sweep as typed functions, for scripts and notebooks."""
+"""The Python API: the commands for scripts and notebooks, as typed functions."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from sightline.errors import UserError
+from sightline.engine.store import Store
+from sightline.errors import UserError, unknown_name
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.score import score_file
 from sightline.evaluation.sweep import Sweep, run_sweep
 from sightline.evaluation.sweep_plan import plan_sweep
+from sightline.formats.verdict_flags import Partly
+from sightline.judging.judge_results import JudgeReport
+from sightline.metric_types import Result
 from sightline.plan.spec import (
+    Names,
     RequestOptions,
     RunOptions,
     ScoreOptions,
+    Spec,
     StrPath,
     SweepOptions,
     check_options,
     spec_of,
 )
+from sightline.report.tables_text import Tables
+from sightline.results.comparison import Comparison
 
-__all__ = ["Evaluation", "Sweep", "UserError", "arun", "run", "score", "sweep"]
+__all__ = [
+    "Evaluation",
+    "Sweep",
+    "Tables",
+    "UserError",
+    "arun",
+    "compare",
+    "export",
+    "judge_report",
+    "report",
+    "run",
+    "score",
+    "sweep",
+]
+
+RunSource = Evaluation | int | str | os.PathLike[str]
+"""A run: an evaluation, the number or name of a run in the store, or a results folder."""
+
 
 T = TypeVar("T")
 
@@ -123,6 +151,254 @@ def sweep(task: str, *, show_progress: bool = False, **options: Unpack[SweepOpti
         _names(options.get("augment", ())),
     )
     return _wait(run_sweep(points, base.out, show_progress=show_progress))
+
+
+def report(
+    *runs: RunSource,
+    store: StrPath = "sightline.db",
+    by: str | None = None,
+    pivot: bool = False,
+    against: Names = (),
+) -> Tables[list[Result]]:
+    """Make the tables of runs, computed anew from the store, or of results folders.
+
+    Example: `report(evaluation, "base", "results/a", by="category")`.
+
+    Args:
+        *runs: The runs; none for the latest that finished.
+        store: The store of numbered and named runs.
+        by: A label: a row for each of its values.
+        pivot: Whether models are rows and varied values are columns.
+        against: Rows of the paper to compare with.
+
+    Returns:
+        The tables of `sightline report`; their content are the results.
+
+    Raises:
+        UserError: There is no such run, label or row.
+    """
+    from sightline.evaluation.recompute import recompute
+    from sightline.report.pivot import pivot as pivot_tables
+    from sightline.report.tables import summary
+    from sightline.report.varied_options import result_points
+    from sightline.results.published import add_published
+    from sightline.results.read_results import read_result
+
+    rows = _names(against)
+    results = []
+    with _opened(runs or (None,), store) as (names, opened):
+        for name in names:
+            if isinstance(name, Path):
+                results.append(add_published(read_result(name), *rows) if rows else read_result(name))
+            else:
+                results.append(recompute(_needed(opened), name, rows))
+        called = [_called(name, opened) for name in names if name is not None]
+    tables = pivot_tables(result_points(results), by) if pivot else summary(results, by, called)
+    return Tables(results, tuple(tables))
+
+
+def compare(
+    base: RunSource | Sequence[RunSource],
+    other: RunSource | Sequence[RunSource],
+    *,
+    store: StrPath = "sightline.db",
+    metric: Names = (),
+    by: str | None = None,
+    against: Names = (),
+    margin: float | None = None,
+) -> Tables[Comparison]:
+    """Compare runs: the second minus the first on the same groups, with confidence intervals and tests.
+
+    Example: `compare(base_evaluation, adapter_evaluation, by="style")`.
+
+    Args:
+        base: The base run, or one for each compared run.
+        other: The run that is compared, or several, which are pooled.
+        store: The store of numbered and named runs.
+        metric: The metrics; by default the leading ones.
+        by: A label: a row for each of its values.
+        against: Rows of the paper whose figures stand beside the values.
+        margin: The margin of non-inferiority and equivalence in percentage points; None without a test.
+
+    Returns:
+        The tables of `sightline compare`; their content is the comparison with all differences.
+
+    Raises:
+        UserError: A run does not exist or did not finish, or two runs share no group of the same data.
+    """
+    from sightline.evaluation.compare_runs import compare_runs
+    from sightline.report.changed_answers import counts_table
+    from sightline.report.compared_metrics import compared_metrics
+    from sightline.report.comparison import check_label, check_rows, comparison_table, rows_of
+    from sightline.report.margin_table import margin_table
+    from sightline.results.comparison_tests import margin_verdicts, significance_of
+
+    bases, others = ([one] if isinstance(one, _SINGLE) else list(one) for one in (base, other))
+    if len(bases) not in (1, len(others)):
+        raise UserError(
+            f"compare: {len(bases)} base runs and {len(others)} compared runs",
+            expected="one base run, or the same number of both",
+        )
+    with _opened([*bases, *others], store) as (names, opened):
+        found = [name for name in names if name is not None]
+        first = found[: len(bases)] * (len(others) if len(bases) == 1 else 1)
+        pairs = list(zip(first, found[len(bases) :], strict=True))
+        comparison = compare_runs(opened, pairs, _names(against))
+    requested = compared_metrics(_names(metric), comparison, by)
+    check_label(by, [comparison])
+    rows = rows_of(comparison, requested, by)
+    check_rows(_names(metric), rows, comparison)
+    tables = [comparison_table(comparison, rows, significance_of(comparison, rows))]
+    if margin is not None:
+        tables.append(margin_table(comparison, rows, margin_verdicts(comparison, rows, margin), margin))
+    return Tables(comparison, (*tables, counts_table(comparison)))
+
+
+def judge_report(
+    *sources: StrPath,
+    human: StrPath | Sequence[StrPath] = (),
+    task: str = "",
+    data: StrPath | None = None,
+    split: str | None = None,
+    partly: Partly = "wrong",
+    by: str | None = None,
+) -> Tables[JudgeReport]:
+    """Compare judges and text metrics with the majority of humans.
+
+    Example: `judge_report("results/a", "results/b", human="human.jsonl")`.
+
+    Args:
+        *sources: Results folders, verdicts.jsonl files, or (with `task`) answers with verdicts.
+        human: Files with the verdicts of humans.
+        task: The task of answers in other files, whose rules judge them.
+        data: With `task`: the data folder.
+        split: With `task`: the split of the data.
+        partly: What answers count as that humans mark partly right: `wrong`, or `left-out`.
+        by: A label with a table of its own, instead of `category`.
+
+    Returns:
+        The tables of `sightline judge-report`; their content is the report.
+
+    Raises:
+        UserError: A file is wrong, or humans or judges decided nothing.
+    """
+    from sightline.judging.judge_data import read_judge_data
+    from sightline.judging.judge_report import judge_report as make_report
+    from sightline.judging.judge_report import report_labels
+    from sightline.report.judges import judge_tables
+
+    humans = [human] if isinstance(human, str | os.PathLike) else human
+    spec = Spec(task=task, data=None if data is None else os.fspath(data), split=split)
+    judge_data = read_judge_data(
+        [os.fspath(one) for one in sources], [os.fspath(one) for one in humans], spec, partly=partly
+    )
+    made = make_report(judge_data, report_labels(by, judge_data))
+    return Tables(made, tuple(judge_tables(made)))
+
+
+def export(
+    answers: Evaluation | StrPath,
+    layout: str,
+    out: StrPath,
+    *,
+    data: StrPath | None = None,
+    model: str = "",
+    force: bool = False,
+) -> list[str]:
+    """Write answers in a format that other tools read: `export("results/a", "submission", "out.jsonl")`.
+
+    Args:
+        answers: An answers.jsonl, its results folder, or an evaluation with `out`.
+        layout: The format, one of `sightline export --help`.
+        out: The file to write.
+        data: The data folder, for formats that repeat its records.
+        model: The name of the model, for formats that hold it; by default that of the results.
+        force: Whether an existing file is overwritten.
+
+    Returns:
+        What the format cannot hold, a sentence each.
+
+    Raises:
+        UserError: The format does not exist or cannot hold the answers; nothing is written then.
+    """
+    from sightline.formats.export import export as write
+    from sightline.formats.files import refuse_overwriting
+    from sightline.plan.data_folder import spec_data_folder
+    from sightline.registry import export_formats
+
+    layouts = export_formats()
+    if layout not in layouts:
+        raise unknown_name("layout", layout, layouts)
+    if isinstance(answers, Evaluation) and answers.out is None:
+        raise UserError("the evaluation has no results folder to export", expected="run with out=FOLDER")
+    file = Path(str(answers.out) if isinstance(answers, Evaluation) else answers)
+    file = file / "answers.jsonl" if file.is_dir() else file
+    refuse_overwriting(Path(out), force, read=[file])
+    folder = spec_data_folder(Spec(task="", data=None if data is None else os.fspath(data)))
+    return write(file, layouts[layout], Path(out), folder, model)
+
+
+_SINGLE = (Evaluation, int, str, os.PathLike)
+
+
+@contextmanager
+def _opened(
+    runs: Sequence[RunSource | None], url: StrPath
+) -> Iterator[tuple[list[int | Path | None], Store | None]]:
+    """The number or results folder of each run (None: the latest), and the store if one needs it.
+
+    Evaluations of several stores cannot be used together: their numbers mean different runs.
+    """
+    from sightline.results.run_names import find_run
+    from sightline.results.run_source import is_stored
+
+    stores = {run.store for run in runs if isinstance(run, Evaluation) and run.run is not None}
+    if len(stores) > 1:
+        raise UserError(
+            "the evaluations are in several stores", found=", ".join(sorted(stores)), expected="one"
+        )
+    place = next(iter(stores), os.fspath(url))
+    words = [_word(run) for run in runs]
+    stored = [word is None or is_stored(word, place) for word in words]
+    store = Store.open(place, create=False) if any(stored) else None
+    try:
+        yield (
+            [
+                Path(word)
+                if word is not None and not held
+                else None
+                if word is None
+                else find_run(_needed(store), word)
+                for word, held in zip(words, stored, strict=True)
+            ],
+            store,
+        )
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _word(run: RunSource | None) -> str | None:
+    """A run as the command line names it."""
+    if not isinstance(run, Evaluation):
+        return None if run is None else str(run)
+    if run.run is not None:
+        return str(run.run)
+    if run.out is None:
+        raise UserError("the answers of the evaluation were not kept", expected="score with out=FOLDER")
+    return run.out
+
+
+def _called(name: int | Path, store: Store | None) -> str:
+    from sightline.results.run_names import name_or_number
+
+    return str(name) if isinstance(name, Path) else name_or_number(_needed(store), name)
+
+
+def _needed(store: Store | None) -> Store:
+    if store is None:
+        raise ValueError("a numbered run needs a store")
+    return store
 
 
 def _values(options: Mapping[str, Any] | None) -> dict[str, tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_printing, add_store
 from sightline.cli.plot_options import add_plot, chart_request
-from sightline.cli.run_arguments import is_stored, note_shadowed_runs
+from sightline.cli.run_arguments import note_shadowed_runs
 from sightline.errors import UserError
 from sightline.output import print_note
 from sightline.results.flips import LISTS
@@ -90,10 +90,12 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.compare_runs import compare_runs
+    from sightline.report.compared_metrics import compared_metrics
     from sightline.report.comparison import check_label, check_rows, comparison_table, rows_of, tests_table
     from sightline.report.margin_table import margin_table
     from sightline.results.comparison_tests import margin_verdicts, significance_of
     from sightline.results.fail_if_comparison import not_applicable, parse_difference_conditions
+    from sightline.results.run_source import is_stored
 
     chart = chart_request(options)
     pairs = _pairs(options.base, options.other)
@@ -110,7 +112,7 @@ def execute(options: argparse.Namespace) -> int:
     finally:
         if store is not None:
             store.close()
-    requested = _requested_metrics(options.metric, comparison, options.by)
+    requested = compared_metrics(options.metric or (), comparison, options.by)
     check_label(options.by, [comparison])
     rows = rows_of(comparison, requested, options.by)
     check_rows(options.metric or (), rows, comparison)
@@ -137,28 +139,6 @@ def execute(options: argparse.Namespace) -> int:
     return 5 if met else 0
 
 
-def _requested_metrics(names: Sequence[str] | None, comparison: Comparison, by: str | None) -> Sequence[str]:
-    """The metrics of --metric, which must be comparable, or the leading ones."""
-    from sightline.report.leading import leading_metrics
-
-    known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
-    for name in names or ():
-        if name in comparison.not_compared:
-            raise UserError(f"--metric {name} cannot be compared: it {comparison.not_compared[name]}")
-        if name not in known:
-            raise UserError(f"--metric {name}: the runs have no such metric", expected=", ".join(known))
-    runs = [
-        [*values, *side.confused]
-        for values, side in zip((comparison.base, comparison.other), comparison.sides, strict=True)
-    ]
-    shown = [
-        name
-        for label in dict.fromkeys((None, by))
-        for name in leading_metrics(comparison.benchmark, runs, label)
-    ]
-    return names or list(dict.fromkeys(shown))
-
-
 def _with_changes(
     tables: Sequence[ReportTable], comparison: Comparison, listed: str | None, form: str
 ) -> list[ReportTable]:
@@ -182,6 +162,7 @@ def _words(text: str) -> list[str]:
 def _run(word: str, store: Store | None, url: str) -> int | Path:
     """The number of the run of the store that a word means, or a results folder."""
     from sightline.results.run_names import find_run
+    from sightline.results.run_source import is_stored
 
     return Path(word) if store is None or not is_stored(word, url) else find_run(store, word)
 

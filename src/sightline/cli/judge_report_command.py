@@ -65,12 +65,12 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
     from sightline.cli.printing import print_tables
-    from sightline.judging.judge_report import judge_report
+    from sightline.judging.judge_report import judge_report, report_labels
     from sightline.report.judges import judge_tables
 
     chart = chart_request(options)
     judge_data = _judge_data(options)
-    report = judge_report(judge_data, _labels(options.by, judge_data))
+    report = judge_report(judge_data, report_labels(options.by, judge_data))
     if chart is not None:
         from sightline.report.charts.draw import draw_judges
 
@@ -112,13 +112,3 @@ def _text_metric_options(options: argparse.Namespace) -> dict[str, Any]:
     for name, value in given.items():
         check_option(TEXT_METRICS, name, value, "judge-report")
     return {**{name: option.default for name, option in TEXT_METRICS.items()}, **given}
-
-
-def _labels(by: str | None, judge_data: JudgeData) -> list[str]:
-    """The label that has a table: the requested one, otherwise category if the answers have it."""
-    from sightline.errors import unknown_name
-
-    known = dict.fromkeys(name for answer in judge_data.answers for name in answer.labels)
-    if by is not None and by not in known:
-        raise unknown_name("label", by, known)
-    return [by] if by is not None else [name for name in ("category",) if name in known]

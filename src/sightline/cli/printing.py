@@ -79,26 +79,14 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
         tables: The tables.
         form: Table (for a terminal), markdown, csv, latex, html or json.
     """
-    from sightline.report.html_table import html
-    from sightline.report.latex_table import latex
-    from sightline.report.markdown import markdown
-    from sightline.report.table_text import csv_text, json_text
+    from sightline.report.tables_text import tables_text
     from sightline.report.terminal import show
 
     with output_errors():
-        match form:
-            case "json":
-                print_document(json_text(tables))
-            case "markdown":
-                print_document(f"{markdown(tables)}\n")
-            case "csv":
-                print_document("\n".join(map(csv_text, tables)))
-            case "latex":
-                print_document(latex(tables))
-            case "html":
-                print_document(html(tables))
-            case _:
-                show(tables)
+        if form == "table":
+            show(tables)
+        else:
+            print_document(tables_text(tables, form))
 
 
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:

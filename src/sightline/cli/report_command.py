@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sightline.cli.options import add_options, add_printing, add_store
 from sightline.cli.plot_options import add_plot, chart_request
 from sightline.cli.printing import print_json
-from sightline.cli.run_arguments import is_stored, note_shadowed_runs
+from sightline.cli.run_arguments import note_shadowed_runs
 from sightline.cli.runs_list import print_runs
 from sightline.errors import UserError
 from sightline.output import print_line, print_note
@@ -89,6 +89,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.read_results import is_sweep, read_result
     from sightline.results.run_list import list_runs
     from sightline.results.run_names import find_run, name_or_number
+    from sightline.results.run_source import is_stored
 
     _check_html(options)
     conditions = parse_conditions(options.fail_if)

@@ -49,27 +49,6 @@ def opened_run(word: str, store: str) -> Iterator[tuple[Store, int]]:
         opened.close()
 
 
-def is_stored(word: str, store: str) -> bool:
-    """Whether a word means a run of the store and not a results folder.
-
-    A folder with results comes before a run of the same name; other folders and files do not count. Every
-    word but a number is a folder if there is no store that could hold names.
-
-    Args:
-        word: The word.
-        store: The path or URL of the store.
-
-    Returns:
-        Whether the word is a number, or the possible name of a run.
-    """
-    if word.isdecimal():
-        return True
-    from sightline.results.run_names import is_run_name
-
-    has_store = "://" in store or Path(store).exists()
-    return has_store and is_run_name(word) and not _holds_results(Path(word))
-
-
 def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
     """Say of each results folder that is used although a run of the store has the same name.
 
@@ -78,8 +57,9 @@ def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
         store: The path or URL of the store, which need not exist.
     """
     from sightline.results.run_names import is_run_name
+    from sightline.results.run_source import holds_results
 
-    alike = [word for word in folders if is_run_name(word) and _holds_results(Path(word))]
+    alike = [word for word in folders if is_run_name(word) and holds_results(Path(word))]
     if not alike or not ("://" in store or Path(store).exists()):
         return
     from sightline.maintenance.opening import unchanged_store
@@ -96,10 +76,3 @@ def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
                 f"{word}: the results folder is used, not run {names[word]} of the same name"
                 f" (its number names the run)"
             )
-
-
-def _holds_results(folder: Path) -> bool:
-    from sightline.formats.run_metadata import METRICS
-    from sightline.results.read_results import is_sweep
-
-    return (folder / METRICS).is_file() or is_sweep(folder)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from sightline.engine.counts import Counts
 from sightline.engine.store import Store
 from sightline.engine.threads import raise_if_set, run_until_cancelled, until_set
-from sightline.errors import UserError
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.measures import answer_measures
 from sightline.evaluation.prepared import Prepared
@@ -22,7 +21,10 @@ from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import MetricValue, Result
 from sightline.output import print_note
+from sightline.report.html_table import html
 from sightline.report.markdown import report_markdown
+from sightline.report.tables import summary
+from sightline.report.tables_text import import_pandas
 from sightline.results.description import EvaluationDescription
 from sightline.results.fail_if import conditions_met
 from sightline.results.folder import ResultsFolder, lines_of
@@ -33,10 +35,10 @@ from sightline.results.result_cache import CachedResult, DamagedResultError, Lin
 class Evaluation(Struct, frozen=True, kw_only=True):
     """The outcome of an evaluation.
 
-    `run` is its number in the store; None if it called no model. `name_moved` says that its name belonged to
-    an earlier run, and which run has it now; '' if the name is new. `unanswered` lists the first probes
-    without an answer: sample, variant, error. `conditions_met` describes each condition of --fail-if that
-    holds.
+    `run` is its number in `store`; None if it called no model. `folders` are the data folders of its images.
+    `name_moved` says that its name belonged to an earlier run, and which run has it now; '' if the name is
+    new. `unanswered` lists the first probes without an answer: sample, variant, error. `conditions_met`
+    describes each condition of --fail-if that holds.
     """
 
     result: Result
@@ -47,6 +49,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     caption_counts: Counts = field(default_factory=Counts)
     unanswered: list[tuple[str, str, str]]
     out: str | None = None
+    store: str = ""
+    folders: tuple[str, ...] = ()
     conditions_met: tuple[str, ...] = ()
 
     @property
@@ -78,11 +82,33 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         Raises:
             UserError: Pandas is not installed.
         """
-        try:
-            import pandas
-        except ModuleNotFoundError:
-            raise UserError("pandas is not installed", expected="pip install 'sightline[table]'") from None
-        return pandas.DataFrame([msgspec.structs.asdict(metric) for metric in self.result.metrics])
+        return import_pandas().DataFrame([msgspec.structs.asdict(metric) for metric in self.result.metrics])
+
+    def answers(self, *, thumbnails: int | None = None) -> Any:
+        """The answers as a pandas DataFrame, one row each; needs the extra `table`.
+
+        A stored run is judged again, as by `report`; nothing is sent.
+
+        Args:
+            thumbnails: The longest side in pixels of a small version of the first image, which a notebook
+                shows; None for no images.
+
+        Returns:
+            The data frame: sample, variant, verdict, response and the other fields of answers.jsonl, with a
+            column for each label and score.
+
+        Raises:
+            UserError: Pandas is not installed, or the answers were not kept (`score` without `out`).
+        """
+        import_pandas()
+        from sightline.evaluation.answers_frame import answers_frame
+        from sightline.evaluation.kept_answers import kept_answers
+
+        return answers_frame(kept_answers(self.run, self.store, self.out), self.folders, thumbnails)
+
+    def _repr_html_(self) -> str:
+        """The tables of the result as a notebook shows them."""
+        return html(summary([self.result]))
 
 
 async def judge_and_write(
@@ -151,6 +177,8 @@ def _judge_and_write(
         result=cached.result,
         unanswered=cached.unanswered,
         out=prepared.spec.out,
+        store=prepared.spec.store,
+        folders=tuple(prepared.task.survey.folders),
         conditions_met=conditions_met(prepared.fail_if, cached.result),
     )
 

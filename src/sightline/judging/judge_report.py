@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sightline.benchmarks.text_metrics import NAMES
-from sightline.errors import UserError
+from sightline.errors import UserError, unknown_name
 from sightline.judging.agreement import MAX_PAIRED_JUDGES
 from sightline.judging.judge_data import JudgedAnswer, JudgeData
 from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
@@ -102,6 +102,25 @@ def judge_report(data: JudgeData, labels: Sequence[str] = ()) -> JudgeReport:
         benchmarks=data.benchmarks,
         notes=data.notes,
     )
+
+
+def report_labels(by: str | None, data: JudgeData) -> list[str]:
+    """The labels by which a judge report is split.
+
+    Args:
+        by: The label that the user names; None for the default.
+        data: The answers.
+
+    Returns:
+        The named label, otherwise `category` if the answers have it.
+
+    Raises:
+        UserError: The answers do not have the named label.
+    """
+    known = dict.fromkeys(name for answer in data.answers for name in answer.labels)
+    if by is not None and by not in known:
+        raise unknown_name("label", by, known)
+    return [by] if by is not None else [name for name in ("category",) if name in known]
 
 
 def _no_human_verdict(data: JudgeData) -> UserError:
