@@ -99,7 +99,7 @@ def test_the_building_in_python_of_the_docs_builds(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
     Image.radial_gradient("L").save("photos/a.png")
-    exec(python_blocks("python.md")[1], {})
+    exec(python_blocks("python.md")[2], {})
     assert len(read_groups(tmp_path / "compressed" / "groups.jsonl")) == 4
 
 
@@ -132,11 +132,11 @@ def test_the_adapter_in_python_of_the_docs_is_trained_and_compared(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(python_blocks("python.md")[2], names)
+    exec(python_blocks("python.md")[3], names)
     assert names["trained"].parameters == 3 * 128
     assert len(names["trained"].validations) == 2
     assert names["comparison"].task == "mmr3:restyling"
-    assert names["comparison"].runs == (tuple(f"run {number}" for number in names["runs"]),)
+    assert names["comparison"].runs == (tuple(f"run {evaluation.run}" for evaluation in names["runs"]),)
     changes = {change.metric: change for change in names["comparison"].differences if change.subset == "all"}
     assert {"acc", "con", "agree"} <= changes.keys()
     assert changes["agree"].n == 6
