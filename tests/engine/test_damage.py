@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sightline.engine.answers import Attempt
@@ -97,11 +99,15 @@ def test_a_request_that_a_repair_left_empty_is_filled_by_the_same_request(store:
 
 
 @pytest.mark.parametrize("change", ["x''", "x'00ff'", "substr(body, 1, length(body) - 3)"])
-def test_a_damaged_row_of_the_cache_of_images_is_a_missing_row(store: Store, change: str) -> None:
-    file = ImageFile("a.png", "0" * 64, "PNG", 1, 1, (10, 20))
+def test_a_damaged_row_of_the_cache_of_images_is_a_missing_row(
+    store: Store, change: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.png"
+    path.touch()
+    file = ImageFile(str(path), "0" * 64, "PNG", 1, 1, (10, 20))
     store.caches.add_image_files([file])
-    assert store.caches.image_files(["a.png"]) == {"a.png": file}
+    assert store.caches.image_files([str(path)]) == {str(path): file}
     _change(store, f"UPDATE images SET body = {change}")
-    assert store.caches.image_files(["a.png"]) == {}
+    assert store.caches.image_files([str(path)]) == {}
     store.caches.add_image_files([file])
-    assert store.caches.image_files(["a.png"]) == {"a.png": file}
+    assert store.caches.image_files([str(path)]) == {str(path): file}

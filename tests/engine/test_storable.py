@@ -63,9 +63,12 @@ def test_text_for_a_column_is_utf_8_without_nul_and_other_text_is_unchanged(text
         assert stored == text
 
 
-def test_a_name_of_a_model_or_an_image_and_a_note_may_have_any_characters(store_url: str) -> None:
+def test_a_name_of_a_model_or_an_image_and_a_note_may_have_any_characters(
+    store_url: str, tmp_path: Path
+) -> None:
     identity, attempt = "model\0", _attempt("model\0")
-    path = "images/\0 \udcff.png"
+    path = str(tmp_path / "\udcff.png")
+    Path(path).touch()
     store = Store.open(store_url)
     store.answers.add([attempt, _attempt("other")])
     store.endpoints.add(EndpointRecord(identity=identity, host="h\0", result="by name", detail="\0"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from sqlalchemy import event
 from sqlalchemy.engine import Connection
 
@@ -18,10 +21,11 @@ from sightline.engine.answers import Attempt, State
 from sightline.engine.claims import LEASE_SECONDS
 from sightline.engine.database_errors import TransactionLostError
 from sightline.engine.endpoint_log import EndpointRecord
+from sightline.engine.image_cache import inspect_images
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.types import Answer, Failure, ImageFile, Usage, Verdict
+from sightline.types import Answer, Failure, ImageFile, ImageRef, Usage, Verdict
 
 ANSWER = Answer("(B)", "because", "stop", Usage(10, 2, 1), 0.25, "m-2024 fp_1")
 PASSING = Failure("transient", "HTTP 500", 2.5, 500)
@@ -137,12 +141,34 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
     assert store.runs.get(kept) == ({"n": 2}, False)
 
 
-def test_a_image_that_changed_replaces_what_was_seen_of_it(store: Store) -> None:
-    old = ImageFile("/a.jpg", "d1", "JPEG", 1, 2, (3, 4))
-    new = ImageFile("/a.jpg", "d2", "PNG", 1, 2, (3, 5))
+def test_an_image_is_looked_up_by_its_file(store: Store, tmp_path: Path) -> None:
+    path, missing = str(tmp_path / "a.jpg"), str(tmp_path / "b.jpg")
+    Path(path).touch()
+    old = ImageFile(path, "d1", "JPEG", 1, 2, (3, 4))
+    new = ImageFile(path, "d2", "PNG", 1, 2, (3, 5))
     store.caches.add_image_files([old])
-    store.caches.add_image_files([new])
-    assert store.caches.image_files(["/a.jpg", "/b.jpg"]) == {"/a.jpg": new}
+    store.caches.add_image_files([new, ImageFile(missing, "d3", "PNG", 1, 2, (3, 5))])
+    assert store.caches.image_files([path, missing, "\0"]) == {path: new}
+
+
+@pytest.mark.parametrize("other", ["in another folder", "in its place"])
+def test_another_file_under_the_same_name_is_another_image(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """Archives and copies give files of several folders the same size and time."""
+    digests = []
+    for colour, folder in (("red", "a"), ("blue", "b" if other == "in another folder" else "a")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        Image.new("RGB", (8, 8), colour).save("x.bmp")
+        os.utime("x.bmp", (1, 1))
+        found = inspect_images({"x.bmp": ImageRef("x.bmp")}, store, records=True)["x.bmp"]
+        assert isinstance(found, ImageFile)
+        assert found.digest == hashlib.sha256(Path("x.bmp").read_bytes()).hexdigest()
+        digests.append((found.digest, found.stamp))
+    (red, red_stamp), (blue, blue_stamp) = digests
+    assert red != blue
+    assert red_stamp == blue_stamp
 
 
 # Claims: who is asking what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -88,7 +89,7 @@ class Caches:
         Returns:
             Path -> metadata, for the files that were inspected before and whose rows can be read.
         """
-        keys = {path: _image_key(path) for path in paths}
+        keys = _image_keys(paths)
         bodies = self._images.look_up(list(keys.values()))
         found = {}
         for path, key in keys.items():
@@ -104,7 +105,8 @@ class Caches:
         Args:
             files: The metadata; it replaces older metadata of the same path.
         """
-        self._images.add({_image_key(file.path): _encode(file) for file in files})
+        keys = _image_keys([file.path for file in files])
+        self._images.add({keys[file.path]: _encode(file) for file in files if file.path in keys})
 
 
 def check_image_row(body: bytes) -> None:
@@ -121,9 +123,19 @@ def check_image_row(body: bytes) -> None:
         raise ValueError("digest, width, height or size is impossible")
 
 
-def _image_key(path: str) -> bytes:
-    """128 bits of the SHA-256: enough to tell paths apart."""
-    return hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:16]
+def _image_keys(paths: Sequence[str]) -> dict[str, bytes]:
+    """Path -> 128 bits of a SHA-256 of the file's path, number and last change, for the files that exist.
+
+    A path alone is not a file: another folder or machine may have another one there, of equal size and time.
+    """
+    keys = {}
+    for path in paths:
+        # ValueError: an invalid file name, such as one with a null byte.
+        with suppress(OSError, ValueError):
+            info = os.stat(path)
+            name = f"{info.st_ino} {info.st_ctime_ns} {path}"
+            keys[path] = hashlib.sha256(name.encode(errors="surrogateescape")).digest()[:16]
+    return keys
 
 
 def _encode(file: ImageFile) -> bytes:
