@@ -18,7 +18,8 @@ _FORMULA = re.compile(r"'*\s*[=+\-@\t\r\n＝＋－＠]")
 
 _MARKDOWN_INLINE = r"""
     (?P<address>                       # GitHub makes links of them, also of users' names and behind escapes
-        (?: https?:// | ftp:// | www\. ) [^\s`|\\<>$]* | (?<![\w.+-])[\w.+-]*@[\w.-]+ )
+        (?: https?:// | ftp:// | www\. ) (?: [^\s`|\\<>$]* [^\s`|\\<>$?!.,:*_~'"] )?
+        | (?<![\w.+-])[\w.+-]*@[\w.-]*\w )
     | [\\`]                            # escapes, code; commands of LaTeX in pandoc
     | \](?=[(\[:]) | \[(?=\^)          # links, images, references, footnotes and their definitions
     | <(?=\S) | &(?=\#?\w+;)           # HTML, entities
@@ -39,12 +40,12 @@ _MARKDOWN_PAIRED = r"""
 _IN_CELL = re.compile(_MARKDOWN_INLINE + r"| \|" + _MARKDOWN_PAIRED, re.VERBOSE | re.IGNORECASE)
 _IN_BLOCK = re.compile(_MARKDOWN_INLINE + _MARKDOWN_BLOCK + _MARKDOWN_PAIRED, re.VERBOSE | re.IGNORECASE)
 _PAIRS = {
-    "*": re.compile(r"\*(?=[^\s*]).*(?<=[^\s*])\*"),  # emphasis
-    "_": re.compile(r"(?<![^\W_])_(?=[^\s_]).*(?<=[^\s_])_(?![^\W_])"),  # the same; not within acc_p
-    "~": re.compile(r"~(?=[^\s~]).*(?<=[^\s~])~"),  # struck text
-    "$": re.compile(r"\$(?=[^\s$]).*(?<=[^\s$])\$"),  # formulas
+    "*": (re.compile(r"\*(?=[^\s*])"), re.compile(r"(?<=[^\s*])\*")),  # emphasis
+    "_": (re.compile(r"(?<![^\W_])_(?=[^\s_])"), re.compile(r"(?<=[^\s_])_(?![^\W_])")),  # not within acc_p
+    "~": (re.compile(r"~(?=[^\s~])"), re.compile(r"(?<=[^\s~])~")),  # struck text
+    "$": (re.compile(r"\$(?=[^\s$])"), re.compile(r"(?<=[^\s$])\$")),  # formulas
 }
-"""The signs that mean something only in pairs, with a text between them."""
+"""The signs that mean something only in pairs, with a text between them: how they open and how they close."""
 
 _ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
@@ -223,7 +224,7 @@ def for_plot(text: str) -> str:
 def _markdown(lines: Sequence[str], special: re.Pattern[str]) -> str:
     shown = [visible(line).strip() for line in lines]
     whole = "<br>".join(shown)
-    paired = {sign for sign, pair in _PAIRS.items() if pair.search(whole)}
+    paired = {sign for sign in _PAIRS if _has_pair(whole, sign)}
 
     def escaped(found: re.Match[str]) -> str:
         if found["address"]:
@@ -233,3 +234,10 @@ def _markdown(lines: Sequence[str], special: re.Pattern[str]) -> str:
         return found[0][:-1] + _ENTITIES.get(found[0][-1], f"\\{found[0][-1]}")
 
     return "<br>".join(special.sub(escaped, line) for line in shown)
+
+
+def _has_pair(text: str, sign: str) -> bool:
+    """Whether a sign opens somewhere and closes behind that place."""
+    opening, closing = _PAIRS[sign]
+    first = opening.search(text)
+    return first is not None and any(closing.finditer(text, first.end()))

@@ -170,7 +170,8 @@ def test_no_two_runs_with_other_options_are_one_line_of_the_list(tmp_path: Path,
         assert main([*call, *store]) == 0
     capsys.readouterr()
     assert main(["report", "--list", *store]) == 0
-    lines = [line.split("baseline/chance, ")[1].split(", ") for line in capsys.readouterr().out.splitlines()]
+    _, *listed = capsys.readouterr().out.splitlines()
+    lines = [line.split("baseline/chance, ")[1].split(", ") for line in listed]
     assert len(set(map(tuple, lines))) == len(asked)
     for told, chosen in zip(lines, asked, strict=True):
         assert set(chosen.split()) <= set(told)

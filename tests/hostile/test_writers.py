@@ -220,3 +220,13 @@ def test_matplotlib_reads_no_formula(found: Sequence[str]) -> None:
 @given(texts)
 def test_a_cell_that_a_reader_opens_is_no_formula(text: str) -> None:
     assert not for_csv(text).lstrip().startswith(FORMULA)
+
+
+def test_an_address_ends_before_the_punctuation_of_its_sentence() -> None:
+    assert for_markdown("see http://a.b/v1#m, and me@a.b.") == "see `http://a.b/v1#m`, and `me@a.b`."
+
+
+@pytest.mark.parametrize("sign", "*_~$")
+def test_signs_that_open_and_never_close_are_escaped_in_one_pass(sign: str) -> None:
+    text = f"{sign}a " * 50_000  # A pass for each of them would take minutes.
+    assert for_markdown(text) == text.strip()
