@@ -100,7 +100,7 @@ def test_what_markdown_does_not_interpret_is_not_escaped(text: str) -> None:
 
 def test_an_address_stays_readable_as_code() -> None:
     assert (
-        for_markdown("http://localhost:8000/v1#mock_b, a@b.c") == "`http://localhost:8000/v1#mock_b,` `a@b.c`"
+        for_markdown("http://localhost:8000/v1#mock_b, a@b.c") == "`http://localhost:8000/v1#mock_b`, `a@b.c`"
     )
 
 
