@@ -171,6 +171,22 @@ def test_another_file_under_the_same_name_is_another_image(
     assert red_stamp == blue_stamp
 
 
+def test_look_ups_of_any_number_of_keys_need_few_statements(store: Store) -> None:
+    """A connection keeps its statements; those of 1 to 500 keys took 70 MB in a run of 1,000,000 probes."""
+    keys = [key_of(b"%d" % number) for number in range(1100)]
+    store.answers.add([Attempt(key, b'{"v":1}', ANSWER) for key in keys[::2]])
+    statements = set()
+    event.listen(
+        store.database._engine,
+        "before_cursor_execute",
+        lambda connection, cursor, statement, *_: statements.add(statement),
+    )
+    for count in (*range(40), *range(40, 1100, 37), 500, 501, 1000, 1001):
+        expected = set(keys[:count:2])
+        assert store.answers.settled(keys[:count], retry_errors=False) == expected
+    assert len({statement for statement in statements if "IN (" in statement}) <= 10
+
+
 # Claims: who is asking what
 
 

@@ -131,9 +131,12 @@ def announce_insert(connection: Connection, table: Table) -> None:
 def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[Any]:
     """Run a query for many values, part by part.
 
+    A part is filled up with its last value to a power of two: connections keep the statements that they
+    prepared, one for each number of values, and 128 of 500 values take 13 MB a connection.
+
     Args:
         connection: A connection.
-        query: The SQL, with `{}` in the place of the values.
+        query: The SQL, with `{}` in the place of the values, which `IN` takes as a set.
         values: The values.
 
     Yields:
@@ -141,7 +144,8 @@ def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterat
     """
     mark = _mark(connection)
     for part in parts(values):
-        yield from connection.exec_driver_sql(query.format(", ".join([mark] * len(part))), tuple(part)).all()
+        filled = (*part, *[part[-1]] * (min(LOOKUP, 1 << (len(part) - 1).bit_length()) - len(part)))
+        yield from connection.exec_driver_sql(query.format(", ".join([mark] * len(filled))), filled).all()
 
 
 def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
