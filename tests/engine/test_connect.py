@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from sightline.engine import connect, migrations, postgres, schema
 from sightline.engine.answers import Attempt
+from sightline.engine.database_errors import NoStoreError
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
@@ -135,9 +137,54 @@ def test_a_store_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: 
 def test_a_damaged_store_is_a_failure_of_the_surroundings(tmp_path: Path) -> None:
     path = _new(tmp_path / "s.db")
     content = path.read_bytes()
-    path.write_bytes(content[:16] + b"\xff" * (len(content) - 16))
-    with pytest.raises(EnvironmentFailedError, match=r"the store .*s\.db failed"):
+    path.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
+    with pytest.raises(EnvironmentFailedError, match=r"the store .*s\.db is damaged.*repair .*s\.db --out"):
         Store.open(str(path))
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_file_with_a_damaged_header_may_have_been_a_store(tmp_path: Path, create: bool) -> None:
+    path = _new(tmp_path / "s.db")
+    path.write_bytes(b"\xff" * 100 + path.read_bytes()[100:])
+    with pytest.raises(UserError, match=r"if it was a store, `sightline store repair .*s\.db --out") as error:
+        Store.open(str(path), create=create)
+    assert ("or a new name" in str(error.value)) == create
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+@pytest.mark.parametrize("create", [True, False])
+def test_the_database_of_another_program_is_not_changed(tmp_path: Path, mode: str, create: bool) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as database:
+        database.execute(f"PRAGMA journal_mode={mode}")
+        database.execute("CREATE TABLE songs (name TEXT)")
+        for file in tmp_path.glob("s.db*"):
+            if not file.name.endswith("-shm"):
+                shutil.copy(file, folder)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(UserError, match="not a Sightline store"):
+        Store.open(str(folder / "s.db"), create=create)
+    after = {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")}
+    assert after == before
+
+
+def test_an_empty_file_becomes_a_store_only_where_one_is_created(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    path.touch()
+    with pytest.raises(NoStoreError):
+        Store.open(str(path), create=False)
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("s.db", b"")]
+    Store.open(str(path)).close()
+    assert path.stat().st_size
+
+
+def test_a_store_without_its_write_ahead_log_is_missed_with_the_name_of_the_log(tmp_path: Path) -> None:
+    held = Store.open(str(tmp_path / "s.db"))
+    shutil.copy(tmp_path / "s.db", tmp_path / "copy.db")
+    held.close()
+    with pytest.raises(NoStoreError, match=r"copy\.db-wal of the original is missing"):
+        Store.open(str(tmp_path / "copy.db"), create=False)
 
 
 @pytest.mark.parametrize("kind", sorted(connect.NETWORK_FILESYSTEMS))

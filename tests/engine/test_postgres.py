@@ -15,7 +15,7 @@ from tests.postgres_server import PASSWORD, ROLE, PostgresServer
 
 from sightline.engine import database
 from sightline.engine.answers import Attempt
-from sightline.engine.connect import NoStoreError
+from sightline.engine.database_errors import NoStoreError
 from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.keys import key_of, with_key
 from sightline.engine.store import Store

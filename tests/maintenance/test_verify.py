@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.maintenance.stores import make_store
+from tests.maintenance.stores import add_run, content, make_store
 
 import sightline
 from sightline.builders.synthetic import generate_codis
 from sightline.engine import schema
+from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
 from sightline.maintenance.damaged_tables import Unreadable, read_around_damage
+from sightline.maintenance.inventory import take_inventory
+from sightline.maintenance.repair import repair
 from sightline.maintenance.verify import verify
 from sightline.types import ImageFile
 
@@ -106,3 +111,62 @@ def test_a_row_after_an_unreadable_place_is_checked_too(tmp_path: Path) -> None:
     assert any("cannot be read" in one.problem for one in faults)
     # Remedies are told apart from problems: once, not in each line.
     assert not any("run the same" in one.problem or "store verify" in one.problem for one in faults)
+
+
+def _killed(tmp_path: Path) -> Path:
+    """A store as a killed process leaves it: nearly everything is in the write-ahead log."""
+    held = Store.open(str(tmp_path / "held.db"))
+    add_run(held, range(40))
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    for end in ("", "-wal"):
+        shutil.copy(tmp_path / f"held.db{end}", folder / f"s.db{end}")
+    held.close()
+    return folder / "s.db"
+
+
+@pytest.mark.parametrize("place", [4, 20, 10_000, 200_000])
+def test_a_damaged_write_ahead_log_is_reported_and_kept_for_repair(tmp_path: Path, place: int) -> None:
+    path = _killed(tmp_path)
+    log = path.with_name("s.db-wal")
+    content = bytearray(log.read_bytes())
+    content[place] ^= 0xFF
+    log.write_bytes(content)
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    (fault,) = verify(str(path), show_progress=False)
+    assert "write-ahead log s.db-wal" in fault.problem
+    for command in (take_inventory, Store.open):
+        with pytest.raises(StoreFailedError, match=r"write-ahead log.*store repair .*s\.db --out NEW"):
+            command(str(path))
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_an_empty_file_with_a_write_ahead_log_is_kept_for_repair(tmp_path: Path) -> None:
+    path = _killed(tmp_path)
+    path.write_bytes(b"")
+    (fault,) = verify(str(path), show_progress=False)
+    assert "the file is empty" in fault.problem
+    repair(str(path), tmp_path / "out.db", show_progress=False)
+    assert len(content(tmp_path / "out.db")[0]) == 40
+
+
+@pytest.mark.parametrize("lost", [1, 5000])
+def test_the_incomplete_end_of_a_write_ahead_log_is_no_damage(tmp_path: Path, lost: int) -> None:
+    """A process that is killed while it writes leaves one; SQLite takes the transactions before it."""
+    path = _killed(tmp_path)
+    log = path.with_name("s.db-wal")
+    log.write_bytes(log.read_bytes()[:-lost])
+    Store.open(str(path)).close()
+
+
+def test_the_write_ahead_log_of_a_writer_is_never_taken_for_damaged(tmp_path: Path) -> None:
+    url = str(tmp_path / "s.db")
+    writer = Store.open(url)
+    add_run(writer, range(5))
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: [add_run(writer, range(part, part + 30)) for part in range(0, 900, 30)])
+        while not writing.done():
+            Store.open(url, create=False).close()
+        writing.result()
+    writer.close()
+    assert not list(verify(url, show_progress=False))

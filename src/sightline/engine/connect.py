@@ -13,18 +13,16 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from sightline.engine import postgres, schema
+from sightline.engine.database_errors import no_store
 from sightline.engine.dictionaries import add_common_dictionary
 from sightline.engine.migrations import migrate
+from sightline.engine.sqlite_check import check_sqlite_file, not_a_store
 from sightline.errors import UserError
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
 
 LOCK_SECONDS = 60
 """How long a writer waits for another one; each holds the lock for milliseconds."""
-
-
-class NoStoreError(UserError):
-    """There is no store, and none was to be created."""
 
 
 def connect(url: str, *, create: bool) -> Engine:
@@ -39,7 +37,9 @@ def connect(url: str, *, create: bool) -> Engine:
 
     Raises:
         NoStoreError: There is no file, and none is to be created.
-        UserError: The path cannot hold a store, the database is of another kind, or the driver is missing.
+        UserError: The path cannot hold a store, the database is of another kind or of another program, or
+            the driver is missing.
+        StoreFailedError: The write-ahead log of a file is damaged.
     """
     if "://" not in url:
         return _sqlite(Path(url), create=create)
@@ -117,7 +117,7 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
     tables = set(inspect(connection).get_table_names())
     if not tables:
         if not create:
-            raise _no_store(name)
+            raise no_store(name)
         schema.metadata.create_all(connection)
         version = str(schema.SCHEMA_VERSION)
         connection.execute(insert(schema.meta).values(name="schema_version", value=version))
@@ -151,10 +151,6 @@ def _parse(url: str) -> URL:
         ) from None
 
 
-def _no_store(name: object) -> NoStoreError:
-    return NoStoreError("there is no store here", file=name, expected="the store of an earlier run (--store)")
-
-
 def schema_version(connection: Connection, name: str) -> int:
     """Read the schema version of a database that has tables.
 
@@ -173,13 +169,13 @@ def schema_version(connection: Connection, name: str) -> int:
         query = select(schema.meta.c.value).where(schema.meta.c.name == "schema_version")
         value = connection.execute(query).scalar_one_or_none()
     if value is None or not value.isdecimal():
-        raise UserError("this database is not a Sightline store", file=name, expected="a Sightline store")
+        raise not_a_store(name)
     return int(value)
 
 
 def _sqlite(path: Path, *, create: bool) -> Engine:
     if not path.exists() and not create:
-        raise _no_store(path)
+        raise no_store(path)
     if path.is_dir():
         raise UserError("this is a folder", file=path, expected="a file for the store")
     folder = path.resolve().parent
@@ -195,11 +191,7 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
     if not all(os.access(part, os.R_OK | os.W_OK) for part in (folder, path) if part.exists()):
         raise UserError("the store cannot be written", file=path, expected="a --store in a writable folder")
     if path.exists():
-        with path.open("rb") as file:
-            if file.read(16) not in (b"", b"SQLite format 3\0"):
-                raise UserError(
-                    "this file is not a SQLite database", file=path, expected="a store, or a new name"
-                )
+        check_sqlite_file(path, create=create)
     address = URL.create("sqlite", database=str(path.absolute()))
     engine = create_engine(address, connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _set_up_sqlite)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from sightline.errors import EnvironmentFailedError
+from sightline.errors import EnvironmentFailedError, UserError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,10 +37,9 @@ _REMEDIES = {
 }
 """SQLSTATE (PostgreSQL, appendix A) -> what the user can do."""
 
-DAMAGE_REMEDY = (
-    "`sightline store verify` lists everything that is damaged, `sightline store repair FILE --out NEW` "
-    "keeps what is sound"
-)
+
+class NoStoreError(UserError):
+    """There is no store, and none was to be created."""
 
 
 class StoreFailedError(EnvironmentFailedError):
@@ -106,9 +106,7 @@ def database_errors(name: str) -> Iterator[None]:
     except DBAPIError as error:
         reason = _reason(error)
         if _is_damage(error):
-            raise StoreFailedError(
-                f"the store {name} is damaged: {reason}. {DAMAGE_REMEDY}", reason
-            ) from None
+            raise damaged_store(name, reason) from None
         state = getattr(error.orig, "sqlstate", None)
         if error.connection_invalidated:
             state = None
@@ -157,8 +155,53 @@ def damage(name: str, table: str, row: int, reason: str) -> StoreFailedError:
     Returns:
         The error.
     """
-    problem = f"row {row} of the table {table} cannot be read ({reason})"
-    return StoreFailedError(f"the store {name} is damaged: {problem}. {DAMAGE_REMEDY}", problem)
+    return damaged_store(name, f"row {row} of the table {table} cannot be read ({reason})")
+
+
+def damaged_store(name: str, reason: str) -> StoreFailedError:
+    """Make the error of a damaged store.
+
+    Args:
+        name: What the message calls the database.
+        reason: What is damaged.
+
+    Returns:
+        The error.
+    """
+    message = (
+        f"the store {name} is damaged: {reason}. `sightline store verify --store {shlex.quote(name)}` lists "
+        f"everything that is damaged, {repair_command(name)}"
+    )
+    return StoreFailedError(message, reason)
+
+
+def repair_command(name: str) -> str:
+    """Say what keeps the sound part of a damaged store.
+
+    Args:
+        name: What messages call the database.
+
+    Returns:
+        The command, and what it does.
+    """
+    if "://" in name and not name.startswith("sqlite"):
+        return "a backup of the server restores it"
+    return f"`sightline store repair {shlex.quote(name)} --out NEW` keeps what is sound"
+
+
+def no_store(name: object, hint: str = "") -> NoStoreError:
+    """Make the error of a store that does not exist.
+
+    Args:
+        name: The file, or what messages call the database.
+        hint: What else can be the reason.
+
+    Returns:
+        The error.
+    """
+    return NoStoreError(
+        "there is no store here", file=name, expected=f"the store of an earlier run (--store){hint}"
+    )
 
 
 def _is_damage(error: DBAPIError) -> bool:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sightline.engine.connect import NoStoreError
+from sightline.engine.database_errors import NoStoreError
 from sightline.engine.store import Store
 
 

@@ -12,13 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sightline.engine.write_ahead_log import DEFAULT_PAGE_SIZE, committed_pages
 from sightline.errors import UserError
-from sightline.maintenance.sqlite.log import committed_pages
 
 MAGIC = b"SQLite format 3\0"
 _MOST_PAGES = 1 << 31
-DEFAULT_PAGE_SIZE = 4096
-"""SQLite's default, which Sightline never changes; used where the header of the file is damaged."""
 
 
 class Pages:
