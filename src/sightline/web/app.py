@@ -80,7 +80,7 @@ def create_app(store: Store, data: Sequence[Path] = ()) -> Starlette:
         *(Route(path, _bound(viewer, form), methods=["POST"]) for path, form in FORMS.items()),
     ]
     return Starlette(
-        routes=[*routes, Route("/static/{name}", static.respond)],
+        routes=[*routes, Route("/static/{name}", static.respond), Route("/favicon.ico", static.icon)],
         exception_handlers={
             error: _error_page(viewer, status, title) for error, (status, title) in ERRORS.items()
         },

@@ -20,7 +20,7 @@ from sightline.web.images import card_image, shown_images
 from sightline.web.viewer import Viewer
 from sightline.web.waiting import waiting_page
 
-PAGE = 24
+PAGE = 25
 EXPORT_PAGE = 200
 
 FIELD_WORDS = {

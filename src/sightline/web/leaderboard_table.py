@@ -203,9 +203,13 @@ def _bounds(value: MetricValue | None) -> list[float | None]:
 
 def _usual(counted: Sequence[_Counted]) -> _Counted:
     """The latest run with the judge and the data that most runs have; the others are compared with it."""
-    conditions = Counter((one.result.judge, one.result.data_digest) for one in counted)
-    most = max(conditions.values())
-    return [one for one in counted if conditions[one.result.judge, one.result.data_digest] == most][-1]
+
+    def conditions(one: _Counted) -> tuple[str, str, int]:
+        return one.result.judge, one.result.data_digest, one.result.samples
+
+    numbers = Counter(map(conditions, counted))
+    most = max(numbers.values())
+    return [one for one in counted if numbers[conditions(one)] == most][-1]
 
 
 def _measured_cell(one: _Counted, usual: _Counted, column: LeaderColumn) -> LeaderCell:
@@ -254,8 +258,13 @@ def _published(
     if not_theirs is not None:
         return [], [f"{paper.paper}: {not_theirs}."]
     beside = _value(add_published(result, *paper.row_names), metric, "")
+    values = (beside.published if beside else None) or []
+    # A paper prints few rows again in other tables, for other questions.
+    tables = Counter(value.table for value in values).most_common(1)
     found: dict[_RowKey, PublishedValue] = {}
-    for value in (beside.published if beside else None) or ():
+    for value in values:
+        if value.table != tables[0][0]:
+            continue
         is_human = value.row == paper.human
         if choice.human if is_human else choice.published:
             key = ("human", "Human", "") if is_human else ("published", value.row, "published")

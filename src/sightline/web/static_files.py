@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from sightline.web.errors import NotFoundError
 
@@ -64,3 +64,7 @@ class StaticFiles:
         if file is None:
             raise NotFoundError("There is no such file.")
         return Response(file.content, media_type=file.media_type, headers={"cache-control": FOREVER})
+
+    async def icon(self, request: Request) -> Response:
+        """Answer the request that browsers send for pages that name no icon, as refusals."""
+        return RedirectResponse(self.url("sightline.svg"))
