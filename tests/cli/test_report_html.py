@@ -77,6 +77,14 @@ def test_two_runs_are_compared(folder: Path) -> None:
     assert "codis:no-context" in page
 
 
+def test_results_folders_have_a_report_too(folder: Path) -> None:
+    data, out = str(folder / "codis"), str(folder / "results")
+    words = ["run", "codis:plain", "--model", "baseline/chance", "--quiet", "--data", data, "--out", out]
+    assert main([*words, "--store", str(folder / "other.db")]) == 0
+    page = report(folder, out, "--data", data, "--groups", "2")
+    assert page.count("data:image/webp;base64,") == 2
+
+
 def test_hostile_texts_are_escaped_and_cut(folder: Path) -> None:
     page = report(folder, "3", "--groups", "50")
     assert "alert(1)" in page

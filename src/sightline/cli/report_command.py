@@ -91,7 +91,6 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.run_names import find_run, name_or_number
     from sightline.results.run_source import is_stored
 
-    _check_html(options)
     conditions = parse_conditions(options.fail_if)
     chart = chart_request(options)
     listing = options.list or options.endpoints
@@ -99,10 +98,7 @@ def execute(options: argparse.Namespace) -> int:
         raise UserError("--list and --endpoints print no metrics for --fail-if", expected="one of the two")
     stored = [word for word in options.runs if is_stored(word, options.store)]
     folders = [Path(word) for word in options.runs if word not in stored]
-    if options.html and folders:
-        raise UserError(
-            "--html shows runs of a store, not folders", found=folders[0], expected="numbers or names of runs"
-        )
+    _check_html(options, mixed=bool(stored and folders))
     note_shadowed_runs(map(str, folders), options.store)
     swept = {folder: _read_points(folder, options.against) for folder in folders if is_sweep(folder)}
     results: list[Result] = []
@@ -128,6 +124,8 @@ def execute(options: argparse.Namespace) -> int:
             names += [name_or_number(store, number) for number in numbers]
         finally:
             store.close()
+    if options.html and folders:
+        _write_html_of_folders(folders, options)
     check_condition_metrics(conditions, {metric.metric for result in results for metric in result.metrics})
     # A sweep records its varied options; those of other results are the options that differ.
     points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else result_points(results)
@@ -147,14 +145,34 @@ def execute(options: argparse.Namespace) -> int:
     return 5 if met else 0
 
 
-def _check_html(options: argparse.Namespace) -> None:
+def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
     """Raise UserError for options that only --html has, and for those that it excludes."""
     if options.html and (options.list or options.endpoints):
         raise UserError("--html is the report of runs", expected="no --list and no --endpoints")
+    if options.html and mixed:
+        raise UserError("--html shows runs of a store, or folders", expected="one of the two")
     if not options.html and (options.groups is not None or options.data):
         raise UserError("--groups and --data need --html", expected="--html FILE")
     if options.groups is not None and options.groups < 0:
         raise UserError("--groups is negative", found=options.groups, expected="0 or more")
+
+
+def _write_html_of_folders(folders: Sequence[Path], options: argparse.Namespace) -> None:
+    """Write the report of results folders, which become runs of a temporary store."""
+    from sightline.cli.report_html import write_html
+    from sightline.web.opened_store import opened_store
+
+    data = [Path(folder) for folder in options.data]
+    with opened_store(options.store, folders, data) as store:
+        numbers = range(1, len(folders) + 1)
+        write_html(
+            store,
+            numbers,
+            Path(options.html),
+            folders=data,
+            groups=options.groups,
+            against=options.against,
+        )
 
 
 def _of_store(store: Store, numbers: Sequence[int], options: argparse.Namespace) -> list[Result]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sightline.cli.index_run import index_run
 from sightline.output import print_note
-from sightline.progress import progress
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
     from sightline.metric_types import Result
-    from sightline.outcome_index.index import OutcomeIndex
     from sightline.report.html.group_view import ImageSource
 
 
@@ -62,7 +60,7 @@ def write_html(
     index = OutcomeIndex(store)
     runs = []
     for number in numbers:
-        _build(index, number)
+        index_run(index, store, number)
         result = index.open(number).result
         result = add_published(result, *against) if against else result
         runs.append(ReportedRun(number, name_or_number(store, number), result))
@@ -70,16 +68,3 @@ def write_html(
     write_report(index, runs, file, images=images, date=today, groups=GROUPS if groups is None else groups)
     print_note(f"report: {file}")
     return [run.result for run in runs]
-
-
-def _build(index: OutcomeIndex, run: int) -> None:
-    """Index a run, with progress."""
-    with progress(f"index of run {run}", None, "samples", show_progress=sys.stderr.isatty()) as advance:
-        done = 0
-
-        def report(now: int, total: int) -> None:
-            nonlocal done
-            advance(now - done)
-            done = now
-
-        index.build(run, report)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sightline.cli.index_run import index_run
 from sightline.cli.options import add_quiet, add_store
 from sightline.cli.printing import print_json
 from sightline.cli.run_arguments import opened_run
 
 if TYPE_CHECKING:
-    from sightline.engine.store import Store
-    from sightline.outcome_index.index import OutcomeIndex
+    pass
 
 EXAMPLE = """examples:
   sightline show base                     the ten most informative groups of the run named base
@@ -61,7 +60,7 @@ def execute(options: argparse.Namespace) -> int:
 
     with opened_run(options.run, options.store) as (store, run):
         index = OutcomeIndex(store, [Path(folder) for folder in options.data])
-        _build(index, store, run, quiet=options.quiet)
+        index_run(index, store, run, quiet=options.quiet)
         wanted = GroupFilter(
             verdict="wrong" if options.wrong else None,
             consistency="inconsistent" if options.inconsistent else None,
@@ -74,7 +73,7 @@ def execute(options: argparse.Namespace) -> int:
             shown = ShownGroups(run=run, total=page.total, groups=rows)
         else:
             other = read_stored_run(store, find_run(store, options.flips)).number
-            _build(index, store, other, quiet=options.quiet)
+            index_run(index, store, other, quiet=options.quiet)
             index.build_comparison(run, other)
             flips = index.changes(run, other, "flipped", wanted, limit=options.number)
             shown = FlippedGroups(run=run, other=other, total=flips.total, groups=list(flips.rows))
@@ -83,25 +82,6 @@ def execute(options: argparse.Namespace) -> int:
         else:
             print_groups(shown, index)
     return 0
-
-
-def _build(index: OutcomeIndex, store: Store, run: int, *, quiet: bool) -> None:
-    from sightline.progress import progress
-    from sightline.results.stored_run import read_stored_run
-
-    if index.state(run).step == "ready":
-        return
-    total = read_stored_run(store, run).description.planned_samples
-    show = not quiet and sys.stderr.isatty()
-    with progress(f"indexing run {run}", total, "samples", show_progress=show) as advance:
-        before = 0
-
-        def report(done: int, _: int) -> None:
-            nonlocal before
-            advance(done - before)
-            before = done
-
-        index.build(run, report)
 
 
 def _count(word: str) -> int:
