@@ -139,7 +139,7 @@ def test_what_fails_every_time_is_listed_and_asked_again_by_the_same_command(
     assert status == 1
     assert json.loads(out)["errors"] == 60
     assert "60 of 60 probes failed" in err
-    assert "requests to the model stopped: all requests failed" in err
+    assert "requests to the model stopped: too many failed in a row" in err
     assert server.stats()["requests"] < 100
     server.stop()
     status, out, err = start(*words, "--model-id", "x").end()

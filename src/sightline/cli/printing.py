@@ -154,7 +154,7 @@ def print_run_summary(evaluation: Evaluation) -> None:
             print_budget_stop(what)
         elif stopped == "host":
             reason = captioned.last_error or counts.last_error or judged.last_error
-            print_note(f"{what} stopped: all requests failed ({reason})")
+            print_note(f"{what} stopped: too many failed in a row ({reason})")
     if result.errors:
         _print_failed(evaluation)
     if result.not_sent:
