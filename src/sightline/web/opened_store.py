@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sightline.engine.connect import NoStoreError
+from sightline.engine.database_errors import NoStoreError
 from sightline.engine.store import Store
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.results_folder import import_results
