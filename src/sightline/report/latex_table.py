@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from sightline.escaping import for_latex
 from sightline.report.report_table import Cell, Column, ReportTable
@@ -37,7 +38,7 @@ def _table(table: ReportTable) -> str:
         rf"\caption{{{title}}}",
         rf"\begin{{tabular}}{{{''.join('l' if column.kind == 'text' else 'r' for column in table.columns)}}}",
         r"\toprule",
-        *map(_row, _head(table.columns)),
+        *_head(table.columns),
         r"\midrule",
         *map(_row, body),
         r"\bottomrule",
@@ -48,12 +49,28 @@ def _table(table: ReportTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(columns: Sequence[Column]) -> list[list[str]]:
-    """The lines of the headings as rows; shorter headings begin further down."""
+def _head(columns: Sequence[Column]) -> list[str]:
+    """The lines of the headings; shorter headings begin further down.
+
+    Above the last line, a heading that neighbours share stands once over all of them with a rule, as in the
+    tables of papers: a category over its metrics.
+    """
     heads = [column.head.split("\n") for column in columns]
     most = max(map(len, heads))
     padded = [[""] * (most - len(lines)) + lines for lines in heads]
-    return [[for_latex(lines[nth]) for lines in padded] for nth in range(most)]
+    found: list[str] = []
+    for nth in range(most - 1):
+        cells, rules, start = [], [], 1
+        for shared, group in groupby(padded, key=lambda lines: lines[: nth + 1]):
+            width, text = len(list(group)), for_latex(shared[nth])
+            if width > 1 and text:
+                cells.append(rf"\multicolumn{{{width}}}{{c}}{{{text}}}")
+                rules.append(rf"\cmidrule(lr){{{start}-{start + width - 1}}}")
+            else:
+                cells += [text] * width
+            start += width
+        found += [_row(cells), *([" ".join(rules)] if rules else [])]
+    return [*found, _row([for_latex(lines[-1]) for lines in padded])]
 
 
 def _row(cells: Sequence[str]) -> str:
