@@ -21,6 +21,8 @@ from sightline.report.terminal import fitted, show
 from sightline.report.varied_options import ResultPoint, result_points, short_names
 from sightline.results.published import add_published
 
+Make = Callable[..., Result]
+
 METRICS = ("acc", "s_gt", "con", "s_c")
 
 
@@ -167,7 +169,11 @@ def test_values_of_a_label_are_columns_if_no_option_varies_and_rows_otherwise() 
     """Tables 10-13 print a column a style."""
     two = [result(model, (1, 2, 3, 4), {"size": "224"}) for model in "ab"]
     (table,) = pivot(result_points(two), "style")
-    assert [column.key for column in table.columns[1::4]] == ["style=candy acc", "style=udnie acc"]
+    assert [column.key for column in table.columns[1::4]] == [
+        "all acc",
+        "style=candy acc",
+        "style=udnie acc",
+    ]
     (table,) = pivot(result_points([*two, result("a", (1, 2, 3, 4), {"size": "640"})]), "style")
     assert [row[:2] for row in table.rows] == [(m, style) for m in "ab" for style in ("candy", "udnie")]
     with pytest.raises(UserError, match="did you mean 'style'"):
@@ -241,3 +247,21 @@ def test_names_are_short_only_if_they_stay_distinct() -> None:
         "openai/gpt-4o": "gpt-4o",
         "/x/last/": "last",
     }
+
+
+def test_the_table_by_category_is_that_of_the_paper(codis: Make) -> None:
+    result = add_published(
+        codis(options={"instructions": True, "cot": True, "image": "shown", "context": True}),
+        "GPT-4V",
+        "Gemini",
+    )
+    (table,) = pivot([ResultPoint(result, {})], "category")
+    categories = ["Location and Orientation", "Temporal Information", "Cultural Background"]
+    categories += ["Attributes", "Relationships"]
+    heads = [column.head.split("\n") for column in table.columns[1:]]
+    assert heads == [[block, metric] for block in ["Overall", *categories] for metric in ("acc_p", "acc_q")]
+    rows = {row[0]: [cell.value for cell in row[1:] if isinstance(cell, Spread)] for row in table.rows}
+    # CODIS, Table 3
+    printed = [32.3, 56.9, 33.3, 54.2, 28.4, 52.1, 25.5, 60.6, 26.7, 54.7, 51.9, 70.2]
+    assert next(values for name, values in rows.items() if name.startswith("GPT-4V, Table 3")) == printed
+    assert [name.partition(",")[0] for name in rows] == ["gpt-4o", "GPT-4V", "Gemini", "Human"]

@@ -98,6 +98,9 @@ class _Block(Struct, frozen=True):
     head: tuple[str, ...] = ()
 
 
+OVERALL = _Block("all", ("Overall",))
+"""The block of all samples before those of a label (II-Bench, Table 3; ConTextual, Table 5)."""
+
 _Row = tuple[str, ...]
 """The first texts of a row: the model, and a value of the label if its values are rows."""
 
@@ -169,11 +172,23 @@ def _run_metrics(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[_R
             if metric_label == label and metric.metric in layout.metrics:
                 by_value.setdefault(value, {})[metric.metric] = metric
         has_answers = point.result.unanswered < point.result.probes
+        whole = _over_all(point.result, layout)
+        if whole:
+            runs.append(_RunMetrics((name,), OVERALL, run, whole if has_answers else {}))
         for value, metrics in by_value.items():
             row = (name, value) if layout.row_label else (name,)
             block = _Block(f"{label}={value}", (value,)) if layout.column_label else _block(point)
             runs.append(_RunMetrics(row, block, run, metrics if has_answers else {}))
     return runs
+
+
+def _over_all(result: Result, layout: _PivotLayout) -> dict[str, MetricValue]:
+    """The metrics over all samples, which papers print beside those by label; none if one has no such value
+    (MM-R3, Tables 10-13)."""
+    whole = {
+        one.metric: one for one in result.metrics if one.subset == "all" and one.metric in layout.metrics
+    }
+    return whole if layout.column_label and len(whole) == len(layout.metrics) else {}
 
 
 def _block(point: ResultPoint) -> _Block:
