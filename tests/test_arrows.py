@@ -58,6 +58,7 @@ GROUND = (
     "progress",
     "prompts",
     "types",
+    "url_password",
     "visible",
 )
 """Single modules below all packages: they import only each other."""

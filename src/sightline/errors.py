@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 
+from sightline.url_password import hide_passwords
 from sightline.visible import visible
 
 MAX_FOUND = 300
@@ -16,8 +17,8 @@ class UserError(Exception):
     """The input or the call is wrong, and the user can correct it (exit status 2).
 
     Its text is the complete message: where (`file`, `record`, `field`), what is wrong, what was `found`
-    and what is `expected`. It is one line without control characters, followed by the lines of another
-    program's log that it quotes.
+    and what is `expected`. It is one line without control characters and passwords, followed by the lines of
+    another program's log that it quotes.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class UserError(Exception):
     ) -> None:
         self.message, self.file, self.record, self.field = message, file, record, field
         self.found, self.expected = found, expected
-        super().__init__("\n".join(map(visible, (self._text(), *quoted))))
+        super().__init__(hide_passwords("\n".join(map(visible, (self._text(), *quoted)))))
 
     def _text(self) -> str:
         location = [

@@ -1,9 +1,13 @@
-"""Lines on standard output and standard error: no other module prints a text that it has not escaped."""
+"""Lines on standard output and standard error: no other module prints a text that it has not escaped.
+
+The passwords of database URLs are hidden in them.
+"""
 
 from __future__ import annotations
 
 import sys
 
+from sightline.url_password import hide_passwords
 from sightline.visible import visible
 
 
@@ -13,7 +17,7 @@ def print_line(text: str = "") -> None:
     Args:
         text: The line, which may contain text from models and data.
     """
-    print(visible(text))
+    print(hide_passwords(visible(text)))
 
 
 def print_note(text: str) -> None:
@@ -22,7 +26,7 @@ def print_note(text: str) -> None:
     Args:
         text: The line, which may contain text from models and data.
     """
-    print(visible(text), file=sys.stderr, flush=True)
+    print(hide_passwords(visible(text)), file=sys.stderr, flush=True)
 
 
 def print_document(text: str) -> None:

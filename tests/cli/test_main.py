@@ -6,6 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -121,3 +122,32 @@ def test_an_unknown_option_points_to_the_help_of_its_command(capsys: pytest.Capt
     assert capsys.readouterr().err == (
         "sightline: unknown option --pivt, did you mean '--pivot'?; see `sightline report --help`\n"
     )
+
+
+URL = "postgresql://me:p%40w%2Fsecret@127.0.0.1:1/name"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", URL],
+        ["report", "--store", "postgresql://me:se@cret@127.0.0.1:1/name"],
+        ["compare", URL, URL],
+        ["score", "codis", URL],
+        ["run", URL, "--model", "baseline/chance"],
+        ["runs", "show", URL],
+        ["store", "repair", URL, "--out", "new.db"],
+        ["store", "verify", "--store", f"{URL}?sslpassword=secret"],
+        ["store", "merge", URL, "--into", "new.db"],
+        ["serve", "--sotre", URL],
+        ["serve", URL],
+    ],
+)
+def test_the_password_of_a_url_is_never_printed(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) in (2, 3)
+    printed = capsys.readouterr()
+    assert "cret" not in printed.out + printed.err
+    assert printed.err

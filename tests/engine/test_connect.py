@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -218,6 +219,18 @@ def test_an_address_that_cannot_be_read_is_refused_without_its_password() -> Non
             Store.open(url)
         assert "secret" not in str(error.value)
     assert connect.display("postgresql://me:secret@host/name") == "postgresql://me:***@host/name"
+
+
+@pytest.mark.parametrize("password", ["sec@ret", "@sec", "sec@", "s@c@ret", "sec/@ret", "sec?r@et"])
+def test_a_sign_that_is_not_encoded_shows_no_part_of_a_password(password: str) -> None:
+    assert connect.display(f"postgresql://me:{password}@host/name") == "postgresql://me:***@host/name"
+
+
+def test_an_at_sign_that_is_not_encoded_is_refused_with_its_encoding() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(UserError, match=r"an @ in its user name or password: .*me:\*\*\*@host.*%40") as error:
+        Store.open("postgresql://me:sec@ret@host/name")
+    assert not {"sec", "ret"} & set(re.split(r"\W", str(error.value)))
 
 
 def test_a_database_server_that_is_down_is_one_message_with_host_and_remedy() -> None:

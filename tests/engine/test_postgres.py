@@ -113,7 +113,7 @@ def test_a_process_uses_few_connections_however_many_threads_it_has(
 def test_a_role_without_the_right_to_create_tables_is_told_so(postgres: PostgresServer) -> None:
     name = postgres.create_database(owner="postgres")
     with pytest.raises(
-        EnvironmentFailedError, match=r"permission denied.*let the role own the database"
+        EnvironmentFailedError, match=r"permission denied.*let it own the database if it writes"
     ) as failed:
         Store.open(postgres.url(name))
     assert "CREATE TABLE" not in str(failed.value)

@@ -34,6 +34,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the faults; returns 1 if there is one."""
     from sightline.cli.printing import print_json, print_tables
+    from sightline.engine.connect import display
     from sightline.maintenance.verify import verify
     from sightline.report.report_table import Column, ReportTable
 
@@ -72,8 +73,8 @@ def execute(options: argparse.Namespace) -> int:
         notes = [f"remedy of {count:,} faults: {remedy}" for remedy, count in remedies.items()]
         if total > len(printed):
             notes.insert(0, f"and {total - len(printed):,} more")
-        title = f"{total:,} faults in {options.store}"
+        title = f"{total:,} faults in {display(options.store)}"
         print_tables([ReportTable(title, columns, rows, tuple(notes))], "table")
     else:
-        print_note(f"{options.store}: nothing is wrong")
+        print_note(f"{display(options.store)}: nothing is wrong")
     return 1 if total else 0

@@ -18,6 +18,7 @@ from sightline.engine.dictionaries import add_common_dictionary
 from sightline.engine.migrations import migrate
 from sightline.engine.sqlite_check import check_sqlite_file, not_a_store
 from sightline.errors import UserError
+from sightline.url_password import hide_password
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
 
@@ -51,6 +52,11 @@ def connect(url: str, *, create: bool) -> Engine:
             f"a store cannot be in a database of this kind: {display(url)}",
             expected="a path (SQLite), or postgresql://USER@HOST:PORT/NAME",
         )
+    if "@" in (parsed.host or ""):
+        raise UserError(
+            f"the URL of the store has an @ in its user name or password: {display(url)}",
+            expected="%40 in the place of this @",
+        )
     try:
         return postgres.create_postgres(parsed)
     except ImportError:
@@ -69,19 +75,15 @@ def display(url: str) -> str:
     Returns:
         The same without a password.
     """
-    if "://" not in url:
-        return url
-    parsed = _parse(url)
-    if "password" in parsed.query:
-        parsed = parsed.update_query_dict({"password": "***"})
-    return parsed.render_as_string(hide_password=True)
+    return hide_password(url) if "://" in url else url
 
 
 def prepare(engine: Engine, name: str, *, create: bool) -> None:
     """Create the tables of a new store; check the schema of an existing one and migrate it after a backup.
 
     A store that needs no change is only read: another process may be writing for a long time. Every change
-    happens under one lock, because several processes may open a new store at the same time.
+    happens under one lock, because several processes may open a new store at the same time. All wait for a
+    migration, however long it takes.
 
     Args:
         engine: The database engine.
@@ -93,9 +95,11 @@ def prepare(engine: Engine, name: str, *, create: bool) -> None:
         UserError: The database is not a store, or a newer Sightline wrote it.
     """
     with engine.connect() as connection:
+        postgres.wait_for_migration(connection)
         if _is_ready(connection, name):
             return
     with engine.execution_options(writes=True).begin() as connection:
+        postgres.wait_for_migration(connection)
         migrated = _prepare(connection, name, create=create)
     if migrated and engine.dialect.name == "sqlite":
         _shrink(engine)

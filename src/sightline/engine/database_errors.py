@@ -31,9 +31,11 @@ _REMEDIES = {
     None: "when the server runs again,",
     "25006": "name the primary server instead of a replica, then",
     "3F000": "name a schema that exists (search_path), then",
-    "42501": "let the role own the database (docs/postgresql.md), then",
+    "42501": "grant the role SELECT on the tables if it only reads, let it own the database if it writes "
+    "(docs/postgresql.md), then",
     "53100": "make room on the disk of the server, then",
-    "55P03": "end the session that holds the lock (pg_stat_activity lists them), then",
+    "55P03": "when the command ends that works with the whole store (the first one of a newer Sightline, "
+    "which migrates the store, `store gc` or `store merge`; pg_stat_activity lists the sessions),",
 }
 """SQLSTATE (PostgreSQL, appendix A) -> what the user can do."""
 

@@ -12,7 +12,9 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sightline.errors import UserError
 
 LOCK_SECONDS = 60
-"""How long a statement waits for a lock of another session; Sightline's own hold one for milliseconds."""
+"""How long a statement waits for a lock of another session. Sightline's own hold one for milliseconds, but
+for migrations, `store gc` and `store merge`.
+"""
 
 CONNECTIONS = 4
 """Connections of one process at most. A server accepts 100 by default, of all processes together."""
@@ -61,6 +63,16 @@ def create_postgres(url: URL) -> Engine:
     )
     event.listen(engine, "connect", _limit_waiting)
     return engine
+
+
+def wait_for_migration(connection: Connection) -> None:
+    """Let a transaction wait for locks without limit: a migration holds them for as long as it copies.
+
+    Args:
+        connection: The connection, at the begin of its transaction.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET LOCAL lock_timeout = 0"))
 
 
 def wait_for_turn(connection: Connection, name: str) -> None:

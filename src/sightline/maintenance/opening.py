@@ -12,6 +12,7 @@ from sqlalchemy import make_url
 
 from sightline.engine.connect import connect, display, schema_version
 from sightline.engine.database_errors import check_connection, database_errors
+from sightline.engine.postgres import wait_for_migration
 from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
@@ -34,6 +35,7 @@ def version_of(url: str) -> int:
     check_connection(engine, name)
     try:
         with database_errors(name), engine.connect() as connection:
+            wait_for_migration(connection)
             return schema_version(connection, name)
     finally:
         engine.dispose()

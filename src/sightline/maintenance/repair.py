@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sightline.engine.connect import display
 from sightline.engine.dictionaries import add_common_dictionary
 from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
@@ -109,7 +110,7 @@ def repair(file: str, out: Path, *, show_progress: bool) -> RepairReport:
     if source is None:
         raise UserError(
             "a database on a server is not repaired file by file",
-            found=file,
+            found=display(file),
             expected="a SQLite file, or a backup of the server",
         )
     refuse_overwriting(out, force=False, read=[source])
