@@ -16,7 +16,7 @@ from sightline.types import ImageRef, Outcome
 pandas = import_pandas()
 
 THUMBNAIL = "thumbnail"
-MOST_ROWS, LONGEST_CELL = 20, 400
+MOST_ROWS, LONGEST_CELL = 20, 160
 """The rows that a notebook shows, and the characters of each cell; the data frame holds everything."""
 
 
