@@ -20,6 +20,8 @@ from sightline.benchmarks.report_sections import (
     Shares,
     Together,
 )
+from sightline.metric_types import MetricValue
+from sightline.metrics.agreement_definitions import WITH_HUMANS
 from sightline.outcome_index.types import ChangedGroup, ComparedMetric, RunComparison
 from sightline.registry import benchmark_class, benchmark_names
 from sightline.report.html.comparison_view import ChangeList, changed_group_view, comparison_view
@@ -173,3 +175,18 @@ def test_a_comparison_shows_changes_differences_and_both_responses(codis: Make) 
     assert [table.title for table in view.by_label] == ["acc_p by category, B minus A"]
     for text in ("lost in B", "+3.7", "[−1.8, +9.1]", "0.190", "Lost in B", "Early."):
         assert text in page
+
+
+def test_judges_stand_beside_each_other_with_their_agreement(codis: Make) -> None:
+    result = codis()
+    accepted = [
+        MetricValue("accepted", "all", 50.0, 10, 10),
+        MetricValue("accepted", "judge=rules", 40.0, 10, 10),
+        MetricValue("accepted", "judge=gpt", 60.0, 10, 10),
+        MetricValue(WITH_HUMANS, "judge=gpt", 90.0, 10, 10),
+    ]
+    contextual = replace(result, benchmark="contextual", setting="default", metrics=accepted)
+    views = section_views([NamedResult("mini", contextual)])
+    assert [(view.title, len(view.rows), view.notes) for view in views if isinstance(view, Forest)] == [
+        ("accepted by judge", 2, (f"mini: {WITH_HUMANS} gpt: 90.0 (n 10)",))
+    ]

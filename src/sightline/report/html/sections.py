@@ -17,6 +17,7 @@ from sightline.benchmarks.report_sections import (
     Together,
 )
 from sightline.metric_types import MetricValue, PublishedValue
+from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENTS
 from sightline.registry import benchmark_class
 from sightline.report.html.charts import Radar, Scatter, Value2D, radar, scatter
 from sightline.report.html.figures import number
@@ -194,7 +195,7 @@ def _by_judge(section: ByJudge, runs: Sequence[NamedResult]) -> Forest | None:
         f"{run.name}: {one.metric} {label_of(one)[1]}: {number(one.value, one.unit)} (n {one.n:,.10g})"
         for run in runs
         for one in run.result.metrics
-        if one.metric in ("agreement", "kappa") and one.value is not None
+        if one.metric in AGREEMENTS and one.value is not None
     ]
     made = _forest(f"{section.metric} by judge", "judge", cells, runs)
     return Forest(
