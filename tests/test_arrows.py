@@ -47,6 +47,7 @@ GROUND = (
     "clusters",
     "config",
     "contract",
+    "counts",
     "errors",
     "escaping",
     "images",

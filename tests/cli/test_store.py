@@ -190,17 +190,33 @@ def test_a_merge_says_how_many_answers_differ(capsys: Capture, folder: Path) -> 
     make_store(folder / "other.db", [range(5, 12)], said="That is")
     status, out, _ = run(capsys, "merge", "other.db", "--into", "sightline.db", "--quiet")
     assert status == 0
-    assert "7 requests had an answer with another text in the target" in " ".join(out.split())
+    assert "7 requests of the new ones had an answer in the target" in " ".join(out.split())
+    assert "7 requests of these had an answer with another text" in " ".join(out.split())
     assert "another text" not in run(capsys, "merge", "other.db", "--into", "sightline.db", "--quiet")[1]
 
 
 def test_a_merge_prints_what_it_copied_before_a_source_fails(capsys: Capture, folder: Path) -> None:
-    damage(make_store(folder / "other.db", [range(30)]))
+    store = Store.open(str(make_store(folder / "other.db", [range(30)])))
+    with store.database.write() as connection:
+        connection.exec_driver_sql("ALTER TABLE readings RENAME COLUMN body TO other")
+    store.close()
     words = ["merge", "sightline.db", "other.db", "--into", "t.db", "--quiet"]
     status, out, err = run(capsys, *words)
-    assert (status, "40 are new" in out, "other.db is damaged" in err) == (3, True, True)
+    assert (status, "40 are new" in out, "other.db failed" in err) == (3, True, True)
     [merged] = as_json(capsys, *words, status=3)
     assert (merged["source"], merged["new_attempts"]) == ("sightline.db", 0)
+
+
+def test_a_merge_that_leaves_damaged_rows_out_says_so_with_status_1(capsys: Capture, folder: Path) -> None:
+    damage(folder / "sightline.db")
+    status, out, _ = run(capsys, "merge", "sightline.db", "--into", "t.db", "--quiet")
+    text = " ".join(out.split())
+    assert status == 1
+    assert "1 row of answers is damaged and not copied; the first: id 5:" in text
+    assert "run 1 lacks what is damaged, and is not finished any more" in text
+    assert "`sightline store verify --store sightline.db` lists" in text
+    [merged] = as_json(capsys, "merge", "sightline.db", "--into", "t.db", "--quiet", status=1)
+    assert [(one["table"], one["rows"]) for one in merged["lost"]] == [("answers", 1)]
 
 
 def test_gc_says_what_goes_and_a_dry_run_changes_nothing(capsys: Capture, folder: Path) -> None:

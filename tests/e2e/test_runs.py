@@ -23,14 +23,14 @@ def test_a_named_run_that_is_interrupted_keeps_its_name_until_it_is_repeated(
     running.send_signal(signal.SIGSTOP)
     status, out, _ = start("runs", "list", "--json", *store).end()
     (run,) = json.loads(out)
-    assert (status, run["name"], run["tags"], run["state"]) == (0, "base", ["july"], " (in progress)")
+    assert (status, run["name"], run["tags"], run["state"]) == (0, "base", ["july"], "in progress")
     status, _, err = start("runs", "delete", "base", "--yes", *store).end()
     assert (status, "run 1 is in progress" in err) == (2, True), err
     running.send_signal(signal.SIGINT)
     running.send_signal(signal.SIGCONT)
     assert running.end()[0] == 130
     (run,) = json.loads(start("runs", "list", "--json", *store).end()[1])
-    assert (run["name"], run["state"]) == ("base", " (not finished)")
+    assert (run["name"], run["state"]) == ("base", "not finished")
     status, _, err = start(*words).end()
     assert status == 0, err
     assert "the name 'base' moved from run 1, the same evaluation, to run 2" in err

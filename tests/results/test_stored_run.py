@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def test_the_list_holds_every_option_that_has_no_known_default(tmp_path: Path, b
         {"prompt": "short", "repeats": 2},
         {"prompt": "long", "repeats": 2},
     ]
-    assert [(run.number, run.state) for run in listed] == [(1, " (not finished)"), (2, " (not finished)")]
+    assert [(run.number, run.state) for run in listed] == [(1, "not finished"), (2, "not finished")]
     assert not read_stored_run(store, 2).is_finished
     store.close()
 
@@ -129,9 +128,9 @@ def test_a_damaged_run_is_named_and_hides_no_other(tmp_path: Path, body: Any, da
         connection.execute(update(runs).where(runs.c.id == bad).values(body=damaged))
     assert [row.number for row in store.runs.all()] == [bad, good]
     assert read_row(store, store.runs.all()[1]).number == good
-    for read in (partial(read_stored_run, store, bad), partial(list_runs, store)):
-        with pytest.raises(EnvironmentFailedError, match=f"row {bad} of the table runs.*store verify"):
-            read()
+    assert [(line.number, line.is_damaged) for line in list_runs(store)] == [(bad, True), (good, False)]
+    with pytest.raises(EnvironmentFailedError, match=f"row {bad} of the table runs.*store verify"):
+        read_stored_run(store, bad)
     faults = list(find_faults(store, show_progress=False))
     assert any(fault.table == "runs" and fault.key == {"id": bad} for fault in faults)
     store.close()

@@ -39,22 +39,24 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, then delete the runs."""
+    from sightline.engine.existing_run import no_run
     from sightline.engine.store import Store
     from sightline.results.run_list import list_runs
     from sightline.results.run_names import find_run
-    from sightline.results.stored_run import read_stored_run
 
     store = Store.open(options.store, create=False)
     try:
-        numbers = {read_stored_run(store, find_run(store, word)).number for word in options.runs}
+        there = {run.number: run for run in list_runs(store)}
+        numbers = {find_run(store, word) for word in options.runs}
+        for number in sorted(numbers - there.keys()):
+            raise no_run(number, store.name)
         for number in sorted(numbers & store.leases.held()):
             raise UserError(
                 f"run {number} is in progress: a process is working on it",
                 file=store.name,
                 expected="a run that ended; stop that process first",
             )
-        runs = [run for run in list_runs(store) if run.number in numbers]
-        if not options.yes and not _is_confirmed(runs):
+        if not options.yes and not _is_confirmed([there[number] for number in sorted(numbers)]):
             print_note("nothing is deleted")
             return 0
         for number in sorted(numbers):
@@ -71,7 +73,8 @@ def _is_confirmed(runs: Sequence[RunLine]) -> bool:
         raise UserError("runs delete asks before it deletes, and there is no terminal", expected="--yes")
     for run in runs:
         name = f" ({run.name})" if run.name else ""
-        print_line(f"run {run.number}{name}: {run.task}, {run.model}, {run.started}{run.state}")
+        facts = filter(None, (run.task, run.model, run.started, run.state))
+        print_line(f"run {run.number}{name}: {', '.join(facts)}")
     print_line(GOES)
     print_line(STAYS)
     return input("delete? [y/N] ").strip().casefold() in ("y", "yes")

@@ -23,6 +23,9 @@ EXAMPLE = """examples:
 """
 
 
+DAMAGED_REMEDY = "its description cannot be read; `sightline runs delete` deletes the run, its answers stay"
+
+
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `runs list`."""
     parser.epilog = EXAMPLE
@@ -82,7 +85,10 @@ def _print_lines(runs: Sequence[RunLine]) -> None:
         print_line(f"{'run':>4}  {'began':<19}  {name}{'task':<22} model, options, judges, tags")
     for run in runs:
         name = f"{run.name or '':<{width}}  " if named else ""
-        judges = f"judged by {', '.join(run.judges)}{run.state}"
+        if run.is_damaged:
+            print_line(f"{run.number:>4}  {run.started:<19}  {name}damaged: {DAMAGED_REMEDY}")
+            continue
+        judges = f"judged by {', '.join(run.judges)}" + (f" ({run.state})" if not run.is_complete else "")
         tags = f"tags {', '.join(run.tags)}" if run.tags else ""
         rest = ", ".join(filter(None, (run.model, options_text(run.options), judges, tags)))
         print_line(f"{run.number:>4}  {run.started}  {name}{run.task:<22} {rest}")
@@ -103,6 +109,6 @@ def _fields() -> Sequence[Field[RunLine]]:
         (Column("text", "options", "options"), lambda run: options_text(run.options)),
         (Column("text", "judges", "judges"), lambda run: ", ".join(run.judges)),
         (Column("text", "started", "began"), lambda run: run.started),
-        (Column("text", "state", "state"), lambda run: run.state.strip(" ()")),
+        (Column("text", "state", "state"), lambda run: "" if run.is_complete else run.state),
         (Column("text", "note", "note"), lambda run: run.note),
     )

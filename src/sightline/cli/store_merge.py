@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_quiet
+from sightline.counts import counted
 
 if TYPE_CHECKING:
     from sightline.maintenance.merge import MergedStore
@@ -17,10 +19,13 @@ EXAMPLE = """examples:
   sightline store merge laptop.db --into sightline.db
   sightline store merge node1.db node2.db --into postgresql://user@host/sightline
 
-Runs get new numbers in the target. If several stores have an answer to a request, the first one by
-time counts, and all are kept. The sources are not changed. What was copied from a source is printed as soon
-as it is copied. Merging twice is the same as merging once, so you can repeat a merge that was interrupted.
+Runs get new numbers in the target. If several stores have an answer to a request, the first one by time
+counts, and all are kept. The sources are not changed. Damaged rows are left out and counted. What was copied
+from a source is printed as soon as it is copied. Merging twice is the same as merging once, so you can repeat
+a merge that was interrupted.
 Merges into one target take turns.
+
+exit status: 0 if everything was copied, 1 if damaged rows of a source were left out
 """
 
 
@@ -54,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
         # What was merged before an error is there.
         if options.json and ended:
             print_json(ended)
-    return 0
+    return 1 if any(merged.lost for merged in ended) else 0
 
 
 def _table(merged: MergedStore, into: str) -> ReportTable:
@@ -66,11 +71,24 @@ def _table(merged: MergedStore, into: str) -> ReportTable:
         Column("text", "state", "state"),
     )
     rows = tuple((str(one.run), str(one.into), one.state) for one in merged.runs)
-    note = f"{merged.attempts:,} answers and failed attempts, of which {merged.new_attempts:,} are new"
-    notes = [note]
-    if merged.different_answers:
-        notes.append(
-            f"{merged.different_answers:,} requests had an answer with another text in the target: "
-            "the earlier one counts"
+    return ReportTable(merged.source, columns, rows, tuple(_notes(merged)))
+
+
+def _notes(merged: MergedStore) -> Iterator[str]:
+    yield (
+        f"{counted(merged.attempts, 'answer or failed attempt', 'answers and failed attempts')}, of which "
+        + (f"{merged.new_attempts:,} {'is' if merged.new_attempts == 1 else 'are'} new")
+    )
+    if merged.answered_requests:
+        yield (
+            f"{counted(merged.answered_requests, 'request')} of the new ones had an answer in the target: "
+            "the earlier one counts, and all are kept"
         )
-    return ReportTable(merged.source, columns, rows, (*notes, *(one.note for one in merged.runs if one.note)))
+    if merged.different_answers:
+        yield f"{counted(merged.different_answers, 'request')} of these had an answer with another text"
+    for lost in merged.lost:
+        rows = f"{counted(lost.rows, 'row')} of {lost.table} {'is' if lost.rows == 1 else 'are'} damaged"
+        yield f"{rows} and not copied; the first: {lost.first}: {lost.problem}"
+    if merged.lost:
+        yield f"`sightline store verify --store {merged.source}` lists everything that is damaged"
+    yield from (one.note for one in merged.runs if one.note)

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.database import Database, insert_new
-from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.database_errors import damage, repeat_if_lost
 from sightline.engine.storable import storable_text
 from sightline.models.server_report import ServerReport
 
@@ -92,14 +92,23 @@ class EndpointLog:
 
         Returns:
             The time (seconds since 1970) of each record, and the record.
+
+        Raises:
+            EnvironmentFailedError: A record is damaged.
         """
         table = schema.endpoints
-        query = select(table.c.created, table.c.body).order_by(table.c.created, table.c.id)
+        query = select(table.c.id, table.c.created, table.c.body).order_by(table.c.created, table.c.id)
         if identity is not None:
             query = query.where(table.c.identity == identity)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-        return [(created, msgspec.json.decode(body, type=EndpointRecord)) for created, body in rows]
+        return [(created, self._decode(number, body)) for number, created, body in rows]
+
+    def _decode(self, row: int, body: bytes) -> EndpointRecord:
+        try:
+            return msgspec.json.decode(body, type=EndpointRecord)
+        except (ValueError, TypeError) as error:
+            raise damage(self._database.name, "endpoints", row, str(error)) from None
 
     @repeat_if_lost
     def has_requests(self, identity: str) -> bool:

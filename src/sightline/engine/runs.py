@@ -192,12 +192,13 @@ class Runs:
             held = sorted([*held[ready:], *self._probes_of(run, chunk)])
         yield from (body for _, body in held)
 
-    def chunks(self, run: int, after: int = -1) -> Iterator[ProbeChunk]:
+    def chunks(self, run: int, after: int = -1, skip: Sequence[int] = ()) -> Iterator[ProbeChunk]:
         """Read the probes of a run in chunks.
 
         Args:
             run: Its number.
             after: The first position of the chunk to continue after; -1 for all.
+            skip: The first positions of chunks that are left out.
 
         Yields:
             The chunks in the order of their first positions.
@@ -205,18 +206,18 @@ class Runs:
         Raises:
             EnvironmentFailedError: A chunk is damaged.
         """
-        while page := self._page(run, after):
+        while page := self._page(run, after, skip):
             yield from page
             after = page[-1].first
 
     @repeat_if_lost
-    def _page(self, run: int, last: int) -> list[ProbeChunk]:
+    def _page(self, run: int, last: int, skip: Sequence[int]) -> list[ProbeChunk]:
         """The next chunks after a position."""
         table, definitions = schema.probes, schema.definitions
         query = (
             select(table.c.place, table.c.answer_keys, definitions.c.id, definitions.c.body)
             .outerjoin(definitions, definitions.c.id == table.c.definitions)
-            .where(table.c.run == run, table.c.place > last)
+            .where(table.c.run == run, table.c.place > last, table.c.place.not_in(skip))
             .order_by(table.c.place)
             .limit(PAGE)
         )
@@ -265,13 +266,16 @@ class Runs:
 
         Yields:
             The verdicts in the order in which they were added.
+
+        Raises:
+            EnvironmentFailedError: A verdict is damaged.
         """
         table, last = schema.verdicts, -1
         while True:
             query = select(table.c.id, table.c.body).where(table.c.run == run, table.c.id > last)
             with self._database.read() as connection:
                 rows = connection.execute(query.order_by(table.c.id).limit(2000)).all()
-            yield from (decode_verdict(body) for _, body in rows)
+            yield from (self._verdict(*row) for row in rows)
             if not rows:
                 return
             last = rows[-1][0]
@@ -279,8 +283,14 @@ class Runs:
     def _decode(self, run: int, body: bytes) -> dict[str, Any]:
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
             raise damage(self._database.name, "runs", run, str(error)) from None
+
+    def _verdict(self, row: int, body: bytes) -> Verdict:
+        try:
+            return decode_verdict(body)
+        except (ValueError, TypeError) as error:
+            raise damage(self._database.name, "verdicts", row, str(error)) from None
 
     def _probes_of(self, run: int, chunk: ProbeChunk) -> list[tuple[int, bytes]]:
         try:

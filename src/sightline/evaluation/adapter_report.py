@@ -10,7 +10,7 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.judging.groups import PROBES_PER_LOOKUP
 from sightline.plan.stored_probe import read_stored_probes
-from sightline.results.stored_run import StoredRun, read_row
+from sightline.results.stored_run import StoredRun, readable_runs
 from sightline.types import Answer
 
 
@@ -35,11 +35,7 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
         UserError: No adapter has a run, two adapters ran a task under different options, or a run has no
             comparable run without the adapter.
     """
-    runs = [
-        run
-        for row in store.runs.all()
-        if row.finished is not None and not (run := read_row(store, row)).stopped
-    ]
+    runs = [run for run in readable_runs(store) if run.is_finished and not run.stopped]
     pairs: dict[str, list[tuple[int, int]]] = {}
     conditions: dict[str, str] = {}
     for adapter in adapters:

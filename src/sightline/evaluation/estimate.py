@@ -32,7 +32,7 @@ from sightline.models.base import Model
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, read_stored_probes
-from sightline.results.stored_run import read_row
+from sightline.results.stored_run import readable_runs
 from sightline.types import Answer, Failure
 
 OTHER_ANSWERS = 500
@@ -243,8 +243,7 @@ def _lengths_of_other_run(prepared: Prepared, store: Store) -> tuple[AnswerLengt
     """The lengths of answers of the latest run of this model on this benchmark, and the name of the run."""
     lengths = AnswerLengths()
     identity = model_identity(prepared)
-    for row in reversed(store.runs.all()):
-        run = read_row(store, row)
+    for run in reversed(readable_runs(store)):
         if (run.description.identity, run.description.benchmark) == (identity, prepared.task.benchmark.name):
             probes = islice(read_stored_probes(store, run.number), OTHER_ANSWERS)
             for result in store.answers.look_up([probe.key for probe in probes]).values():

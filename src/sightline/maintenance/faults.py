@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
+from sqlalchemy import RowMapping, Table
 
 REPAIR = "`sightline store repair FILE --out NEW` keeps what is sound"
 ASK_AGAIN = "run the same command again, which asks only what is missing"
@@ -34,3 +35,16 @@ class Fault(Struct, frozen=True, kw_only=True):
         return ", ".join(
             f"{name} {value.hex() if isinstance(value, bytes) else value}" for name, value in self.key.items()
         )
+
+
+def key_of(table: Table, row: RowMapping) -> dict[str, Any]:
+    """The primary key of a row.
+
+    Args:
+        table: Its table.
+        row: The row.
+
+    Returns:
+        Column -> value.
+    """
+    return {column.key: row[column.key] for column in table.primary_key.columns}

@@ -103,7 +103,7 @@ def _with_content(general: Inventory, url: str) -> Inventory:
                     task=line.task,
                     model=line.model,
                     started=line.started,
-                    state=line.state.strip(" ()") or "complete",
+                    state=line.state,
                     bytes=sizes.get(line.number, 0),
                 )
                 for line in list_runs(store)

@@ -18,7 +18,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.merge_answers import merge_answers
 from sightline.maintenance.merge_runs import MergedRun, merge_runs
 from sightline.maintenance.opening import refuse_newer, sqlite_path, unchanged_store
-from sightline.maintenance.table_reader import read_pages
+from sightline.maintenance.sound_rows import LostRows, SoundRows
 from sightline.progress import progress
 
 CACHES = (schema.vectors, schema.readings)
@@ -37,19 +37,25 @@ class MergedStore(Struct, frozen=True, kw_only=True):
         source: Its path or URL.
         attempts: The number of its attempts.
         new_attempts: Those that the target did not have.
-        different_answers: The number of requests to which both had an answer, with different texts.
+        answered_requests: The number of requests of these to which the target had an answer.
+        different_answers: Those among them with an answer of another text.
         runs: Its runs.
+        lost: Its damaged rows, which were not copied.
     """
 
     source: str
     attempts: int
     new_attempts: int
+    answered_requests: int
     different_answers: int
     runs: Sequence[MergedRun]
+    lost: Sequence[LostRows] = ()
 
 
 def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> Iterator[MergedStore]:
     """Add everything that stores hold to another store. Merged twice, or in another order, it is the same.
+
+    Rows are checked as `verify` checks them; what is damaged is left out.
 
     Merges into one store take turns. While one goes on, the store is not cleaned.
 
@@ -93,47 +99,44 @@ def _turn(target: Store) -> Iterator[None]:
 
 def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
     with unchanged_store(url) as source:
+        sound = SoundRows(source)
         with source.database.read() as connection:
             count = connection.execute(select(func.count()).select_from(schema.answers)).scalar_one()
         with progress(f"merge {display(url)}", count, "rows", show_progress=show_progress) as advance:
-            answers = merge_answers(source, target, advance)
-        _merge_endpoints(source, target)
-        _merge_caches(source, target)
-        runs = merge_runs(source, target)
+            answers = merge_answers(source, sound, target, advance)
+        _merge_endpoints(sound, target)
+        _merge_caches(sound, target)
+        runs = merge_runs(source, sound, target)
     return MergedStore(
         source=display(url),
         attempts=count,
         new_attempts=answers.new,
+        answered_requests=answers.answered,
         different_answers=answers.different,
         runs=runs,
+        lost=sound.lost(),
     )
 
 
-def _merge_endpoints(source: Store, target: Store) -> None:
-    known = {(created, body) for created, body, _ in _endpoints(target)}
-    rows = [
-        {"created": created, "identity": identity, "body": body}
-        for created, body, identity in _endpoints(source)
-        if (created, body) not in known
-    ]
-    if rows:
-        with target.database.write() as connection:
-            connection.execute(insert(schema.endpoints), rows)
-
-
-def _endpoints(store: Store) -> list[tuple[float, bytes, str]]:
-    """When each record of an endpoint was made, its content, and its model as the column has it."""
+def _merge_endpoints(sound: SoundRows, target: Store) -> None:
     table = schema.endpoints
-    with store.database.read() as connection:
-        rows = connection.execute(
-            select(table.c.created, table.c.body, table.c.identity).order_by(table.c.id)
-        )
-        return [(created, bytes(body), identity) for created, body, identity in rows]
+    with target.database.read() as connection:
+        rows = connection.execute(select(table.c.created, table.c.body))
+        known = {(created, bytes(body)) for created, body in rows}
+    for page in sound.pages(table):
+        new = [
+            {name: row[name] for name in ("created", "identity", "body")}
+            for row in page
+            if (row["created"], bytes(row["body"])) not in known
+        ]
+        if new:
+            with target.database.write() as connection:
+                connection.execute(insert(table), new)
 
 
-def _merge_caches(source: Store, target: Store) -> None:
+def _merge_caches(sound: SoundRows, target: Store) -> None:
     for table in CACHES:
-        for page in read_pages(source.database, table):
+        for page in sound.pages(table):
             with target.database.write() as connection:
                 rows = [(bytes(row["key"]), bytes(row["body"])) for row in page]
                 insert_new(connection, table, ("key", "body"), rows)

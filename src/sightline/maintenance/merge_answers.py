@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import RowMapping, delete
+from sqlalchemy import RowMapping, delete, select
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
@@ -16,9 +16,9 @@ from sightline.engine.database import insert, parts, rows_in
 from sightline.engine.database_errors import damage
 from sightline.engine.dictionaries import COMMON, Dictionaries
 from sightline.engine.endpoint_log import list_models
-from sightline.engine.requests import Requests
+from sightline.engine.requests import Requests, StoredRequest
 from sightline.engine.store import Store
-from sightline.maintenance.table_reader import read_pages
+from sightline.maintenance.sound_rows import SoundRows
 from sightline.progress import Advance
 from sightline.types import Answer
 
@@ -32,9 +32,13 @@ class _Attempt(NamedTuple):
 
 
 class MergedAnswers(NamedTuple):
-    """The number of attempts that were new, and of requests to which the stores had different answers."""
+    """The number of attempts that were new, and of requests to which the target had an answer.
+
+    `answered` counts the requests of new attempts, `different` those among them with another text.
+    """
 
     new: int
+    answered: int
     different: int
 
 
@@ -49,12 +53,21 @@ class _Reader:
         content = self.dictionaries.decompress(connection, bytes(body), "answers", row)
         return _Attempt(created, content, state)
 
+    def text(self, content: bytes, row: int) -> str:
+        try:
+            return msgspec.json.decode(content, type=Answer).text
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise damage(self.dictionaries.name, "answers", row, str(error)) from None
 
-def merge_answers(source: Store, target: Store, advance: Advance) -> MergedAnswers:
+
+def merge_answers(source: Store, sound: SoundRows, target: Store, advance: Advance) -> MergedAnswers:
     """Copy the attempts that a store lacks. The first answer by time counts, whichever store it comes from.
+
+    A damaged request is copied without its text, because its key leads to its answers.
 
     Args:
         source: The store to read.
+        sound: Reads its sound rows.
         target: The store to add to.
         advance: Reports how many more attempts are done.
 
@@ -62,39 +75,50 @@ def merge_answers(source: Store, target: Store, advance: Advance) -> MergedAnswe
         What was new, and what differed.
 
     Raises:
-        EnvironmentFailedError: A store fails, or a row of the source is damaged; what was copied stays.
+        EnvironmentFailedError: A store fails; what was copied stays.
     """
     reader, writer = _Reader(source.name), _Reader(target.name)
-    new = different = 0
-    for page in read_pages(source.database, schema.answers):
-        requests, attempts = _read(source, reader, page)
+    new = answered = different = 0
+    for page in sound.pages(schema.answers):
+        requests, attempts = _read(source, sound, reader, page)
         with target.database.write() as connection:
             numbers = writer.requests.add(connection, requests)
             list_models(connection, filter(None, requests.values()))
             added = _add(connection, writer, {numbers[key]: found for key, found in attempts.items()})
-        new, different = new + added.new, different + added.different
+        new, answered = new + added.new, answered + added.answered
+        different += added.different
         if writer.requests.texts.training_due:
             with target.database.write() as connection:
                 writer.requests.texts.train(connection)
         advance(len(page))
-    return MergedAnswers(new, different)
+    return MergedAnswers(new, answered, different)
 
 
 def _read(
-    source: Store, reader: _Reader, page: Sequence[RowMapping]
+    source: Store, sound: SoundRows, reader: _Reader, page: Sequence[RowMapping]
 ) -> tuple[dict[bytes, bytes], dict[bytes, list[_Attempt]]]:
     """The requests of attempts by key, and the attempts by key."""
     attempts: defaultdict[bytes, list[_Attempt]] = defaultdict(list)
     with source.database.read() as connection:
-        requests = reader.requests.by_number(connection, {row["request"] for row in page})
+        requests = _requests(connection, sound, reader, sorted({row["request"] for row in page}))
         for row in page:
             found = reader.attempt(connection, row["id"], row["state"], row["body"], row["created"])
             if (request := requests.get(row["request"])) is None:
-                raise damage(
-                    source.name, "answers", row["id"], f"its request {row['request']} does not exist"
-                )
+                sound.leave_out(schema.answers, row, f"request {row['request']} does not exist in requests")
+                continue
             attempts[request.key].append(found)
     return dict(requests.values()), attempts
+
+
+def _requests(
+    connection: Connection, sound: SoundRows, reader: _Reader, numbers: Sequence[int]
+) -> dict[int, StoredRequest]:
+    """Requests by number; the canonical JSON of a damaged one is empty."""
+    query = select(schema.requests).where(schema.requests.c.id.in_(numbers))
+    rows = connection.execute(query).mappings().all()
+    whole = {row["id"] for row in sound.sound(connection, schema.requests, rows)}
+    keys = {row["id"]: StoredRequest(bytes(row["key"]), b"") for row in rows if isinstance(row["key"], bytes)}
+    return keys | reader.requests.by_number(connection, whole)
 
 
 def _add(
@@ -111,12 +135,13 @@ def _add(
         here[request][writer.attempt(connection, row, state, body, created)] = row
     rows: list[tuple[int, _Attempt]] = []
     moved: list[int] = []
-    count = different = 0
+    count = answered = different = 0
     for request, found in attempts.items():
         new = sorted(set(found) - here[request].keys())
         count += len(new)
-        known = _texts(here[request])
-        different += bool(known and _texts(new) - known)
+        if new and (known := _texts(writer, here[request])):
+            answered += 1
+            different += not _texts(writer, dict.fromkeys(new, 0)) <= known
         if new and here[request] and new[0] < max(here[request]):
             moved += here[request].values()
             new = sorted({*new, *here[request]})
@@ -126,13 +151,13 @@ def _add(
     insert(
         connection, schema.answers, ("request", "state", "body", "created"), _rows(connection, writer, rows)
     )
-    return MergedAnswers(count, different)
+    return MergedAnswers(count, answered, different)
 
 
-def _texts(attempts: Iterable[_Attempt]) -> set[str]:
-    """The texts of the answers among attempts."""
-    answers = (one.content for one in attempts if one.state == State.ANSWERED)
-    return {msgspec.json.decode(content, type=Answer).text for content in answers}
+def _texts(writer: _Reader, attempts: Mapping[_Attempt, int]) -> set[str]:
+    """The texts of the answers among attempts, attempt -> its row in the target."""
+    answers = ((one.content, row) for one, row in attempts.items() if one.state == State.ANSWERED)
+    return {writer.text(content, row) for content, row in answers}
 
 
 def _rows(

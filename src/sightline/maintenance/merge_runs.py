@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -16,7 +16,9 @@ from sightline.engine.existing_run import deleted_run, is_there
 from sightline.engine.probe_chunks import probes_of
 from sightline.engine.runs import write_chunk
 from sightline.engine.store import Store
-from sightline.maintenance.table_reader import read_pages
+from sightline.maintenance.run_checks import missing
+from sightline.maintenance.sound_rows import SoundRows
+from sightline.results.stored_run import read_stored_run
 
 _UNFINISHED = "+"
 """Ends the identity of a run that is being copied: a merge that is repeated copies it anew."""
@@ -31,11 +33,14 @@ class MergedRun(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-def merge_runs(source: Store, target: Store) -> list[MergedRun]:
+def merge_runs(source: Store, sound: SoundRows, target: Store) -> list[MergedRun]:
     """Copy the runs that a store lacks, and what it lacks of a run that was not finished.
+
+    A run that lost something is not finished in the target. One with a damaged description is not copied.
 
     Args:
         source: The store to read.
+        sound: Reads its sound rows; the answers were read.
         target: The store to add to.
 
     Returns:
@@ -46,11 +51,12 @@ def merge_runs(source: Store, target: Store) -> list[MergedRun]:
             copied whole is copied anew next time.
     """
     with source.database.read() as connection:
-        runs = connection.execute(select(schema.runs).order_by(schema.runs.c.id)).mappings().all()
-    return [_merge_run(source, target, run) for run in runs]
+        rows = connection.execute(select(schema.runs).order_by(schema.runs.c.id)).mappings().all()
+        runs = sound.sound(connection, schema.runs, rows)
+    return [_merge_run(source, sound, target, run) for run in runs]
 
 
-def _merge_run(source: Store, target: Store, run: Any) -> MergedRun:
+def _merge_run(source: Store, sound: SoundRows, target: Store, run: Any) -> MergedRun:
     runs = schema.runs
     with target.database.write() as connection:
         partial = select(runs.c.id).where(runs.c.uid == run["uid"] + _UNFINISHED)
@@ -67,20 +73,42 @@ def _merge_run(source: Store, target: Store, run: Any) -> MergedRun:
             number = int(added[0])
         else:
             number = found.id
-    if found is not None and not _has_more(source, target, run, found):
+    if found is not None and found.finished is not None:
         return MergedRun(run=run["id"], into=number, state="there already")
+    copy = _what_to_copy(source, sound, target, run)
     if found is not None:
+        if copy.finished is None and copy.key_bytes <= _key_bytes(target, number):
+            return MergedRun(run=run["id"], into=number, state="there already")
         with target.database.write() as connection:
             _delete_content(connection, number)
-    _copy_content(source, target, run["id"], number)
+    _copy_content(source, sound, target, copy, number)
     with _writing(target, number) as connection:
-        values = {"uid": run["uid"], "body": run["body"], "finished": run["finished"]}
+        values = {"uid": run["uid"], "body": run["body"], "finished": copy.finished}
         connection.execute(update(runs).where(runs.c.id == number).values(**values))
     if found is not None:
         return MergedRun(run=run["id"], into=number, state="completed")
-    return MergedRun(
-        run=run["id"], into=number, state="added", note=_copy_labels(source, target, run["id"], number)
-    )
+    notes = [_copy_labels(source, target, run["id"], number)]
+    if copy.finished is None and run["finished"] is not None:
+        notes.append(f"run {number} lacks what is damaged, and is not finished any more")
+    return MergedRun(run=run["id"], into=number, state="added", note="; ".join(filter(None, notes)))
+
+
+class _Copy(NamedTuple):
+    """What a source can give of a run: its number there, its end if nothing is lost, its damaged chunks."""
+
+    run: int
+    finished: float | None
+    damaged: Sequence[int]
+    key_bytes: int
+
+
+def _what_to_copy(source: Store, sound: SoundRows, target: Store, run: Any) -> _Copy:
+    number = run["id"]
+    damaged = [row["place"] for row in sound.damaged(schema.probes, schema.probes.c.run == number)]
+    lost = bool(damaged or sound.damaged(schema.verdicts, schema.verdicts.c.run == number))
+    if not lost and run["finished"] is not None and sound.left_out(schema.answers):
+        lost = bool(missing(source, read_stored_run(source, number), target.answers))
+    return _Copy(number, None if lost else run["finished"], damaged, _key_bytes(source, number, damaged))
 
 
 def _copy_labels(source: Store, target: Store, run: int, number: int) -> str:
@@ -97,26 +125,21 @@ def _copy_labels(source: Store, target: Store, run: int, number: int) -> str:
     return ""
 
 
-def _has_more(source: Store, target: Store, run: Any, found: Any) -> bool:
-    """Whether the source has more of a run than the target, where it is not finished."""
-    if found.finished is not None:
-        return False
-    return run["finished"] is not None or _key_bytes(source, run["id"]) > _key_bytes(target, found.id)
-
-
-def _key_bytes(store: Store, run: int) -> int:
-    """A measure of how many probes of a run a store holds."""
-    query = select(func.sum(func.length(schema.probes.c.answer_keys))).where(schema.probes.c.run == run)
+def _key_bytes(store: Store, run: int, damaged: Sequence[int] = ()) -> int:
+    """A measure of how many probes of a run a store holds outside of damaged chunks."""
+    table = schema.probes.c
+    size = func.sum(func.length(table.answer_keys))
+    query = select(size).where(table.run == run, table.place.not_in(damaged))
     with store.database.read() as connection:
         return int(connection.execute(query).scalar_one() or 0)
 
 
-def _copy_content(source: Store, target: Store, run: int, number: int) -> None:
+def _copy_content(source: Store, sound: SoundRows, target: Store, copy: _Copy, number: int) -> None:
     dictionaries = Dictionaries(target.name)
-    for chunk in source.runs.chunks(run):
+    for chunk in source.runs.chunks(copy.run, skip=copy.damaged):
         with _writing(target, number) as connection:
             write_chunk(connection, dictionaries, number, probes_of(chunk))
-    for page in read_pages(source.database, schema.verdicts, schema.verdicts.c.run == run):
+    for page in sound.pages(schema.verdicts, schema.verdicts.c.run == copy.run):
         with _writing(target, number) as connection:
             rows = [(number, row["body"]) for row in page]
             insert_rows(connection, schema.verdicts, ("run", "body"), rows)

@@ -12,8 +12,11 @@ from sqlalchemy import select
 
 from sightline.engine import schema
 from sightline.engine.database import LOOKUP
+from sightline.engine.database_errors import StoreFailedError, damage
 from sightline.engine.dictionaries import Dictionaries
+from sightline.engine.existing_run import no_run
 from sightline.engine.requests import Requests
+from sightline.engine.run_labels import Labels
 from sightline.engine.store import Store
 from sightline.errors import unknown_name
 from sightline.formats.atomic_file import AtomicLineFile
@@ -22,6 +25,7 @@ from sightline.maintenance.table_reader import read_pages
 from sightline.plan.stored_probe import read_stored_probes
 from sightline.progress import progress
 from sightline.results.run_names import find_run
+from sightline.results.stored_run import read_row
 
 Record = Mapping[str, Any]
 
@@ -48,8 +52,8 @@ def export_records(url: str, kind: str, out: Path, run: str | None, *, show_prog
     count = 0
     with unchanged_store(url) as store:
         number = None if run is None else find_run(store, run)
-        if number is not None:
-            store.runs.get(number)
+        if number is not None and number not in {row.number for row in store.runs.all()}:
+            raise no_run(number, store.name)
         with (
             AtomicLineFile(out) as file,
             progress(f"export {kind}", None, "rows", show_progress=show_progress) as advance,
@@ -62,10 +66,17 @@ def export_records(url: str, kind: str, out: Path, run: str | None, *, show_prog
 
 
 def _runs(store: Store, run: int | None) -> Iterator[Record]:
+    """The runs; one whose description is damaged has the reason instead, and does not hide the others."""
+    labels = store.labels.all()
     for row in store.runs.all():
         if run in (None, row.number):
-            about = store.runs.description(row)
-            yield {"run": row.number, "created": row.created, "finished": row.finished, **about}
+            about = {"run": row.number, "created": row.created, "finished": row.finished}
+            about |= msgspec.to_builtins(labels.get(row.number, Labels()))
+            try:
+                read_row(store, row)
+                yield {**about, **store.runs.description(row)}
+            except StoreFailedError as error:
+                yield {**about, "damaged": error.reason}
 
 
 def _probes(store: Store, run: int | None) -> Iterator[Record]:
@@ -81,7 +92,7 @@ def _verdicts(store: Store, run: int | None) -> Iterator[Record]:
 
 
 def _answers(store: Store, run: int | None) -> Iterator[Record]:
-    """All attempts with their requests; those of a run in the order of its probes."""
+    """All attempts with their requests, each once; those of a run in the order of its probes."""
     dictionaries = Dictionaries(store.name)
     requests = Requests(dictionaries)
     for page in _attempt_pages(store, run):
@@ -91,7 +102,9 @@ def _answers(store: Store, run: int | None) -> Iterator[Record]:
                 dictionaries.decompress(connection, bytes(row["body"]), "answers", row["id"]) for row in page
             ]
         for row, body in zip(page, bodies, strict=True):
-            request = found[row["request"]]
+            if (request := found.get(row["request"])) is None:
+                reason = f"its request {row['request']} does not exist"
+                raise damage(store.name, "answers", row["id"], reason)
             yield {
                 "key": request.key.hex(),
                 "created": row["created"],
@@ -105,7 +118,10 @@ def _attempt_pages(store: Store, run: int | None) -> Iterator[list[dict[str, Any
         yield from ([dict(row) for row in page] for page in read_pages(store.database, schema.answers))
         return
     probes = read_stored_probes(store, run)
-    while keys := [bytes.fromhex(probe.key) for probe in islice(probes, LOOKUP)]:
+    read: set[bytes] = set()
+    while batch := [bytes.fromhex(probe.key) for probe in islice(probes, LOOKUP)]:
+        keys = list(dict.fromkeys(key for key in batch if key not in read))
+        read.update(keys)
         yield _attempts_of(store, keys)
 
 

@@ -22,6 +22,7 @@ from sightline.engine.runs import keys_of_row
 from sightline.engine.texts import text_digest
 from sightline.formats.verdicts import decode_verdict
 from sightline.plan.stored_probe import StoredProbe
+from sightline.results.stored_run import StoredRun, decode_run
 
 ANOTHER_CONTENT = "its content is not that of its digest"
 
@@ -46,7 +47,7 @@ class RowChecks:
             "answers": self._check_answer,
             "definitions": self._check_definitions,
             "probes": self._check_probes,
-            "runs": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
+            "runs": lambda _, row: _undecodable(_decode_run, row["body"]),
             "verdicts": lambda _, row: _undecodable(decode_verdict, row["body"]),
             "endpoints": lambda _, row: _undecodable(_ENDPOINT.decode, row["body"]),
             "images": lambda _, row: _undecodable(check_image_row, row["body"]),
@@ -134,6 +135,10 @@ class RowChecks:
 
 _ENDPOINT = msgspec.json.Decoder(EndpointRecord)
 _PROBE = msgspec.json.Decoder(StoredProbe)
+
+
+def _decode_run(body: bytes) -> StoredRun:
+    return decode_run(0, msgspec.json.decode(body), is_finished=True)
 
 
 def _sound(_: Connection, row: Row) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from sightline.engine.answers import Answers
 from sightline.engine.database import LOOKUP
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
@@ -14,7 +15,7 @@ from sightline.results.stored_run import StoredRun, read_row
 
 
 def faults_of_runs(store: Store) -> Iterator[Fault]:
-    """Find runs that lack something.
+    """Find runs that lack something. Those with a damaged row are left to the check of rows.
 
     Args:
         store: The store.
@@ -30,19 +31,30 @@ def faults_of_runs(store: Store) -> Iterator[Fault]:
     for row in rows:
         try:
             run = read_row(store, row)
-        except StoreFailedError as error:
-            yield Fault(table="runs", key={"id": row.number}, problem=error.reason)
-            continue
+        except StoreFailedError:
+            continue  # its row is damaged, as the check of rows says
         try:
-            problem, remedy = _missing(store, run) if run.is_finished else "", ASK_AGAIN
+            problem, remedy = missing(store, run, store.answers) if run.is_finished else "", ASK_AGAIN
         except StoreFailedError as error:
             problem, remedy = error.reason, REPAIR
         if problem:
             yield Fault(table="runs", run=row.number, problem=problem, remedy=remedy)
 
 
-def _missing(store: Store, run: StoredRun) -> str:
-    """What a finished run lacks; '' if it is complete."""
+def missing(store: Store, run: StoredRun, answers: Answers) -> str:
+    """Find what a run lacks.
+
+    Args:
+        store: The store.
+        run: A finished run.
+        answers: The answers in which its attempts are looked up.
+
+    Returns:
+        What it lacks; '' if it is complete.
+
+    Raises:
+        EnvironmentFailedError: Its probes are damaged.
+    """
     samples, without, last = 0, 0, None
     probes = read_stored_probes(store, run.number)
     while batch := list(islice(probes, LOOKUP)):
@@ -51,7 +63,7 @@ def _missing(store: Store, run: StoredRun) -> str:
             last = probe.sample
         if run.stopped is None:
             keys = {probe.key for probe in batch if probe.error is None}
-            without += len(keys - store.answers.look_up(sorted(keys)).keys())
+            without += len(keys - answers.look_up(sorted(keys)).keys())
     planned = run.description.planned_samples
     if samples < planned:
         return f"{planned - samples:,} of its {planned:,} samples have no probes"

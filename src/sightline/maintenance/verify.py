@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Column, RowMapping, Table, exists, func, select
+from sqlalchemy import Column, Table, exists, func, select
 
 from sightline.engine import schema
 from sightline.engine.database import Database
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
 from sightline.maintenance.damaged_tables import Unreadable, read_around_damage
-from sightline.maintenance.faults import Fault
+from sightline.maintenance.faults import Fault, key_of
 from sightline.maintenance.opening import sqlite_path, unchanged_store
 from sightline.maintenance.row_checks import RowChecks
 from sightline.maintenance.run_checks import faults_of_runs
@@ -106,12 +106,10 @@ def _faults_of_rows(database: Database, checks: RowChecks, table: Table, advance
             continue
         with database.read() as connection:
             for row, problem in checks.problems(connection, table.name, page):
-                yield Fault(table=str(table.name), key=_key(table, row), run=row.get("run"), problem=problem)
+                yield Fault(
+                    table=str(table.name), key=key_of(table, row), run=row.get("run"), problem=problem
+                )
         advance(len(page))
-
-
-def _key(table: Table, row: RowMapping) -> dict[str, Any]:
-    return {column.key: row[column.key] for column in table.primary_key.columns}
 
 
 def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> Iterator[Fault]:
@@ -122,7 +120,7 @@ def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> I
             for row in page:
                 yield Fault(
                     table=str(column.table.name),
-                    key=_key(column.table, row),
+                    key=key_of(column.table, row),
                     run=row.get("run"),
                     problem=f"{column.key} {row[column.key]} does not exist in {target.table.name}",
                 )

@@ -396,6 +396,8 @@ class OutcomeIndex:
         return index
 
     def _summary(self, line: RunLine) -> RunSummary:
+        if line.is_damaged:
+            return RunSummary(line, IndexState("failed", error="the description of the run is damaged"))
         state, index = self.state(line.number), self._complete(line.number)
         if index is None:
             return RunSummary(line, state)

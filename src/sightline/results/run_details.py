@@ -17,8 +17,6 @@ from sightline.results.stored_run import read_stored_run
 class RunDetails(RunLine, frozen=True, kw_only=True):
     """A run of the list, here with all effective options that have a value, and with more about it.
 
-    Its state is `complete`, `in progress`, `not finished` or `stopped: REASON`.
-
     Attributes:
         samples: How many samples it has.
         data_digest: The digest of the samples.
@@ -57,7 +55,6 @@ def run_details(store: Store, number: int, config: Config) -> RunDetails:
         **{
             **asdict(line),
             "options": effective_options(description.options),
-            "state": line.state.strip(" ()") or "complete",
         },
         samples=description.planned_samples,
         data_digest=description.data_digest,

@@ -14,7 +14,9 @@ from sightline.local_time import local_time
 from sightline.results.description import EvaluationDescription
 from sightline.results.earlier_options import default_options, known_setting
 from sightline.results.run_options import flat_options
-from sightline.results.stored_run import StoredRun, read_row
+from sightline.results.stored_run import StoredRun, readable_runs
+
+COMPLETE, DAMAGED = "complete", "damaged"
 
 ALWAYS = ("split",)
 """Options that the list holds even where they have their default."""
@@ -36,7 +38,8 @@ class RunLine(Struct, frozen=True, kw_only=True):
         options: The effective options that differ from those of the task without any option, and the split;
             for runs that agree in all of this, also the digest of the data and the identity of the model, if
             they differ.
-        state: How the run ended, as a suffix: '' if it is complete.
+        state: `complete`, `in progress`, `not finished`, `stopped: REASON`, or `damaged`: the description of
+            the run cannot be read, and what comes from it is empty here.
     """
 
     number: int = field(name="run")
@@ -51,9 +54,19 @@ class RunLine(Struct, frozen=True, kw_only=True):
     options: Mapping[str, Any]
     state: str
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run ended, and asked everything."""
+        return self.state == COMPLETE
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the description of the run cannot be read."""
+        return self.state == DAMAGED
+
 
 def list_runs(store: Store) -> list[RunLine]:
-    """List the runs of a store.
+    """List the runs of a store. A damaged one does not hide the others.
 
     Args:
         store: The store.
@@ -61,27 +74,33 @@ def list_runs(store: Store) -> list[RunLine]:
     Returns:
         The runs in the order of their numbers.
     """
-    runs = [(read_row(store, row), row.created) for row in store.runs.all()]
-    options = [_options(run.description) for run, _ in runs]
-    differing = _differing_facts([run.description for run, _ in runs], options)
+    readable = {run.number: run for run in readable_runs(store)}
+    descriptions = [run.description for run in readable.values()]
+    own = [_options(description) for description in descriptions]
+    differing = _differing_facts(descriptions, own)
+    options = {
+        number: {**one, **others} for number, one, others in zip(readable, own, differing, strict=True)
+    }
     labels, held = store.labels.all(), store.leases.held()
-    labelled = [labels.get(run.number, Labels()) for run, _ in runs]
-    return [
-        RunLine(
-            number=run.number,
-            name=own_labels.name,
-            tags=own_labels.tags,
-            note=own_labels.note,
-            task=run.task,
-            model=run.description.model,
-            judges=run.description.judges,
-            started=local_time(started),
-            limit=run.description.options.get("limit"),
-            options={**own, **others},
-            state=run_state(run, is_held=run.number in held),
+    lines = []
+    for row in store.runs.all():
+        run, of_run = readable.get(row.number), labels.get(row.number, Labels())
+        lines.append(
+            RunLine(
+                number=row.number,
+                name=of_run.name,
+                tags=of_run.tags,
+                note=of_run.note,
+                task=run.task if run else "",
+                model=run.description.model if run else "",
+                judges=run.description.judges if run else (),
+                started=local_time(row.created) if isinstance(row.created, float | int) else "",
+                limit=run.description.options.get("limit") if run else None,
+                options=options.get(row.number, {}),
+                state=_state(run, is_held=row.number in held) if run else DAMAGED,
+            )
         )
-        for (run, started), own_labels, own, others in zip(runs, labelled, options, differing, strict=True)
-    ]
+    return lines
 
 
 def select_runs(runs: Sequence[RunLine], tags: Collection[str], benchmark: str, model: str) -> list[RunLine]:
@@ -147,16 +166,7 @@ def _options(run: EvaluationDescription) -> dict[str, Any]:
     }
 
 
-def run_state(run: StoredRun, *, is_held: bool) -> str:
-    """How a run ended.
-
-    Args:
-        run: The run.
-        is_held: Whether a process is working on it.
-
-    Returns:
-        The state in brackets after a space; '' if the run is complete.
-    """
+def _state(run: StoredRun, *, is_held: bool) -> str:
     if not run.is_finished:
-        return " (in progress)" if is_held else " (not finished)"
-    return f" (stopped: {run.stopped})" if run.stopped else ""
+        return "in progress" if is_held else "not finished"
+    return f"stopped: {run.stopped}" if run.stopped else COMPLETE

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from sightline.benchmarks.base import Benchmark
-from sightline.engine.database_errors import damage
+from sightline.engine.database_errors import StoreFailedError, damage
 from sightline.engine.runs import RunRow
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -98,6 +99,22 @@ def read_row(store: Store, row: RunRow) -> StoredRun:
     return _checked(store, row.number, store.runs.description(row), is_finished=row.finished is not None)
 
 
+def readable_runs(store: Store) -> list[StoredRun]:
+    """Read the runs of a store whose descriptions are not damaged.
+
+    Args:
+        store: The store.
+
+    Returns:
+        The runs in the order of their numbers.
+    """
+    found = []
+    for row in store.runs.all():
+        with suppress(StoreFailedError):
+            found.append(read_row(store, row))
+    return found
+
+
 def latest_finished_run(store: Store) -> tuple[StoredRun, list[str]]:
     """Read the latest run that finished.
 
@@ -135,7 +152,17 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
 
     Returns:
         The run.
+
+    Raises:
+        ValueError: This is not the description of a run.
     """
+    try:
+        return _decode_run(number, body, is_finished=is_finished)
+    except (msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"not the description of a run: {error!r}") from None
+
+
+def _decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> StoredRun:
     return StoredRun(
         number=number,
         description=stored_description(body["description"]),
@@ -153,5 +180,5 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
 def _checked(store: Store, number: int, body: Mapping[str, Any], *, is_finished: bool) -> StoredRun:
     try:
         return decode_run(number, body, is_finished=is_finished)
-    except (msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise damage(store.name, "runs", number, f"not the description of a run: {error!r}") from None
+    except ValueError as error:
+        raise damage(store.name, "runs", number, str(error)) from None

@@ -90,7 +90,7 @@ class Builds:
         Returns:
             The number of runs whose index is still built.
         """
-        missing = [run for run in runs if run.result is None and not run.line.state and not run.state.error]
+        missing = [run for run in runs if run.result is None and run.line.is_complete and not run.state.error]
         for run in missing:
             self.start(run.run)
         return len(missing)

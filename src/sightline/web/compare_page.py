@@ -77,7 +77,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
 
 def _choice(viewer: Viewer, chosen: Sequence[RunSummary]) -> Response:
     """The page that asks for the runs: those of one benchmark can be compared."""
-    runs = [run.line for run in viewer.index.runs() if not run.line.state]
+    runs = [run.line for run in viewer.index.runs() if run.line.is_complete]
     benchmark = chosen[0].line.task.partition(":")[0] if chosen else ""
     return viewer.page(
         "compare_choice_page.html",

@@ -230,8 +230,8 @@ def _departure(one: _Counted, usual: _Counted) -> str:
     """Why a value is not comparable with the usual ones of its column."""
     result, other = one.result, usual.result
     reasons = []
-    if one.summary.line.state:
-        reasons.append(one.summary.line.state.strip(" ()"))
+    if not one.summary.line.is_complete:
+        reasons.append(one.summary.line.state)
     if result.samples != other.samples:
         reasons.append(f"{result.samples:,} samples; the others have {other.samples:,}")
     elif result.data_digest != other.data_digest:
