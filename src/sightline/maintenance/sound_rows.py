@@ -129,7 +129,7 @@ class SoundRows:
             The rows by table.
         """
         return [
-            LostRows(table=table, rows=len(rows), first=first, problem=problem)
+            LostRows(table=str(table), rows=len(rows), first=first, problem=problem)
             for table, rows in self._lost.items()
             if rows
             for first, problem in [next(iter(rows.items()))]
