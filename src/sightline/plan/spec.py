@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -322,6 +323,12 @@ def declared_options(options: type) -> list[DeclaredOption]:
     Returns:
         The options, in the order of their declaration.
     """
+    return list(_declared(options))
+
+
+@cache
+def _declared(options: type) -> tuple[DeclaredOption, ...]:
+    """The options of a command; reading its hints takes 5 ms, and lists of runs need them for each run."""
     defaults = Spec(task="")
     found = []
     for name, hint in get_type_hints(options, include_extras=True).items():
@@ -329,7 +336,7 @@ def declared_options(options: type) -> list[DeclaredOption]:
         annotated = get_args(hint)[0] if get_origin(hint) in (Required, NotRequired) else hint
         written, argument = get_args(annotated)
         found.append(DeclaredOption(name, written, getattr(defaults, name), required, argument))
-    return found
+    return tuple(found)
 
 
 def recorded_options(spec: Spec) -> dict[str, Any]:
