@@ -277,6 +277,9 @@ def test_what_is_added_twice_after_a_lost_connection_is_kept_once(
     record = EndpointRecord(identity="m", host="h", result="same")
     write = store.database.write
     lost: list[int] = []
+    started: list[int] = []
+    attempts = [Attempt(key_of(body), body, ANSWER) for body in (b'{"v":1}', b'{"v":2}')]
+    monkeypatch.setattr(store.answers, "_clock", lambda: 1.0)
 
     @contextmanager
     def lose_the_first() -> Iterator[Connection]:
@@ -291,7 +294,13 @@ def test_what_is_added_twice_after_a_lost_connection_is_kept_once(
         store.runs.add_probes(run, [(0, b'{"key":"%s"}' % K.encode())])
         store.runs.add_verdicts(run, [verdict, verdict])
         store.endpoints.add(record)
-    assert len(lost) == 12
+        started.append(store.runs.start({}, held=True))
+        store.answers.add(attempts)
+    assert len(lost) == 20
+    assert [row.number for row in store.runs.all()] == [run, *started]
+    assert store.leases.held() == set(started)
+    # Two calls at the same time are two attempts for each request.
+    assert store.answers.last_attempt() == 4
     assert len(list(store.runs.probes(run))) == 1
     assert list(store.runs.verdicts(run)) == [verdict] * 4
     assert [one for _, one in store.endpoints.records()] == [record] * 2
@@ -309,3 +318,19 @@ def test_a_store_that_another_process_locks_is_not_said_to_be_broken(
             store.runs.start({})
         assert "disk" not in str(failed.value)
     store.close()
+
+
+def test_a_run_is_held_from_its_first_moment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the transaction of its start and another one of its lease, somebody could delete it."""
+    held: list[set[int]] = []
+    write = store.database.write
+
+    @contextmanager
+    def observed() -> Iterator[Connection]:
+        with write() as connection:
+            yield connection
+        held.append(store.leases.held())
+
+    monkeypatch.setattr(store.database, "write", observed)
+    run, _ = store.runs.start({}, held=True), store.runs.start({})
+    assert held == [{run}, {run}]

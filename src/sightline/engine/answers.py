@@ -147,15 +147,21 @@ class Answers:
                         found[key] = CachedAnswer(result, created)
         return found
 
-    @repeat_if_lost
     def add(self, attempts: Sequence[Attempt]) -> None:
         """Add attempts in one transaction, which also ends the claims on their keys.
 
         Args:
             attempts: The attempts.
         """
+        self._add_once(attempts, self._clock(), after=self.last_attempt())
+        if self._requests.texts.training_due:
+            self._train()
+
+    @repeat_if_lost
+    def _add_once(self, attempts: Sequence[Attempt], now: float, after: int) -> None:
+        """Add attempts. Equal later ones of the same time are those of a lost transaction."""
         requests = {bytes.fromhex(attempt.key): attempt.request for attempt in attempts}
-        now = self._clock()
+        table = schema.answers
         with self._database.write() as connection:
             numbers = self._requests.add(connection, requests)
             list_models(connection, requests.values())
@@ -168,10 +174,11 @@ class Answers:
                 )
                 for attempt in attempts
             ]
-            insert(connection, schema.answers, ("request", "state", "body", "created"), rows)
+            query = select(table.c.request, table.c.state).where(table.c.id > after, table.c.created == now)
+            added = {tuple(row) for row in connection.execute(query)}
+            if not added.issuperset(row[:2] for row in rows):
+                insert(connection, table, ("request", "state", "body", "created"), rows)
             self._claims.end(connection, list(requests))
-        if self._requests.texts.training_due:
-            self._train()
 
     @repeat_if_lost
     def images(self, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:

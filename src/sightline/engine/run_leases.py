@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlalchemy import delete, insert, select, update
+from sqlalchemy.engine import Connection
 
 from sightline.engine.claims import earliest_end, times
 from sightline.engine.database import Database
@@ -41,12 +42,7 @@ class RunLeases:
         """
         with self._database.write() as connection:
             require_run(connection, run, self._database.name)
-            until = times(connection, self._clock)[0] + LEASE_SECONDS
-            changed = connection.execute(
-                update(run_leases).where(run_leases.c.run == run).values(until=until)
-            )
-            if not changed.rowcount:
-                connection.execute(insert(run_leases).values(run=run, until=until))
+            hold(connection, run, self._clock)
 
     @repeat_if_lost
     def release(self, run: int) -> None:
@@ -68,3 +64,17 @@ class RunLeases:
         with self._database.read() as connection:
             limit = earliest_end(*times(connection, self._clock), LEASE_SECONDS)
             return set(connection.scalars(select(run_leases.c.run).where(run_leases.c.until > limit)))
+
+
+def hold(connection: Connection, run: int, clock: Callable[[], float]) -> None:
+    """Hold a run for LEASE_SECONDS from now.
+
+    Args:
+        connection: A connection that writes.
+        run: The number of the run, which exists.
+        clock: Returns the seconds since 1970; the clock of a database without a server.
+    """
+    until = times(connection, clock)[0] + LEASE_SECONDS
+    changed = connection.execute(update(run_leases).where(run_leases.c.run == run).values(until=until))
+    if not changed.rowcount:
+        connection.execute(insert(run_leases).values(run=run, until=until))

@@ -21,6 +21,7 @@ from sightline.engine.database_errors import damage, repeat_if_lost
 from sightline.engine.dictionaries import PLAIN, Dictionaries
 from sightline.engine.existing_run import deleted_run, no_run
 from sightline.engine.probe_chunks import ProbeChunk, as_chunk, probes_of
+from sightline.engine.run_leases import hold
 from sightline.formats.verdicts import decode_verdict
 from sightline.types import Verdict
 
@@ -56,25 +57,31 @@ class Runs:
         self._dictionaries = dictionaries
         self._clock = clock
 
-    @repeat_if_lost
-    def start(self, body: Mapping[str, Any]) -> int:
+    def start(self, body: Mapping[str, Any], *, held: bool = False) -> int:
         """Register a run.
 
         Args:
             body: Its description.
+            held: Whether this process works on it: its lease begins with it, so that nobody deletes it before
+                the first renewal.
 
         Returns:
             Its number.
         """
+        return self._start_once(msgspec.json.encode(body), uuid.uuid4().hex, self._clock(), held=held)
+
+    @repeat_if_lost
+    def _start_once(self, body: bytes, uid: str, created: float, *, held: bool) -> int:
+        """Register a run that a lost attempt may have registered already."""
+        runs = schema.runs
         with self._database.write() as connection:
-            result = connection.execute(
-                insert_one(schema.runs).values(
-                    body=msgspec.json.encode(body), created=self._clock(), uid=uuid.uuid4().hex
-                )
-            )
-            key = result.inserted_primary_key
-        assert key is not None
-        return int(key[0])
+            run = connection.scalar(select(runs.c.id).where(runs.c.uid == uid))
+            if run is None:
+                statement = insert_one(runs).values(body=body, created=created, uid=uid).returning(runs.c.id)
+                run = connection.scalars(statement).one()
+            if held:
+                hold(connection, run, self._clock)
+        return int(run)
 
     @repeat_if_lost
     def finish(self, run: int, body: Mapping[str, Any]) -> None:

@@ -64,7 +64,8 @@ async def run_evaluation(
     store = await run_in_thread(Store.open, spec.store)
     try:
         await run_in_thread(check_name, spec, store, description)
-        run = await run_in_thread(store.runs.start, _run_body(prepared, description))
+        started = partial(store.runs.start, _run_body(prepared, description), held=True)
+        run = await run_in_thread(started)
         try:
             holder = await run_in_thread(label_run, spec, store, run, description)
             async with held_run(store, run):
