@@ -108,8 +108,8 @@ def test_a_run_is_shown_with_its_state_counts_tokens_and_cost(capsys: Capture, t
     assert used["cost"] == (used["prompt_tokens"] + 2 * used["completion_tokens"]) / 1e6
     assert main(["runs", "show", "base"]) == 0
     text = capsys.readouterr().out
-    assert "state           complete" in text
-    assert "probes          ok=12, empty=0, error=0, not_sent=0" in text
+    assert "state              complete" in text
+    assert "probes             ok=12, empty=0, error=0, not_sent=0" in text
 
 
 def test_the_list_of_runs_has_a_header_also_in_a_pipe(capsys: Capture) -> None:
@@ -240,7 +240,10 @@ def test_the_records_of_a_run_are_exported_by_its_name(tmp_path: Path) -> None:
 def test_an_empty_note_removes_the_note(capsys: Capture) -> None:
     assert main(["runs", "note", "base", "text"]) == 0
     assert main(["runs", "note", "base", ""]) == 0
+    assert capsys.readouterr().out == "note of run 1: text\nrun 1 has no note\n"
     assert listed(capsys)[0]["note"] == ""
+    assert main(["runs", "show", "base"]) == 0
+    assert re.search("note  +none", capsys.readouterr().out)
 
 
 def test_a_deleted_run_is_gone_and_its_answers_stay(capsys: Capture, codis: str) -> None:

@@ -174,8 +174,12 @@ def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:
         ({}, "95 % CI: Wilson score interval with the effective number of units"),
         ({}, "output_variability: no value, no answers of setting no-context"),
         (
-            {"mixed_versions": True},
-            'mixed versions: {"sightline": "0.1.0", "reported": ["gpt-4o-2024-08-06"]}',
+            {"mixed_versions": True, "versions": {"reported": ["m m", "m fp_1", "n", *"abcd", "x" * 200]}},
+            "mixed versions: the server reported 8 versions: m, m fp_1, n and 5 more",
+        ),
+        (
+            {"mixed_versions": True, "versions": {"reported": ["x" * 200, "y"]}},
+            f"the server reported 2 versions: {'x' * 80}..., y",
         ),
         ({"options": {"cot": True, "limit": None, "stop": ["."]}}, 'options: cot=on, stop=["."]'),
         ({"notes": ["3 answers are missing"]}, "3 answers are missing"),

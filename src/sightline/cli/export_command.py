@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from sightline.cli.options import add_plugins
-from sightline.output import print_note
+from sightline.output import print_line, print_note
 from sightline.registry import export_formats
 
 EXAMPLE = """examples:
@@ -65,5 +65,5 @@ def execute(options: argparse.Namespace) -> int:
     data = spec_data_folder(Spec(task="", data=options.data))
     for omission in export(answers, layouts[options.layout], out, data, options.model):
         print_note(omission)
-    print_note(f"written: {out}")
+    print_line(f"written: {out}")
     return 0

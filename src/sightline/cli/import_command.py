@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from sightline.cli.options import add_plugins
-from sightline.output import print_note
+from sightline.counts import counted
+from sightline.output import print_line, print_note
 
 EXAMPLE = """examples:
   sightline import model_samples_ii_bench.jsonl --task iibench:none --data data/iibench --out answers.jsonl
@@ -82,12 +83,12 @@ def execute(options: argparse.Namespace) -> int:
     if options.verdicts and not verdicts:
         raise UserError("contains no verdicts", file=file, expected="no --verdicts")
     write_answers([one.outcome for one in found], out)
-    print_note(f"written: {out} ({len(found):,} answers, not judged)")
+    print_line(f"written: {out} ({counted(len(found), 'answer')}, not judged)")
     if found and all(one.outcome.response in one.outcome.references for one in found):
         print_note("each answer equals its reference: FILE may be the data set itself")
     if options.verdicts:
         write_verdicts(verdicts, Path(options.verdicts))
-        print_note(f"written: {options.verdicts} ({len(verdicts):,} verdicts)")
+        print_line(f"written: {options.verdicts} ({counted(len(verdicts), 'verdict')})")
         for line in contradictions(verdicts):
             print_note(f"contradicted: {line}")
     return 0

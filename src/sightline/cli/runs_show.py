@@ -44,7 +44,9 @@ def execute(options: argparse.Namespace) -> int:
     answers = shown.pop("answers")
     for name, value in {**shown, **answers}.items():
         if value not in (None, "", [], {}):
-            print_line(f"{name.replace('_', ' '):<16}{_text(value)}")
+            print_line(f"{name.replace('_', ' '):<19}{_text(value)}")
+        elif name == "note":
+            print_line(f"{name:<19}none")
     return 0
 
 

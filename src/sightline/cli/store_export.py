@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from sightline.cli.options import add_quiet, add_store
-from sightline.output import print_note
+from sightline.counts import counted
+from sightline.output import print_line
 
 SUMMARY = "write the records of a store as JSON Lines, for other tools"
 
@@ -49,5 +50,5 @@ def execute(options: argparse.Namespace) -> int:
     out, store = Path(options.out), sqlite_path(options.store)
     refuse_overwriting(out, options.force, read=[store] if store else [])
     count = export_records(options.store, options.kind, out, options.run, show_progress=not options.quiet)
-    print_note(f"written: {out}, {count:,} records")
+    print_line(f"written: {out}, {counted(count, 'record')}")
     return 0

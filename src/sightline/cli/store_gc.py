@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from sightline.cli.options import add_store
+from sightline.output import print_line
 
 SUMMARY = "drop what no run needs, and give the room back"
 
@@ -73,6 +74,10 @@ def execute(options: argparse.Namespace) -> int:
     notes = [size]
     if found.cache_bytes:
         notes.append(f"caches hold {found.cache_bytes:,} bytes, which --caches drops")
+    if not rows:
+        for line in ("nothing to drop", *notes):
+            print_line(line)
+        return 0
     title = "would be dropped" if options.dry_run else "dropped"
     print_tables([ReportTable(title, columns, rows, tuple(notes))], "table")
     return 0

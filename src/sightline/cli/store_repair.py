@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_quiet
-from sightline.output import print_note
+from sightline.counts import counted
+from sightline.output import print_line
 
 if TYPE_CHECKING:
     from sightline.maintenance.repair import RepairReport
@@ -45,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
         print_json(report)
     else:
         print_tables([_table(report)], "table")
-    print_note(f"written: {report.out}")
+        print_line(f"written: {report.out}")
     return 1 if report.lost_something else 0
 
 
@@ -71,22 +72,24 @@ def _notes(report: RepairReport) -> list[str]:
         f"run {one.run} is kept, but is not finished any more: {one.problem}"
         for one in report.incomplete_runs
     ]
-    notes += [
-        f"no description of run {run} is readable: its probes, verdicts and labels are dropped, its answers "
-        "are kept; the same `run` command makes it again"
-        for run in report.lost_runs
-    ]
+    if report.lost_runs:
+        runs = "run" if len(report.lost_runs) == 1 else "runs"
+        notes.append(
+            f"no description of {runs} {', '.join(map(str, report.lost_runs))} is readable: probes, verdicts "
+            "and labels are dropped, answers are kept; the same `run` command makes a run again"
+        )
     if report.missing_pages:
         notes.append(
-            f"{report.missing_pages:,} pages are missing at the end of the file: what they held is unknown"
+            f"missing at the end of the file: {counted(report.missing_pages, 'page')}; "
+            "what was there is unknown"
         )
     if report.unknown_pages:
         notes.append(
-            f"{report.unknown_pages:,} pages with rows fit no table, or several, and are not kept: they held "
-            "rows that are lost, or old copies of rows that are kept"
+            f"not kept: {counted(report.unknown_pages, 'page')} with rows of no table, or of several: "
+            "these rows are lost, or old copies of rows that are kept"
         )
     if report.damaged_log_pages:
-        notes.append(f"{report.damaged_log_pages:,} pages of the write-ahead log are damaged")
+        notes.append(f"damaged in the write-ahead log: {counted(report.damaged_log_pages, 'page')}")
     if report.lost_definitions:
         notes.append(
             f"the definitions of the tables {', '.join(report.lost_definitions)} are not readable: those of "

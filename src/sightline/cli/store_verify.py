@@ -7,7 +7,8 @@ from collections import Counter
 from itertools import islice
 
 from sightline.cli.options import add_quiet, add_store
-from sightline.output import print_note
+from sightline.counts import counted
+from sightline.output import print_line
 
 SUMMARY = "read everything in a store and report what is wrong; nothing is changed"
 
@@ -70,11 +71,11 @@ def execute(options: argparse.Namespace) -> int:
             (one.table, one.row, "" if one.run is None else str(one.run), one.problem)
             for one in sorted(printed, key=lambda one: one.table)
         )
-        notes = [f"remedy of {count:,} faults: {remedy}" for remedy, count in remedies.items()]
+        notes = [f"remedy of {counted(count, 'fault')}: {remedy}" for remedy, count in remedies.items()]
         if total > len(printed):
             notes.insert(0, f"and {total - len(printed):,} more")
-        title = f"{total:,} faults in {display(options.store)}"
+        title = f"{counted(total, 'fault')} in {display(options.store)}"
         print_tables([ReportTable(title, columns, rows, tuple(notes))], "table")
     else:
-        print_note(f"{display(options.store)}: nothing is wrong")
+        print_line(f"{display(options.store)}: nothing is wrong")
     return 1 if total else 0

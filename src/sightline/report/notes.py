@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from sightline.counts import counted
 from sightline.errors import some_of
 from sightline.metric_types import (
     RELIABLE_CLUSTERS,
@@ -15,7 +16,7 @@ from sightline.metric_types import (
     is_approximate,
 )
 from sightline.registry import benchmark_class, benchmark_names
-from sightline.report.option_texts import compact, options_text
+from sightline.report.option_texts import options_text
 from sightline.results.run_options import effective_options
 from sightline.results.undecided import undecided_share
 
@@ -39,6 +40,9 @@ _APPROXIMATE = (
     " often than in 95 % of cases"
 )
 
+FEW_VERSIONS, LONGEST_VERSION = 3, 80
+"""Versions of a server that a note lists, and their characters."""
+
 _Key = TypeVar("_Key")
 _Word = TypeVar("_Word")
 
@@ -58,10 +62,23 @@ def run_notes(result: Result) -> list[str]:
         *_missing_benchmark(result),
         *chance_notes(result),
         *interval_notes(result.metrics),
-        *([f"mixed versions: {compact(result.versions)}"] if result.mixed_versions else []),
+        *([_mixed_versions(result.versions.get("reported", ()))] if result.mixed_versions else []),
         f"options: {options_text(effective_options(result.options)) or 'none'}",
         *result.notes,
     ]
+
+
+def _mixed_versions(reported: Sequence[str]) -> str:
+    """A note on the versions that servers reported; a server may report another one with each answer."""
+    versions = some_of([_version(one) for one in reported[:FEW_VERSIONS]], FEW_VERSIONS, total=len(reported))
+    return f"mixed versions: the server reported {counted(len(reported), 'version')}: {versions}"
+
+
+def _version(reported: str) -> str:
+    """A version as a note shows it: short, and once if model and fingerprint are one text."""
+    half = len(reported) // 2
+    text = reported[:half] if reported[:half] == reported[half + 1 :] and reported[half] == " " else reported
+    return text if len(text) <= LONGEST_VERSION else f"{text[:LONGEST_VERSION]}..."
 
 
 def _missing_benchmark(result: Result) -> list[str]:

@@ -12,7 +12,7 @@ LONGEST = 200
 _DIGITS = 18
 """Digits of the largest number that every database accepts for a run, less one."""
 _NAME = re.compile(r"\w[\w.:=+-]*")
-_FORM = f"at most {LONGEST} letters, digits and any of . : = + - _ , first a letter or a digit"
+_FORM = f"at most {LONGEST} letters, digits and characters of '.:=+-_', the first one a letter or a digit"
 
 
 def check_run_name(name: str) -> None:
