@@ -126,7 +126,7 @@ def test_a_damaged_store_verifies_with_status_1_and_names_the_row(capsys: Captur
     status, out, _ = run(capsys, "verify", "--quiet")
     assert status == 1
     assert "faults in sightline.db" in out
-    assert out.count("store repair FILE --out NEW") == 1
+    assert out.count("store repair sightline.db --out NEW") == 1
 
 
 def test_the_faults_of_a_table_stand_together(capsys: Capture) -> None:

@@ -61,7 +61,11 @@ def test_a_damaged_run_is_listed_as_such_among_the_others_and_can_be_deleted(
     first, second = map(json.loads, file.read_text().splitlines())
     assert (first["run"], first["name"], "row 1 of the table runs" in first["damaged"]) == (1, "base", True)
     assert second["description"]["benchmark"] == "groups"
-    assert _sightline(capsys, "store", "verify", "--json", *at)[0] == 1
+    status, out, _ = _sightline(capsys, "store", "verify", "--json", *at)
+    assert (status, [one["remedy"] for one in json.loads(out)["listed"]]) == (
+        1,
+        ["`sightline runs delete 1` deletes the run, its answers stay"],
+    )
     assert _sightline(capsys, "runs", "delete", "1", "--yes", *at)[0] == 0
     assert _sightline(capsys, "store", "verify", *at)[0] == 0
     assert [run["run"] for run in json.loads(_sightline(capsys, "runs", "list", "--json", *at)[1])] == [2]
@@ -114,3 +118,16 @@ def test_exported_runs_have_their_labels(capsys: Capture, tmp_path: Path) -> Non
     assert _sightline(capsys, "store", "export", "runs", *words)[0] == 0
     run = json.loads(file.read_text())
     assert (run["name"], run["tags"], run["note"]) == ("base", ["a", "b"], "before the restart")
+
+
+def test_verify_names_a_remedy_that_works_on_this_store(capsys: Capture, store_url: str) -> None:
+    _changed(
+        store_url,
+        f"UPDATE answers SET body = {_bytes(store_url, '00ff')} WHERE id = 3",
+        "INSERT INTO run_tags (run, tag) VALUES (99, 'a')",
+    )
+    _, out, _ = _sightline(capsys, "store", "verify", "--json", "--store", store_url)
+    remedies = {one["table"]: one["remedy"] for one in json.loads(out)["listed"]}
+    assert ("store merge" if "://" in store_url else "store repair") in remedies["answers"]
+    assert remedies["answers"].count(store_url if "://" not in store_url else "--into NEW") == 1
+    assert "store gc" in remedies["run_tags"]

@@ -187,7 +187,8 @@ def repair_command(name: str) -> str:
         The command, and what it does.
     """
     if "://" in name and not name.startswith("sqlite"):
-        return "a backup of the server restores it"
+        copy = f"sightline store merge {shlex.quote(name)} --into NEW"
+        return f"`{copy}` copies what is sound, or restore a backup of the server"
     return f"`sightline store repair {shlex.quote(name)} --out NEW` keeps what is sound"
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import Struct, field
 from sqlalchemy import RowMapping, Table
 
-REPAIR = "`sightline store repair FILE --out NEW` keeps what is sound"
+GC = "`sightline store gc` drops such rows"
+DELETE = "`sightline runs delete {}` deletes the run, its answers stay"
 ASK_AGAIN = "run the same command again, which asks only what is missing"
 
 
@@ -20,14 +21,14 @@ class Fault(Struct, frozen=True, kw_only=True):
         key: Column -> value of the primary key of the row; empty if it is about no single row.
         run: The run that it concerns; None if it is unknown.
         problem: What is wrong.
-        remedy: What the user can do.
+        remedy: What the user can do; '' for the remedy of any damage to this store.
     """
 
     table: str = ""
     key: Mapping[str, Any] = field(default_factory=dict)
     run: int | None = None
     problem: str
-    remedy: str = REPAIR
+    remedy: str = ""
 
     @property
     def row(self) -> str:

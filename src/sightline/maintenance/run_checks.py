@@ -9,7 +9,7 @@ from sightline.engine.answers import Answers
 from sightline.engine.database import LOOKUP
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
-from sightline.maintenance.faults import ASK_AGAIN, REPAIR, Fault
+from sightline.maintenance.faults import ASK_AGAIN, Fault
 from sightline.plan.stored_probe import read_stored_probes
 from sightline.results.stored_run import StoredRun, read_row
 
@@ -36,7 +36,7 @@ def faults_of_runs(store: Store) -> Iterator[Fault]:
         try:
             problem, remedy = missing(store, run, store.answers) if run.is_finished else "", ASK_AGAIN
         except StoreFailedError as error:
-            problem, remedy = error.reason, REPAIR
+            problem, remedy = error.reason, ""
         if problem:
             yield Fault(table="runs", run=row.number, problem=problem, remedy=remedy)
 

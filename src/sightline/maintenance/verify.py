@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Column, Table, exists, func, select
 
 from sightline.engine import schema
+from sightline.engine.connect import display
 from sightline.engine.database import Database
-from sightline.engine.database_errors import StoreFailedError
+from sightline.engine.database_errors import StoreFailedError, repair_command
 from sightline.engine.store import Store
 from sightline.maintenance.damaged_tables import Unreadable, read_around_damage
-from sightline.maintenance.faults import Fault, key_of
+from sightline.maintenance.faults import DELETE, GC, Fault, key_of
 from sightline.maintenance.opening import sqlite_path, unchanged_store
 from sightline.maintenance.row_checks import RowChecks
 from sightline.maintenance.run_checks import faults_of_runs
@@ -46,13 +48,15 @@ def verify(url: str, *, show_progress: bool) -> Iterator[Fault]:
         UserError: There is no store, or a newer Sightline wrote it.
         EnvironmentFailedError: The server of the store fails.
     """
+    remedy = repair_command(display(url))
     try:
         with unchanged_store(url) as store:
-            yield from find_faults(store, show_progress=show_progress)
+            for fault in find_faults(store, show_progress=show_progress):
+                yield replace(fault, remedy=fault.remedy or remedy)
     except StoreFailedError as error:
         if sqlite_path(url) is None:
             raise
-        yield Fault(problem=error.reason)
+        yield Fault(problem=error.reason, remedy=remedy)
 
 
 def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
@@ -107,7 +111,11 @@ def _faults_of_rows(database: Database, checks: RowChecks, table: Table, advance
         with database.read() as connection:
             for row, problem in checks.problems(connection, table.name, page):
                 yield Fault(
-                    table=str(table.name), key=key_of(table, row), run=row.get("run"), problem=problem
+                    table=str(table.name),
+                    key=key_of(table, row),
+                    run=row.get("run"),
+                    problem=problem,
+                    remedy=DELETE.format(row["id"]) if table is schema.runs else "",
                 )
         advance(len(page))
 
@@ -123,6 +131,7 @@ def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> I
                     key=key_of(column.table, row),
                     run=row.get("run"),
                     problem=f"{column.key} {row[column.key]} does not exist in {target.table.name}",
+                    remedy=GC if target.table is schema.runs else "",
                 )
     except StoreFailedError as error:
         yield Fault(
