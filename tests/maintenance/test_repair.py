@@ -185,5 +185,7 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
 def test_a_new_store_never_replaces_a_file(sound: Path, tmp_path: Path) -> None:
     (tmp_path / "out.db").write_text("mine")
     for out in (tmp_path / "out.db", sound):
-        with pytest.raises(UserError, match=r"exists already|is an input"):
+        with pytest.raises(UserError, match=r"exists already|is an input") as refused:
             repair(str(sound), out, show_progress=False)
+        # The command has no such option.
+        assert "--force" not in str(refused.value)

@@ -170,3 +170,15 @@ def test_the_write_ahead_log_of_a_writer_is_never_taken_for_damaged(tmp_path: Pa
         writing.result()
     writer.close()
     assert not list(verify(url, show_progress=False))
+
+
+def test_a_truncated_file_is_reported_with_its_pages_and_the_command_that_repairs_it(tmp_path: Path) -> None:
+    path = make_store(tmp_path / "my store.db", [range(40)])
+    pages = path.stat().st_size // 4096
+    with path.open("r+b") as file:
+        file.truncate((pages - 7) * 4096)
+    found = list(verify(str(path), show_progress=False))
+    assert f"counts {pages:,} pages, the file has {pages - 7:,}" in found[0].problem
+    assert {fault.remedy for fault in found} == {
+        f"`sightline store repair '{path}' --out NEW` keeps what is sound"
+    }

@@ -20,6 +20,7 @@ from sqlalchemy.engine import Connection
 from sightline.engine import schema
 from sightline.engine.answers import State, state_of
 from sightline.engine.database import insert
+from sightline.engine.database_errors import repair_command
 from sightline.engine.dictionaries import COMMON, Dictionaries, add_common_dictionary
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
@@ -164,5 +165,5 @@ def migrate(connection: Connection, name: str, version: int) -> None:
     except (ValueError, TypeError) as error:
         raise EnvironmentFailedError(
             f"the store {name} has a damaged row and cannot be migrated ({error}); it stays as it was. "
-            "`sightline store repair FILE --out NEW` keeps what is sound of a file; on a server, use a backup"
+            f"{repair_command(name)}"
         ) from None

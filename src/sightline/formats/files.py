@@ -164,12 +164,14 @@ def json_list(entries: Iterable[Any]) -> Iterator[bytes]:
     yield b"[]" if mark == b"[" else b"\n]"
 
 
-def refuse_overwriting(path: Path, force: bool, option: str = "--out", *, read: Iterable[Path] = ()) -> None:
+def refuse_overwriting(
+    path: Path, force: bool | None, option: str = "--out", *, read: Iterable[Path] = ()
+) -> None:
     """Check that a command can write a file without replacing another one.
 
     Args:
         path: The file.
-        force: Whether the file may be replaced.
+        force: Whether the file may be replaced; None: the command has no --force.
         option: The option that names the file, for error messages.
         read: The files that the command reads; even `force` does not replace them.
 
@@ -183,7 +185,8 @@ def refuse_overwriting(path: Path, force: bool, option: str = "--out", *, read: 
             "is an input of this command and would be replaced", file=path, expected=f"another {option}"
         )
     if path.exists() and not force:
-        raise UserError("exists already", file=path, expected=f"another {option}, or --force")
+        or_force = "" if force is None else ", or --force"
+        raise UserError("exists already", file=path, expected=f"another {option}{or_force}")
     if not path.parent.is_dir():
         raise UserError("there is no such folder", file=path.parent, expected=f"an existing one for {option}")
     refuse_unwritable(path.parent, option)

@@ -113,7 +113,7 @@ def repair(file: str, out: Path, *, show_progress: bool) -> RepairReport:
             found=display(file),
             expected="a SQLite file, or a backup of the server",
         )
-    refuse_overwriting(out, force=False, read=[source])
+    refuse_overwriting(out, force=None, read=[source])
     with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         scratch = Path(folder) / out.name
         try:

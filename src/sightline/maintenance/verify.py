@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from sightline.maintenance.faults import DELETE, GC, Fault, key_of
 from sightline.maintenance.opening import sqlite_path, unchanged_store
 from sightline.maintenance.row_checks import RowChecks
 from sightline.maintenance.run_checks import faults_of_runs
+from sightline.maintenance.sqlite.pages import Pages
 from sightline.maintenance.table_reader import read_pages
 from sightline.progress import Advance, progress
 
@@ -42,7 +44,7 @@ def verify(url: str, *, show_progress: bool) -> Iterator[Fault]:
         show_progress: Whether progress is displayed.
 
     Yields:
-        The faults.
+        The faults, each with a remedy.
 
     Raises:
         UserError: There is no store, or a newer Sightline wrote it.
@@ -54,9 +56,19 @@ def verify(url: str, *, show_progress: bool) -> Iterator[Fault]:
             for fault in find_faults(store, show_progress=show_progress):
                 yield replace(fault, remedy=fault.remedy or remedy)
     except StoreFailedError as error:
-        if sqlite_path(url) is None:
+        path = sqlite_path(url)
+        if path is None:
             raise
-        yield Fault(problem=error.reason, remedy=remedy)
+        for problem in (*_missing_end(path), error.reason):
+            yield Fault(problem=problem, remedy=remedy)
+
+
+def _missing_end(path: Path) -> Iterator[str]:
+    """SQLite refuses a truncated file without saying why."""
+    with Pages(path) as pages:
+        if pages.missing:
+            counted, there = pages.count + pages.missing, pages.count
+            yield f"the header of the file counts {counted:,} pages, the file has {there:,}: its end is lost"
 
 
 def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
