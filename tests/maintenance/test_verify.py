@@ -30,7 +30,10 @@ from sightline.types import ImageFile
 def test_damaged_metadata_of_images_is_found(tmp_path: Path, body: str) -> None:
     path = make_store(tmp_path / "s.db", [range(3)])
     store = Store.open(str(path))
-    store.caches.add_image_files([ImageFile("a.png", "ab" * 32, "PNG", 3, 4, (5, 6), "")])
+    image = tmp_path / "a.png"
+    # The cache knows files that exist.
+    image.touch()
+    store.caches.add_image_files([ImageFile(str(image), "ab" * 32, "PNG", 3, 4, (5, 6), "")])
     with store.database.write() as connection:
         connection.exec_driver_sql(f"UPDATE images SET body = CAST({body} AS BLOB)")
     store.close()
