@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -79,7 +80,11 @@ def test_interrupted_it_keeps_everything_answered_and_goes_on(
     status, _, err = process.end()
     assert status == 130
     assert len(err.strip().splitlines()) == 1
-    assert err.startswith("interrupted; all answers so far are kept")
+    said = re.fullmatch(
+        r"interrupted; all answers so far are kept: run 1 has (\d+) of 300; run the same command to .*\s*",
+        err,
+    )
+    assert said, err
     answered = server.stats()["ok"]
     status, _, err = start(*words).end()
     assert status == 0
@@ -87,6 +92,7 @@ def test_interrupted_it_keeps_everything_answered_and_goes_on(
     # Only what was on its way at the interrupt may have been answered to nobody.
     assert stats["resent"] <= 8
     assert f"sent {300 - answered + stats['resent']}, cached {answered - stats['resent']}," in err
+    assert int(said[1]) == answered - stats["resent"]
 
 
 def test_a_budget_is_spent_exactly_and_the_same_command_goes_on(

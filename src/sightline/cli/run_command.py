@@ -55,7 +55,11 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_evaluation
     from sightline.evaluation.run import run_evaluation
 
-    evaluation = asyncio.run(run_evaluation(spec, show_progress=not options.quiet))
+    try:
+        evaluation = asyncio.run(run_evaluation(spec, show_progress=not options.quiet))
+    except KeyboardInterrupt as interruption:
+        # The event loop cancels the evaluation, which says what it keeps.
+        raise KeyboardInterrupt(str(interruption.__context__ or "")) from None
     return print_evaluation(evaluation, options.format, options.by)
 
 

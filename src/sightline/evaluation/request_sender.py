@@ -31,7 +31,7 @@ class RequestSender:
     """Sends requests and keeps what the evaluation has spent so far.
 
     The model and the judges share one limiter per host, and the budgets of --max-requests and --max-cost.
-    `notes` are what the checks of endpoints found.
+    `notes` are what the checks of endpoints found, `asked` counts the requests to the model so far.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class RequestSender:
         self._spent = spent or Counts()
         self._show_progress = show_progress
         self.notes: list[str] = []
+        self.asked = Counts()
         self._limiters = {
             model.host: Limiter(model.host, prepared.spec.concurrency)
             for models in (prepared.models.models, *prepared.judges.models.values())
@@ -75,8 +76,7 @@ class RequestSender:
         Returns:
             What happened. Cancelled, everything answered so far is kept.
         """
-        counts = Counts()
-        counts.total = total
+        self.asked = counts = Counts(total=total)
         name, models = self._prepared.spec.model, self._prepared.models.models
         check = self._endpoint_check(models, MODEL_REMEDY)
         async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):

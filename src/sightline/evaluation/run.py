@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
@@ -43,7 +44,7 @@ async def run_evaluation(
     """Run an evaluation: ask what has no answer yet, judge, count, and write the results folder.
 
     Blocking work runs in threads, so that other tasks of the event loop go on. Cancelled, it keeps everything
-    answered so far.
+    answered so far; the CancelledError says how much that is.
 
     Args:
         spec: The evaluation.
@@ -99,9 +100,12 @@ async def _evaluate(
     sender = RequestSender(prepared, store, caption_counts, began=began, show_progress=show_progress)
     plan = await run_in_thread(make_plan, prepared, store, augmented)
     requests = _requests(plan, store, run)
-    counts = await sender.ask_model(
-        requests, partial(_planned_requests, plan), prepared.task.survey.probes * prepared.spec.repeats
-    )
+    try:
+        counts = await sender.ask_model(
+            requests, partial(_planned_requests, plan), prepared.task.survey.probes * prepared.spec.repeats
+        )
+    except CancelledError:
+        raise CancelledError(_kept(run, sender.asked)) from None
     await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
     await run_in_thread(_store_human_verdicts, prepared, store, run)
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
@@ -115,6 +119,14 @@ async def _evaluate(
     await run_in_thread(store.runs.finish, run, body)
     return replace(
         evaluation, run=run, counts=counts, judge_counts=judge_counts, caption_counts=caption_counts
+    )
+
+
+def _kept(run: int, asked: Counts) -> str:
+    """What a run that is cancelled leaves."""
+    return (
+        f"all answers so far are kept: run {run} has {asked.cached + asked.answered:,} of {asked.total:,}; "
+        "run the same command to continue"
     )
 
 
