@@ -6,7 +6,7 @@ import random
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -19,8 +19,11 @@ from sightline.builders.synthetic import generate_codis
 from sightline.engine import schema
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
+from sightline.maintenance.clean import CleaningOptions, clean
 from sightline.maintenance.damaged_tables import Unreadable, read_around_damage
 from sightline.maintenance.inventory import take_inventory
+from sightline.maintenance.merge import merge
+from sightline.maintenance.records import export_records
 from sightline.maintenance.repair import repair
 from sightline.maintenance.verify import verify
 from sightline.types import ImageFile
@@ -138,7 +141,15 @@ def test_a_damaged_write_ahead_log_is_reported_and_kept_for_repair(tmp_path: Pat
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
     (fault,) = verify(str(path), show_progress=False)
     assert "write-ahead log s.db-wal" in fault.problem
-    for command in (take_inventory, Store.open):
+    commands: tuple[Callable[[str], object], ...] = (
+        take_inventory,
+        Store.open,
+        lambda url: clean(url, CleaningOptions()),
+        lambda url: list(merge([url], str(tmp_path / "target.db"), show_progress=False)),
+        lambda url: list(merge([str(tmp_path / "held.db")], url, show_progress=False)),
+        lambda url: export_records(url, "runs", tmp_path / "runs.jsonl", None, show_progress=False),
+    )
+    for command in commands:
         with pytest.raises(StoreFailedError, match=r"write-ahead log.*store repair .*s\.db --out NEW"):
             command(str(path))
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before

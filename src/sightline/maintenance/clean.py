@@ -13,6 +13,7 @@ from sqlalchemy import table as table_named
 from sightline.engine import claims, index_tables, run_leases, schema
 from sightline.engine.connect import connect, display
 from sightline.engine.database import Database
+from sightline.engine.sqlite_check import check_sqlite_file
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.opening import sqlite_path
@@ -180,6 +181,7 @@ def _refuse_busy_file(url: str) -> None:
     path = sqlite_path(url)
     if path is None or not path.exists():
         return
+    check_sqlite_file(path, create=False)
     try:
         with closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
