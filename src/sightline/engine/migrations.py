@@ -163,7 +163,10 @@ def migrate(connection: Connection, name: str, version: int) -> None:
                 else:
                     change(connection)
     except (ValueError, TypeError) as error:
+        is_file = connection.dialect.name == "sqlite"
+        # `store merge`, which copies what is sound of a server, would have to migrate it, too.
+        remedy = repair_command(name) if is_file else "a backup of the server restores it"
         raise EnvironmentFailedError(
             f"the store {name} has a damaged row and cannot be migrated ({error}); it stays as it was. "
-            f"{repair_command(name)}"
+            f"{remedy}"
         ) from None
