@@ -168,7 +168,7 @@ def test_a_store_with_a_damaged_key_stays_as_it_was_and_the_message_names_repair
     _change(earlier, "UPDATE answers SET key = 'no key' WHERE id = 1")
     before = earlier.rows("SELECT id, key, body FROM answers ORDER BY id")
     with pytest.raises(
-        EnvironmentFailedError, match="; it stays as it was. (`sightline store repair|a backup)"
+        EnvironmentFailedError, match=r"; it stays as it was. (`sightline store repair|a backup)"
     ):
         Store.open(earlier.url)
     assert earlier.rows("SELECT id, key, body FROM answers ORDER BY id") == before

@@ -41,24 +41,22 @@ def check_sqlite_file(path: Path, *, create: bool) -> None:
         raise _not_a_database(path, create=create) from None
     if 0 < size < _SMALLEST_PAGE:
         raise _not_a_database(path, create=create)
-    is_alone = size > 0 and not has_log
     if tables == set() and not create:
-        raise no_store(path, _copied_alone(log) if is_alone else "")
+        raise no_store(path, _copied_alone(log) if size and not has_log else "")
     if tables and not tables >= {"meta", "answers"}:
-        raise not_a_store(path, _copied_alone(log) if is_alone else "")
+        raise not_a_store(path)
 
 
-def not_a_store(name: object, hint: str = "") -> UserError:
+def not_a_store(name: object) -> UserError:
     """Make the error of a database of another program.
 
     Args:
         name: The file, or what messages call the database.
-        hint: What else can be the reason.
 
     Returns:
         The error.
     """
-    return UserError("this database is not a Sightline store", file=name, expected=f"a Sightline store{hint}")
+    return UserError("this database is not a Sightline store", file=name, expected="a Sightline store")
 
 
 def _not_a_database(path: Path, *, create: bool) -> UserError:
