@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import schema
-from sightline.engine.database import Database, insert_new, parts, rows_in
+from sightline.engine.database import Database, change_rows_in, insert_new, rows_in
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.errors import EnvironmentFailedError
 
@@ -129,8 +129,8 @@ class Claims:
             connection: The connection of the transaction.
             keys: Request keys.
         """
-        for part in parts(keys):
-            connection.execute(delete(schema.claims).where(schema.claims.c.key.in_(part), self._owned))
+        query = "DELETE FROM claims WHERE owner = {} AND key IN ({})"
+        change_rows_in(connection, query, (self._owner,), keys)
 
     def _without_claims_of_others(self, keys: Sequence[bytes]) -> list[bytes]:
         """The keys that no other process is sending. This is asked often, so it must not cost a write."""

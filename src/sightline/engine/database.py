@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine, Table
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, CursorResult
 from sqlalchemy.exc import OperationalError
 
 from sightline.engine.database_errors import ATTEMPT_SECONDS, database_errors
@@ -142,10 +142,32 @@ def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterat
     Yields:
         The rows.
     """
-    mark = _mark(connection)
     for part in parts(values):
-        filled = (*part, *[part[-1]] * (min(LOOKUP, 1 << (len(part) - 1).bit_length()) - len(part)))
-        yield from connection.exec_driver_sql(query.format(", ".join([mark] * len(filled))), filled).all()
+        yield from _executed(connection, query, (), part).all()
+
+
+def change_rows_in(connection: Connection, query: str, first: Sequence[Any], values: Sequence[Any]) -> None:
+    """Run a statement that changes rows, for many values, part by part.
+
+    SQLAlchemy would keep a compiled statement, with its values, for each part.
+
+    Args:
+        connection: A connection that writes.
+        query: The SQL, with `{}` in the place of each of both.
+        first: The values before the set.
+        values: The values that `IN` takes as a set.
+    """
+    for part in parts(values):
+        _executed(connection, query, first, part)
+
+
+def _executed(
+    connection: Connection, query: str, first: Sequence[Any], part: Sequence[Any]
+) -> CursorResult[Any]:
+    filled = (*part, *[part[-1]] * (min(LOOKUP, 1 << (len(part) - 1).bit_length()) - len(part)))
+    mark = _mark(connection)
+    marks = [*([mark] * len(first)), ", ".join([mark] * len(filled))]
+    return connection.exec_driver_sql(query.format(*marks), (*first, *filled))
 
 
 def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
