@@ -154,6 +154,9 @@ LATEX_CHARACTERS = {
 }
 LATEX_TOKEN = re.compile(r"\\(?:char34|kern0pt|[A-Za-z]+)|\\.|.", re.DOTALL)
 
+PARTIAL_RULES = re.compile(r"\\cmidrule\(lr\)\{\d+-\d+\}(?: \\cmidrule\(lr\)\{\d+-\d+\})*")
+SPANNING_CELL = re.compile(r"\\multicolumn\{(?P<columns>\d+)\}\{c\}\{(?P<text>.*)\}", re.DOTALL)
+
 
 def read_latex(text: str) -> list[ReadTable]:
     """Read tables by the rules of TeX's tokens: no active character, comment or unknown command is left."""
@@ -164,6 +167,7 @@ def read_latex(text: str) -> list[ReadTable]:
         rules = [line for line in body.split("\n") if line in (r"\toprule", r"\midrule", r"\bottomrule")]
         assert rules == [r"\toprule", r"\midrule", r"\bottomrule"]
         lines = [line for line in body.split("\n")[1:] if line not in rules and line]
+        lines = [line for line in lines if not PARTIAL_RULES.fullmatch(line)]
         title = head.removeprefix("\\centering\n\\caption{")
         assert title.endswith("}")
         end, *paragraphs = below.rstrip("\n").split("\n")
@@ -186,11 +190,18 @@ def _latex_cells(line: str) -> Iterator[str]:
         depth += (token == "{") - (token == "}")
         assert token != r"\\"
         if token == "&" and not depth:
-            yield _latex_text(cell.strip(" "))
+            yield from _latex_columns(cell.strip(" "))
             cell = ""
         else:
             cell += token
-    yield _latex_text(cell.strip(" "))
+    yield from _latex_columns(cell.strip(" "))
+
+
+def _latex_columns(cell: str) -> Iterator[str]:
+    """The text of a cell, and an empty one for each further column that it spans."""
+    spanning = SPANNING_CELL.fullmatch(cell)
+    yield _latex_text(spanning["text"] if spanning else cell)
+    yield from [""] * (int(spanning["columns"]) - 1 if spanning else 0)
 
 
 def _latex_text(text: str) -> str:

@@ -79,7 +79,8 @@ def test_a_device_that_is_not_there_is_exit_status_2(
 def test_the_likeliest_option_is_not_drawn(
     word: str, folder: Folder, images: list[ImageRef], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = {"group": "g", "variant": "v", "images": [images[0].path], "prompt": "?", "options": ["a", "b"]}
+    line = {"group": "g", "variant": "v", "images": ["x.png"], "prompt": "?", "options": ["a", "b"]}
+    shutil.copy(images[0].path, tmp_path / "x.png")
     file = tmp_path / "probes.jsonl"
     file.write_text(json.dumps(line))
     words = ["run", f"groups:{file}", "--model", f"hf/{folder('llava')}", "--set", "embedder=none"]
