@@ -32,7 +32,9 @@ def test_the_quickstart_runs_every_benchmark_with_mini_and_with_chance(tmp_path:
     opening, *told = run.stderr.splitlines()
     assert "not their images" in opening
     commands = [line[2:] for line in told if line.startswith("$ ")]
-    assert len(commands) == 13
+    assert len(commands) == 14
+    assert shlex.split(commands[12])[1] == "serve"
+    assert (tmp_path / "my q" / "report.html").is_file()
     assert told[-1] == f"$ {commands[-1]}"
     for task, metric in (("codis", "acc_p"), ("mmr3-rephrasing", "acc")):
         mini = value(tmp_path / "my q" / "results" / f"{task}-mini", metric)

@@ -326,7 +326,7 @@ def test_the_released_judgements_count_as_the_released_script_counts_them(
     words = ["import", str(data / "master.json"), "--task", "contextual", "--data", str(data)]
     words += ["--judgements", str(data / "gpt4_judgments.json"), "--allow-missing"]
     assert main([*words, "--out", str(out), "--verdicts", str(said)]) == 0
-    assert "(13 verdicts)" in capsys.readouterr().err
+    assert "(13 verdicts)" in capsys.readouterr().out
     assert len(out.read_text().splitlines()) == 48
     run = score(
         data, data / "master.json", model="gemini-pro-vision", allow_missing=True, judge=(f"human:{said}",)
