@@ -17,10 +17,10 @@ ORDER = [
     "cli",
     "web",
     "interop",
-    "report.html",
+    "reporting.html",
     "outcome_index",
     "evaluation",
-    "report",
+    "reporting",
     "maintenance",
     "results",
     "judging",
@@ -37,7 +37,7 @@ ORDER = [
 ]
 """Packages from the top to the ground: a package imports only packages below it in this list.
 
-`report.html` is a package of its own: it shows groups and runs, the rest of `report` tables of results.
+`reporting.html` is a package of its own: it shows groups and runs, the rest of `reporting` tables of results.
 """
 
 TOP = ("__main__", "api")
@@ -106,6 +106,11 @@ def test_packages_import_only_what_stands_below_them() -> None:
     assert upward == set()
 
 
+def test_no_module_has_the_name_of_a_function_of_the_api() -> None:
+    """An import of `sightline.x` would replace the function `sightline.x`."""
+    assert not {*ORDER, *_paths()} & {*sightline.__all__}
+
+
 def test_benchmarks_and_models_do_not_import_each_other() -> None:
     packages = imported()
     assert "models" not in packages["benchmarks"]
@@ -170,7 +175,7 @@ def _first_parts(file: Path) -> set[str]:
 
 
 def _part(name: str) -> str:
-    """The package of a module, or the single module: 'sightline.report.html.plots' -> 'report.html'."""
+    """The package of a module, or the single module: 'sightline.reporting.html.plots' -> 'reporting.html'."""
     _, first, *rest = name.split(".")
     nested = f"{first}.{rest[0]}" if rest else first
     return nested if nested in ORDER else first

@@ -31,7 +31,7 @@ from sightline.plan.spec import (
     check_options,
     spec_of,
 )
-from sightline.report.tables_text import Tables
+from sightline.reporting.tables_text import Tables
 from sightline.results.comparison import Comparison
 
 __all__ = [
@@ -178,9 +178,9 @@ def report(
         UserError: There is no such run, label or row.
     """
     from sightline.evaluation.recompute import recompute
-    from sightline.report.pivot import pivot as pivot_tables
-    from sightline.report.tables import summary
-    from sightline.report.varied_options import result_points
+    from sightline.reporting.pivot import pivot as pivot_tables
+    from sightline.reporting.tables import summary
+    from sightline.reporting.varied_options import result_points
     from sightline.results.published import add_published
     from sightline.results.read_results import read_result
 
@@ -227,10 +227,10 @@ def compare(
         UserError: A run does not exist or did not finish, or two runs share no group of the same data.
     """
     from sightline.evaluation.compare_runs import compare_runs
-    from sightline.report.changed_answers import counts_table
-    from sightline.report.compared_metrics import compared_metrics
-    from sightline.report.comparison import check_label, check_rows, comparison_table, rows_of
-    from sightline.report.margin_table import margin_table
+    from sightline.reporting.changed_answers import counts_table
+    from sightline.reporting.compared_metrics import compared_metrics
+    from sightline.reporting.comparison import check_label, check_rows, comparison_table, rows_of
+    from sightline.reporting.margin_table import margin_table
     from sightline.results.comparison_tests import margin_verdicts, significance_of
 
     bases, others = ([one] if isinstance(one, _SINGLE) else list(one) for one in (base, other))
@@ -285,7 +285,7 @@ def judge_report(
     from sightline.judging.judge_data import read_judge_data
     from sightline.judging.judge_report import judge_report as make_report
     from sightline.judging.judge_report import report_labels
-    from sightline.report.judges import judge_tables
+    from sightline.reporting.judges import judge_tables
 
     humans = [human] if isinstance(human, str | os.PathLike) else human
     spec = Spec(task=task, data=None if data is None else os.fspath(data), split=split)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from sightline.builders.synthetic import generate_codis
 from sightline.cli.main import main
-from sightline.report.html import report_file
+from sightline.reporting.html import report_file
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,7 +11,7 @@ import pytest
 
 import sightline
 from sightline.evaluation.evaluation import Evaluation
-from sightline.report.markdown import report_markdown
+from sightline.reporting.markdown import report_markdown
 
 GROUPS = 6
 

@@ -24,12 +24,12 @@ from sightline.escaping import (
     for_plot,
     unescape_formula,
 )
-from sightline.report.html_table import html
-from sightline.report.latex_table import latex
-from sightline.report.markdown import markdown
-from sightline.report.report_table import Column, ReportTable, Value, heading
-from sightline.report.table_text import csv_text, json_text
-from sightline.report.terminal import show
+from sightline.reporting.html_table import html
+from sightline.reporting.latex_table import latex
+from sightline.reporting.markdown import markdown
+from sightline.reporting.report_table import Column, ReportTable, Value, heading
+from sightline.reporting.table_text import csv_text, json_text
+from sightline.reporting.terminal import show
 from sightline.visible import visible, visible_lines
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")

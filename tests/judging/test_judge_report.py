@@ -17,7 +17,7 @@ from sightline.judging.judge_data import read_judge_data
 from sightline.judging.judge_report import judge_report
 from sightline.judging.judge_results import JudgeReport, JudgeResult
 from sightline.plan.spec import Spec
-from sightline.report.judges import judge_tables
+from sightline.reporting.judges import judge_tables
 from sightline.types import Outcome, Usage, Verdict, VerdictName
 
 SAID: dict[str, VerdictName] = {"r": "right", "w": "wrong", "u": "undecided", "e": "error", "m": "miss"}

@@ -18,7 +18,7 @@ from sightline.benchmarks.groups.benchmark import Groups
 from sightline.errors import UserError
 from sightline.formats.jsonl import write_answers
 from sightline.metrics.tally import SCALES
-from sightline.report.comparison import check_rows, rows_of
+from sightline.reporting.comparison import check_rows, rows_of
 from sightline.results.compare import compare
 from sightline.results.comparison_tests import significance_of
 from sightline.results.earlier_options import default_options

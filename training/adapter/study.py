@@ -29,10 +29,10 @@ from sightline.builders.synthetic import generate_mmr3
 from sightline.engine.store import Store
 from sightline.evaluation.adapter_report import find_adapter_runs
 from sightline.evaluation.compare_runs import compare_runs
-from sightline.report.adapter_tables import SHOWN, adapted_table
-from sightline.report.comparison import comparison_table, rows_of
-from sightline.report.markdown import markdown
-from sightline.report.report_table import ReportTable
+from sightline.reporting.adapter_tables import SHOWN, adapted_table
+from sightline.reporting.comparison import comparison_table, rows_of
+from sightline.reporting.markdown import markdown
+from sightline.reporting.report_table import ReportTable
 from sightline.results.comparison import Comparison
 from sightline.results.comparison_tests import significance_of
 

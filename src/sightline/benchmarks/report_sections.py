@@ -1,4 +1,4 @@
-"""What the report of a benchmark shows besides its leading metrics: declared here, drawn by `report/html`."""
+"""What the report of a benchmark shows besides its leading metrics; `reporting/html` draws it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.engine.store import Store
-    from sightline.report.adapter_tables import Cost
+    from sightline.reporting.adapter_tables import Cost
 
 SUMMARY = "compare runs with and without an adapter, as in Table 6 of MM-R3, and show its cost"
 
@@ -53,8 +53,8 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.engine.store import Store
     from sightline.evaluation.adapter_report import find_adapter_runs
     from sightline.evaluation.compare_runs import compare_runs
-    from sightline.report.adapter_tables import SHOWN, adapted_table, cost_table
-    from sightline.report.comparison import check_label
+    from sightline.reporting.adapter_tables import SHOWN, adapted_table, cost_table
+    from sightline.reporting.comparison import check_label
 
     adapters = [SavedAdapter(Path(folder)) for folder in options.folder]
     store = Store.open(options.store, create=False)
@@ -80,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
 def _cost(store: Store, adapter: SavedAdapter) -> Cost:
     """What one adapter costs, by its files and by the answers of its runs."""
     from sightline.evaluation.adapter_report import find_adapter_runs, mean_latency
-    from sightline.report.adapter_tables import Cost
+    from sightline.reporting.adapter_tables import Cost
 
     pairs = [pair for task in find_adapter_runs(store, [adapter.identity]) for pair in task.runs]
     return Cost(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sightline.builders.annotate import AnnotatedImage
     from sightline.builders.annotation_form import FormLine
     from sightline.builders.checked_images import CheckedImages
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "write an annotation form, check filled-in forms, create a data folder from them (II-Bench)"
 
@@ -129,7 +129,7 @@ def _print(images: Sequence[AnnotatedImage], gallery: CheckedImages, options: ar
 
         print_json(annotation_report(images, len(gallery.files)))
         return
-    from sightline.report.terminal import show
+    from sightline.reporting.terminal import show
 
     show([_table(images, gallery)])
 
@@ -147,7 +147,7 @@ def _unused(images: Sequence[AnnotatedImage]) -> list[str]:
 
 def _table(images: Sequence[AnnotatedImage], gallery: CheckedImages) -> ReportTable:
     from sightline.builders.annotate import agreement
-    from sightline.report.report_table import Column, build_table, clusters_cell, n_cell, value_cell
+    from sightline.reporting.report_table import Column, build_table, clusters_cell, n_cell, value_cell
 
     values = agreement(images)
     rows = list(zip(values[::2], values[1::2], strict=True))

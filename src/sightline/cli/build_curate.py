@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sightline.builders.curate import CurationOptions
     from sightline.builders.curation_funnel import Funnel
     from sightline.models.ocr import Reader
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)"
 
@@ -165,13 +165,13 @@ def _print(funnel: Funnel, options: argparse.Namespace) -> None:
 
         print_json(curation_report(funnel))
         return
-    from sightline.report.terminal import show
+    from sightline.reporting.terminal import show
 
     show([_table(funnel, Path(options.out) if options.out else None)])
 
 
 def _table(funnel: Funnel, out: Path | None) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     columns = (
         Column("text", "reason", "step"),

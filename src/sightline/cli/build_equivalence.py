@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sightline.builders.variant_pairs import VariantPair
     from sightline.engine.client import ModelClient
     from sightline.models.embedder import Embedder
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = (
     "measure whether variants have the same meaning as originals: by humans, a judge, sentence similarity"
@@ -174,7 +174,7 @@ def _print(report: EquivalenceReport, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
-    from sightline.report.terminal import show
+    from sightline.reporting.terminal import show
 
     show([_table(report)])
     for name, different in report.different.items():
@@ -184,8 +184,8 @@ def _print(report: EquivalenceReport, as_json: bool) -> None:
 
 
 def _table(report: EquivalenceReport) -> ReportTable:
-    from sightline.report.report_table import Column, clusters_cell, n_cell, published_cell, value_cell
-    from sightline.report.report_table import ReportTable as Table
+    from sightline.reporting.report_table import Column, clusters_cell, n_cell, published_cell, value_cell
+    from sightline.reporting.report_table import ReportTable as Table
 
     labels = {
         "human": "human: same meaning",

@@ -13,7 +13,7 @@ from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.builders.mask_assignment import MaskAssignment
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "mask an object of each COCO image in three ways (MM-R3, context reasoning)"
 
@@ -140,7 +140,7 @@ def _print_left_out(assignment: MaskAssignment) -> None:
 
 def _print_counts(assignment: MaskAssignment, as_json: bool) -> None:
     if not as_json:
-        from sightline.report.terminal import show
+        from sightline.reporting.terminal import show
 
         show([_table(assignment)])
         return
@@ -155,7 +155,7 @@ def _print_counts(assignment: MaskAssignment, as_json: bool) -> None:
 
 
 def _table(assignment: MaskAssignment) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     columns = (
         Column("text", "label", "label"),

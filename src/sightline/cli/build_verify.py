@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sightline.builders.review_lists import AcceptanceRule
     from sightline.builders.verify import ReviewedLine, TableLine
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "drop lines of a table that human reviewers mark wrong (ConTextual, II-Bench)"
 
@@ -107,14 +107,14 @@ def _print(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule, options: argp
 
         print_json(verification_report(reviewed, rule))
         return
-    from sightline.report.terminal import show
+    from sightline.reporting.terminal import show
 
     show([_table(reviewed, rule)])
 
 
 def _table(reviewed: Sequence[ReviewedLine], rule: AcceptanceRule) -> ReportTable:
     from sightline.builders.verify import share_right
-    from sightline.report.report_table import (
+    from sightline.reporting.report_table import (
         Column,
         build_table,
         clusters_cell,

@@ -17,7 +17,7 @@ from sightline.results.flips import LISTS
 
 if TYPE_CHECKING:
     from sightline.engine.store import Store
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
     from sightline.results.comparison import Comparison
 
 EXAMPLE = """examples:
@@ -90,9 +90,9 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_tables
     from sightline.engine.store import Store
     from sightline.evaluation.compare_runs import compare_runs
-    from sightline.report.compared_metrics import compared_metrics
-    from sightline.report.comparison import check_label, check_rows, comparison_table, rows_of, tests_table
-    from sightline.report.margin_table import margin_table
+    from sightline.reporting.compared_metrics import compared_metrics
+    from sightline.reporting.comparison import check_label, check_rows, comparison_table, rows_of, tests_table
+    from sightline.reporting.margin_table import margin_table
     from sightline.results.comparison_tests import margin_verdicts, significance_of
     from sightline.results.fail_if_comparison import not_applicable, parse_difference_conditions
     from sightline.results.run_source import is_stored
@@ -125,7 +125,7 @@ def execute(options: argparse.Namespace) -> int:
     if verdicts is not None:
         tables.append(margin_table(comparison, rows, verdicts, options.margin))
     if chart is not None:
-        from sightline.report.charts.draw import draw_comparison
+        from sightline.reporting.charts.draw import draw_comparison
 
         draw_comparison(comparison, rows, options.margin, chart)
     print_tables(_with_changes(tables, comparison, options.list, options.format), options.format)
@@ -143,7 +143,7 @@ def _with_changes(
     tables: Sequence[ReportTable], comparison: Comparison, listed: str | None, form: str
 ) -> list[ReportTable]:
     """The tables, then those of changed answers; CSV holds the differences, or with --list the answers."""
-    from sightline.report.changed_answers import answers_table, counts_table, listed_answers, sides_table
+    from sightline.reporting.changed_answers import answers_table, counts_table, listed_answers, sides_table
 
     full = form in ("csv", "json")
     answers = answers_table(comparison, listed_answers(comparison, listed), full=full)

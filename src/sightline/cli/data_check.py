@@ -10,7 +10,7 @@ from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.data.check import DataCheck, ImageFault, SplitCheck
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "verify the records and images of a data folder; compare it with the release"
 
@@ -46,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _table(found: DataCheck, split: SplitCheck) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     columns = (
         Column("text", "label", "label"),

@@ -11,7 +11,7 @@ from sightline.cli.printing import print_json
 if TYPE_CHECKING:
     from sightline.data.describe import DataDescription
     from sightline.data.instruction_verbs import VerbCounts
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "count the samples, labels, lengths and verbs of a data folder"
 
@@ -34,7 +34,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Describe the folder; returns the exit status."""
     from sightline.data.describe import describe_data
-    from sightline.report.terminal import show
+    from sightline.reporting.terminal import show
 
     release, folder = release_of(options)
     found = describe_data(release, folder, options.split, show_progress=not options.quiet)
@@ -46,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _labels(found: DataDescription) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable, Value
+    from sightline.reporting.report_table import Column, ReportTable, Value
 
     columns = (
         Column("text", "label", "label"),
@@ -79,7 +79,7 @@ def _labels(found: DataDescription) -> ReportTable:
 
 
 def _lengths(found: DataDescription) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable, Value
+    from sightline.reporting.report_table import Column, ReportTable, Value
 
     columns = (
         Column("text", "text", "text"),
@@ -95,7 +95,7 @@ def _lengths(found: DataDescription) -> ReportTable:
 
 
 def _verbs(verbs: VerbCounts) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     columns = (
         Column("text", "verb", "verb"),

@@ -15,7 +15,7 @@ from sightline.output import print_line, print_note
 if TYPE_CHECKING:
     from sightline.data.image_download import ImageDownload
     from sightline.data.pull import PulledData
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "download a data set at its pinned revision and verify its checksums"
 
@@ -93,7 +93,7 @@ def _print_pulled(pulled: PulledData) -> None:
 
 
 def _print_images(images: ImageDownload, folder: str) -> None:
-    from sightline.report.terminal import show
+    from sightline.reporting.terminal import show
 
     print_line(
         f"  images: {images.requested:,}; present {images.present:,}, downloaded {images.downloaded:,}, "
@@ -106,7 +106,7 @@ def _print_images(images: ImageDownload, folder: str) -> None:
 
 def _missing(images: ImageDownload, folder: str) -> ReportTable:
     """The missing images by reason, the most frequent first, with one URL each."""
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     named = ((f"{url}: {failure.detail}", failure.reason) for url, failure in images.missing.items())
     columns = (

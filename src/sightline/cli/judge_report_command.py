@@ -66,13 +66,13 @@ def execute(options: argparse.Namespace) -> int:
     """Print the tables."""
     from sightline.cli.printing import print_tables
     from sightline.judging.judge_report import judge_report, report_labels
-    from sightline.report.judges import judge_tables
+    from sightline.reporting.judges import judge_tables
 
     chart = chart_request(options)
     judge_data = _judge_data(options)
     report = judge_report(judge_data, report_labels(options.by, judge_data))
     if chart is not None:
-        from sightline.report.charts.draw import draw_judges
+        from sightline.reporting.charts.draw import draw_judges
 
         draw_judges(report, chart)
     tables = judge_tables(report)

@@ -86,7 +86,7 @@ def _metrics(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
     from sightline.metrics.agreement_definitions import DEFINITIONS
     from sightline.plan.effective import effective
     from sightline.plan.spec import Spec
-    from sightline.report.notes import direction
+    from sightline.reporting.notes import direction
 
     definitions: dict[str, MetricDefinition] = {}
     for setting in benchmark.settings.values():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.report.charts.draw import ChartRequest
+    from sightline.reporting.charts.draw import ChartRequest
 
 
 def add_plot(
@@ -63,8 +63,8 @@ def chart_request(options: argparse.Namespace) -> ChartRequest | None:
         if kind or metrics:
             raise UserError("--plot-kind and --plot-metric need --plot", expected="--plot FILE.svg")
         return None
-    from sightline.report.charts.chart_file import check_chart_file
-    from sightline.report.charts.draw import ChartRequest
+    from sightline.reporting.charts.chart_file import check_chart_file
+    from sightline.reporting.charts.draw import ChartRequest
 
     check_chart_file(Path(options.plot))
     return ChartRequest(Path(options.plot), kind, metrics, options.plot_columns)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from sightline.engine.counts import Counts
     from sightline.evaluation.estimate import RunEstimate
     from sightline.evaluation.evaluation import Evaluation
-    from sightline.report.report_table import ReportTable
-    from sightline.report.varied_options import ResultPoint
+    from sightline.reporting.report_table import ReportTable
+    from sightline.reporting.varied_options import ResultPoint
 
 
 def print_json(body: object) -> None:
@@ -61,12 +61,12 @@ def print_results(results: Sequence[Result], form: str, by: str | None, runs: Se
     if form == "json":
         print_json(results[0] if len(results) == 1 else list(results))
         return
-    from sightline.report.tables import summary
+    from sightline.reporting.tables import summary
 
     tables = list(summary(results, by, runs))
     if len(results) > 1:
         # One result has no table over models, and does without numpy, whose import takes longer.
-        from sightline.report.correlations import over_models
+        from sightline.reporting.correlations import over_models
 
         tables += over_models(results)
     print_tables(tables[:1] if form == "csv" else tables, form)
@@ -79,8 +79,8 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
         tables: The tables.
         form: Table (for a terminal), markdown, csv, latex, html or json.
     """
-    from sightline.report.tables_text import tables_text
-    from sightline.report.terminal import show
+    from sightline.reporting.tables_text import tables_text
+    from sightline.reporting.terminal import show
 
     with output_errors():
         if form == "table":
@@ -113,12 +113,12 @@ def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> Non
         form: Table, markdown, csv, latex, html or json.
         by: The label whose values get a table each; None for no breakdown.
     """
-    from sightline.report.pivot import pivot
+    from sightline.reporting.pivot import pivot
 
     tables = pivot(points, by)
     if form == "table":
-        from sightline.report.console import Console
-        from sightline.report.terminal import fitted
+        from sightline.reporting.console import Console
+        from sightline.reporting.terminal import fitted
 
         width = Console().width
         tables = [part for table in tables for part in fitted(table, width)]

@@ -74,8 +74,8 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.pipe import output_errors
     from sightline.cli.printing import print_run_summary
     from sightline.evaluation.run import run_evaluation
-    from sightline.report.overview import overview
-    from sightline.report.terminal import show
+    from sightline.reporting.overview import overview
+    from sightline.reporting.terminal import show
 
     folder = Path(options.out)
     complete = all(map(find_spec, _NEEDED))

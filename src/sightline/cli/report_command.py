@@ -18,7 +18,7 @@ from sightline.output import print_line, print_note
 if TYPE_CHECKING:
     from sightline.engine.store import Store
     from sightline.metric_types import Result
-    from sightline.report.varied_options import ResultPoint
+    from sightline.reporting.varied_options import ResultPoint
     from sightline.results.endpoint_list import EndpointLine
     from sightline.results.fail_if import Condition
 
@@ -82,8 +82,8 @@ def execute(options: argparse.Namespace) -> int:
     """Print the tables; returns the exit status, 5 if a condition of --fail-if holds."""
     from sightline.cli.printing import print_conditions_met, print_pivot, print_results
     from sightline.engine.store import Store
-    from sightline.report.option_texts import options_text
-    from sightline.report.varied_options import result_points
+    from sightline.reporting.option_texts import options_text
+    from sightline.reporting.varied_options import result_points
     from sightline.results.endpoint_list import list_endpoints
     from sightline.results.fail_if import check_condition_metrics, parse_conditions
     from sightline.results.read_results import is_sweep, read_result
@@ -131,7 +131,7 @@ def execute(options: argparse.Namespace) -> int:
     points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else result_points(results)
     pivoted = bool(options.pivot or swept)
     if chart is not None:
-        from sightline.report.charts.draw import draw_results
+        from sightline.reporting.charts.draw import draw_results
 
         draw_results(points, chart, by=options.by, pivot=pivoted, runs=names)
     if pivoted:
@@ -197,7 +197,7 @@ def _describe_met(
     conditions: Sequence[Condition], results: Sequence[Result], runs: Sequence[str]
 ) -> list[str]:
     """Describe the conditions that hold, with the name of the result if there are several."""
-    from sightline.report.tables import run_names
+    from sightline.reporting.tables import run_names
     from sightline.results.fail_if import conditions_met
 
     names = [f"{name}: " for name in run_names(results, runs)] if len(results) > 1 else [""]
@@ -217,7 +217,7 @@ def _with_rows(result: Result, against: Sequence[str]) -> Result:
 
 def _read_points(folder: Path, against: Sequence[str]) -> list[ResultPoint]:
     """The results of a sweep, with the values of its varied options."""
-    from sightline.report.varied_options import ResultPoint
+    from sightline.reporting.varied_options import ResultPoint
     from sightline.results.read_results import read_sweep
 
     return [

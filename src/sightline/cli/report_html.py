@@ -13,7 +13,7 @@ from sightline.output import print_note
 if TYPE_CHECKING:
     from sightline.engine.store import Store
     from sightline.metric_types import Result
-    from sightline.report.html.group_view import ImageSource
+    from sightline.reporting.html.group_view import ImageSource
 
 
 def write_html(
@@ -44,9 +44,9 @@ def write_html(
     """
     from sightline.outcome_index.images import RunImages
     from sightline.outcome_index.index import OutcomeIndex
-    from sightline.report.html.environment import environment
-    from sightline.report.html.report_file import GROUPS, ReportedRun, write_report
-    from sightline.report.html.thumbnails import thumbnails
+    from sightline.reporting.html.environment import environment
+    from sightline.reporting.html.report_file import GROUPS, ReportedRun, write_report
+    from sightline.reporting.html.thumbnails import thumbnails
     from sightline.results.published import add_published
     from sightline.results.run_names import name_or_number
     from sightline.results.stored_run import read_stored_run

@@ -11,7 +11,7 @@ from sightline.cli.printing import print_json, print_tables
 from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
-    from sightline.report.report_table import Field
+    from sightline.reporting.report_table import Field
     from sightline.results.run_list import RunLine
 
 SUMMARY = "list the runs in the store, with their numbers, names, tags and options"
@@ -68,7 +68,7 @@ def print_runs(runs: Sequence[RunLine], form: str) -> None:
     if form == "table":
         _print_lines(runs)
         return
-    from sightline.report.report_table import build_table
+    from sightline.reporting.report_table import build_table
 
     filled = [(column, cell) for column, cell in _fields() if form == "csv" or any(map(cell, runs))]
     print_tables([build_table("runs", filled, runs, ())], form)
@@ -76,7 +76,7 @@ def print_runs(runs: Sequence[RunLine], form: str) -> None:
 
 def _print_lines(runs: Sequence[RunLine]) -> None:
     """Print a line for each run, because most terminals are too narrow for the table."""
-    from sightline.report.option_texts import options_text
+    from sightline.reporting.option_texts import options_text
 
     named = any(run.name for run in runs)
     width = max(len("name"), *(len(run.name or "") for run in runs)) if named else 0
@@ -97,8 +97,8 @@ def _print_lines(runs: Sequence[RunLine]) -> None:
 
 
 def _fields() -> Sequence[Field[RunLine]]:
-    from sightline.report.option_texts import options_text
-    from sightline.report.report_table import Column
+    from sightline.reporting.option_texts import options_text
+    from sightline.reporting.report_table import Column
 
     return (
         (Column("text", "run", "run"), lambda run: str(run.number)),

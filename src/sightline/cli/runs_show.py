@@ -51,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _text(value: Any) -> str:
-    from sightline.report.option_texts import options_text
+    from sightline.reporting.option_texts import options_text
 
     if isinstance(value, dict):
         return options_text(value)

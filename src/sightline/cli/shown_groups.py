@@ -15,7 +15,7 @@ from sightline.outcome_index.images import ImageError
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.types import ChangedGroup, GroupDetail, GroupRow, IndexedImage
 from sightline.output import print_note
-from sightline.report.console import Console
+from sightline.reporting.console import Console
 from sightline.types import Outcome
 from sightline.visible import visible
 

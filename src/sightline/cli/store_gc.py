@@ -48,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
     """Clean the store, and print what went."""
     from sightline.cli.printing import print_json, print_tables
     from sightline.maintenance.clean import CleaningOptions, clean
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     wanted = CleaningOptions(
         caches=options.caches,

@@ -10,7 +10,7 @@ from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.maintenance.inventory import Inventory
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "show what a store holds: sizes by table and by run, models, dates; nothing is changed"
 
@@ -44,7 +44,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _tables(found: Inventory) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     columns = (
         Column("text", "table", "table"),
@@ -74,7 +74,7 @@ def _notes(found: Inventory) -> list[str]:
 
 
 def _runs(found: Inventory) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     columns = (
         Column("text", "run", "run"),

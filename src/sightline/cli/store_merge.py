@@ -11,7 +11,7 @@ from sightline.counts import counted
 
 if TYPE_CHECKING:
     from sightline.maintenance.merge import MergedStore
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "add the runs and answers of stores to another store, each once"
 
@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _table(merged: MergedStore, into: str) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     columns = (
         Column("text", "run", "run"),

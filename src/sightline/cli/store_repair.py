@@ -12,7 +12,7 @@ from sightline.output import print_line
 
 if TYPE_CHECKING:
     from sightline.maintenance.repair import RepairReport
-    from sightline.report.report_table import ReportTable
+    from sightline.reporting.report_table import ReportTable
 
 SUMMARY = "copy what is readable in a damaged SQLite store to a new one; the old one stays as it is"
 
@@ -51,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _table(report: RepairReport) -> ReportTable:
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     columns = (
         Column("text", "table", "table"),

@@ -37,7 +37,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_json, print_tables
     from sightline.engine.connect import display
     from sightline.maintenance.verify import verify
-    from sightline.report.report_table import Column, ReportTable
+    from sightline.reporting.report_table import Column, ReportTable
 
     faults = verify(options.store, show_progress=not options.quiet)
     printed = list(islice(faults, MOST_PRINTED))

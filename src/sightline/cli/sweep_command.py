@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     points = _points(options)
     chart = chart_request(options)
     if chart is not None and chart.kind == "curves":
-        from sightline.report.charts.curves import curve_option
+        from sightline.reporting.charts.curves import curve_option
 
         curve_option([point.values for point in points])
     if options.dry_run:
@@ -71,7 +71,7 @@ def execute(options: argparse.Namespace) -> int:
     elif sweep.results:
         print_pivot(sweep.results, options.format, options.by)
     if chart is not None and sweep.results:
-        from sightline.report.charts.draw import draw_results
+        from sightline.reporting.charts.draw import draw_results
 
         draw_results(sweep.results, chart, by=options.by, pivot=True)
         print_note(f"plot: {chart.path}")

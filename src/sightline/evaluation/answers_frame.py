@@ -10,7 +10,7 @@ from typing import Any
 
 from sightline.escaping import for_html
 from sightline.images import BadImage, inspect_image, read_image
-from sightline.report.tables_text import import_pandas
+from sightline.reporting.tables_text import import_pandas
 from sightline.types import ImageRef, Outcome
 
 pandas = import_pandas()

@@ -21,10 +21,10 @@ from sightline.judging.measures import NO_MEASURES
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import MetricValue, Result
 from sightline.output import print_note
-from sightline.report.html_table import html
-from sightline.report.markdown import report_markdown
-from sightline.report.tables import summary
-from sightline.report.tables_text import import_pandas
+from sightline.reporting.html_table import html
+from sightline.reporting.markdown import report_markdown
+from sightline.reporting.tables import summary
+from sightline.reporting.tables_text import import_pandas
 from sightline.results.description import EvaluationDescription
 from sightline.results.fail_if import conditions_met
 from sightline.results.folder import ResultsFolder, lines_of

@@ -26,7 +26,7 @@ from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue
 from sightline.output import print_note
-from sightline.report.varied_options import ResultPoint
+from sightline.reporting.varied_options import ResultPoint
 from sightline.results.folder import ResultsFolder
 from sightline.results.same_run import refuse_other_sweep
 from sightline.results.sweep_record import PointRecord, SweepRecord

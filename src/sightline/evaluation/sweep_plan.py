@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from sightline.errors import UserError, unknown_name
 from sightline.models.augmented import AUGMENTATIONS, CAPTIONED
 from sightline.plan.spec import Spec
-from sightline.report.option_texts import options_text
-from sightline.report.varied_options import exact_text, short_names
+from sightline.reporting.option_texts import options_text
+from sightline.reporting.varied_options import exact_text, short_names
 
 LONGEST_NAME = 100
 """The maximum length of a folder's name; longer names are cut and end in a digest."""

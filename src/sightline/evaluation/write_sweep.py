@@ -9,8 +9,8 @@ import msgspec
 
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.files import write_atomically
-from sightline.report.sweep_tables import PointLine, sweep_markdown
-from sightline.report.varied_options import ResultPoint
+from sightline.reporting.sweep_tables import PointLine, sweep_markdown
+from sightline.reporting.varied_options import ResultPoint
 from sightline.results.sweep_record import SweepRecord
 
 

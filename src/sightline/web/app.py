@@ -15,7 +15,7 @@ from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.outcome_index.images import ImageError
 from sightline.outcome_index.index import OutcomeIndex
-from sightline.report.html.environment import FOLDER
+from sightline.reporting.html.environment import FOLDER
 from sightline.web.builds import Builds
 from sightline.web.compare_page import compare_page
 from sightline.web.data_page import data_page, data_thumbnail, folder_page, search_duplicates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from sightline.report.option_texts import option_text
+from sightline.reporting.option_texts import option_text
 from sightline.results.run_list import RunLine
 from sightline.results.stored_run import StoredRun
 

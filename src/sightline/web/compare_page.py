@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from sightline.errors import UserError
 from sightline.outcome_index.types import ChangeList, RunSummary
-from sightline.report.html.comparison_view import changed_group_view, comparison_view
-from sightline.report.leading import leading_metrics
+from sightline.reporting.html.comparison_view import changed_group_view, comparison_view
+from sightline.reporting.leading import leading_metrics
 from sightline.web.addresses import number_of, read_number
 from sightline.web.images import shown_images
 from sightline.web.viewer import Viewer

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from sightline.formats.jsonl import answer_line
 from sightline.outcome_index.group_filter import GroupFilter, filter_of
 from sightline.outcome_index.types import Facet, RunSummary
-from sightline.report.html.group_view import group_view
+from sightline.reporting.html.group_view import group_view
 from sightline.results.stored_run import read_stored_run
 from sightline.web.addresses import number_of
 from sightline.web.command import ask_again_command

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from sightline.outcome_index.images import ImageError, RunImages
 from sightline.outcome_index.types import GroupRow, IndexedImage
-from sightline.report.html.group_view import ImageSource, ShownImage
+from sightline.reporting.html.group_view import ImageSource, ShownImage
 from sightline.results.stored_run import read_stored_run
 from sightline.web.viewer import Viewer
 

@@ -16,8 +16,8 @@ from sightline.metric_types import MetricValue, Result
 from sightline.outcome_index.group_filter import GroupFilter
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.types import RunSummary
-from sightline.report.judges import judge_tables
-from sightline.report.report_table import ReportTable, visible_table
+from sightline.reporting.judges import judge_tables
+from sightline.reporting.report_table import ReportTable, visible_table
 from sightline.types import Verdict
 from sightline.web.addresses import number_of
 from sightline.web.images import card_image

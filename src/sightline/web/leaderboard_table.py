@@ -11,9 +11,9 @@ from sightline.benchmarks.published import paper_of
 from sightline.metric_types import PERCENT, MetricDefinition, MetricValue, PublishedValue, Result
 from sightline.outcome_index.types import RunSummary
 from sightline.registry import benchmark_class, benchmark_names
-from sightline.report.html.plots import PlotCell, PlotPoint, Scale, chance_points, measured, scale_of
-from sightline.report.leading import leading_metrics
-from sightline.report.option_texts import options_text
+from sightline.reporting.html.plots import PlotCell, PlotPoint, Scale, chance_points, measured, scale_of
+from sightline.reporting.leading import leading_metrics
+from sightline.reporting.option_texts import options_text
 from sightline.results.published import NOT_THEIRS, add_published
 
 CHANCE_MODEL = "baseline/chance"

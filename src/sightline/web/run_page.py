@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from sightline.metric_types import Result
 from sightline.outcome_index.types import Facets, RunSummary
-from sightline.report.html.headline import result_table, stats
-from sightline.report.html.run_results import NamedResult
-from sightline.report.html.sections import section_views
-from sightline.report.notes import run_notes, value_notes
+from sightline.reporting.html.headline import result_table, stats
+from sightline.reporting.html.run_results import NamedResult
+from sightline.reporting.html.sections import section_views
+from sightline.reporting.notes import run_notes, value_notes
 from sightline.results.stored_run import read_stored_run
 from sightline.types import VerdictName
 from sightline.web.builds import READABLE

@@ -13,9 +13,9 @@ from starlette.responses import HTMLResponse, Response
 
 from sightline.engine.store import Store
 from sightline.outcome_index.index import OutcomeIndex
-from sightline.report.html.environment import environment
-from sightline.report.option_texts import option_text
-from sightline.report.table_text import cell_text
+from sightline.reporting.html.environment import environment
+from sightline.reporting.option_texts import option_text
+from sightline.reporting.table_text import cell_text
 from sightline.web.builds import Builds
 from sightline.web.duplicates import DuplicateSearches
 from sightline.web.live_run import LiveRuns

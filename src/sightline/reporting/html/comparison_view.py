@@ -1,0 +1,232 @@
+"""A comparison of two runs as pages show it: what changed, the differences, both responses side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from sightline.metric_types import MetricValue
+from sightline.outcome_index.types import ChangedGroup, ChangePage, ComparedMetric, RunComparison
+from sightline.reporting.html.differences import Piece, mark_differences
+from sightline.reporting.html.group_view import ImageSource, ShownImage, group_view
+from sightline.reporting.html.plots import PlotCell, Scale, difference_scale, measured
+from sightline.reporting.html.short_texts import shorten
+from sightline.reporting.notes import label_of
+from sightline.reporting.table_text import LEAST_P_VALUE
+from sightline.results.flips import Change, ChangeCounts
+from sightline.types import Outcome, VerdictName
+
+SIDE_CHARACTERS = 600
+"""The characters of a response that stands beside another."""
+
+TITLES: Mapping[Change, str] = {
+    "lost": "Lost in B",
+    "gained": "Gained in B",
+    "both_wrong": "Both wrong",
+    "both_right": "Both right",
+    "unscored": "Not scored",
+}
+
+
+class DifferenceRow(Struct, frozen=True):
+    """The difference of a metric: its values in both runs, and the changes behind it where they are known."""
+
+    name: str
+    base: MetricValue
+    other: MetricValue
+    difference: MetricValue
+    p: str
+    plot: PlotCell
+    gained: int | None = None
+    lost: int | None = None
+
+
+class DifferenceTable(Struct, frozen=True):
+    """Differences of one metric under each value of a label, on one scale."""
+
+    title: str
+    head: str
+    rows: tuple[DifferenceRow, ...]
+    scale: Scale
+
+
+class Side(Struct, frozen=True):
+    """The answer of one run; words that the other answer lacks are marked."""
+
+    verdict: VerdictName
+    pieces: tuple[Piece, ...]
+    notice: str
+
+
+class ChangedProbe(Struct, frozen=True):
+    """A probe in both runs."""
+
+    label: str
+    reference: str
+    base: Side
+    other: Side
+
+
+class ChangedGroupView(Struct, frozen=True):
+    """A group in both runs; `head` is the heading of what sets its probes apart."""
+
+    number: int
+    sample: str
+    title: str
+    head: str
+    images: tuple[ShownImage, ...]
+    pairs: tuple[ChangedProbe, ...]
+
+
+class ChangeList(Struct, frozen=True):
+    """Some of the groups with one change."""
+
+    title: str
+    total: int
+    groups: tuple[ChangedGroupView, ...]
+
+
+class ComparisonView(Struct, frozen=True):
+    """Two runs, A and B, on the groups that both hold."""
+
+    a: str
+    b: str
+    counts: ChangeCounts
+    unit: Literal["Groups", "Answers"]
+    metrics: tuple[DifferenceRow, ...]
+    by_label: tuple[DifferenceTable, ...]
+    groups: int
+    notes: tuple[str, ...]
+    lists: tuple[ChangeList, ...] = ()
+
+    def count(self, change: Change) -> int:
+        """The number of groups, or answers, with a change."""
+        found: int = getattr(self.counts, change)
+        return found
+
+    def share(self, change: Change) -> float | None:
+        """The share of a change among the scored ones, in percent; None if nothing is scored."""
+        return 100 * self.count(change) / self.counts.scored if self.counts.scored else None
+
+
+def comparison_view(
+    comparison: RunComparison,
+    names: tuple[str, str],
+    lists: Sequence[ChangeList] = (),
+    *,
+    shown: Sequence[str] = (),
+) -> ComparisonView:
+    """Arrange a comparison for a page.
+
+    Args:
+        comparison: The comparison.
+        names: What the page calls both runs.
+        lists: The changed groups to show.
+        shown: The metrics to show, the leading one first; empty for all.
+
+    Returns:
+        The view: groups that are right if there are groups of several answers, otherwise answers.
+    """
+    counts = comparison.counts[-1]
+    changes = dict(comparison.by_label)
+    overall = [one for one in comparison.metrics if one.difference.subset == "all"]
+    wanted = [one for one in overall if one.difference.metric in shown] or overall
+    first = wanted[0].difference.metric if wanted else ""
+    return ComparisonView(
+        *names,
+        counts,
+        "Groups" if counts.unit == "groups" else "Answers",
+        tuple(_row(one, one.difference.metric, difference_scale([])) for one in wanted),
+        tuple(_by_label(comparison.metrics, first, changes)),
+        comparison.groups,
+        tuple(comparison.notes),
+        tuple(lists),
+    )
+
+
+def change_list(change: Change, page: ChangePage, shown: ImageSource) -> ChangeList:
+    """Arrange the groups with one change.
+
+    Args:
+        change: The change.
+        page: The groups.
+        shown: Finds how an image is shown.
+
+    Returns:
+        The list.
+    """
+    groups = tuple(changed_group_view(one, shown) for one in page.rows)
+    return ChangeList(TITLES[change], page.total, groups)
+
+
+def changed_group_view(changed: ChangedGroup, shown: ImageSource) -> ChangedGroupView:
+    """Arrange a group of both runs.
+
+    Args:
+        changed: The group.
+        shown: Finds how an image is shown.
+
+    Returns:
+        The view; probes are paired in their order.
+    """
+    view = group_view(changed.base, shown)
+    row = changed.base.row
+    return ChangedGroupView(
+        row.number,
+        row.sample,
+        view.question or row.sample,
+        view.own_part,
+        view.images or tuple(image for probe in view.probes for image in probe.images),
+        tuple(
+            ChangedProbe(probe.label, " · ".join(probe.outcome.references), *_sides(probe.outcome, other))
+            for probe, other in zip(view.probes, changed.other.outcomes, strict=False)
+        ),
+    )
+
+
+def _sides(base: Outcome, other: Outcome) -> tuple[Side, Side]:
+    texts = [shorten(one.response, SIDE_CHARACTERS) for one in (base, other)]
+    marked = mark_differences([text.text for text in texts])
+    sides = [
+        Side(one.verdict, pieces, one.error or text.notice)
+        for one, text, pieces in zip((base, other), texts, marked, strict=True)
+    ]
+    return sides[0], sides[1]
+
+
+def _by_label(
+    metrics: Sequence[ComparedMetric], first: str, changes: Mapping[str, ChangeCounts]
+) -> list[DifferenceTable]:
+    """The leading metric under each label with several values."""
+    labelled: dict[str, list[ComparedMetric]] = {}
+    for one in metrics:
+        label, _ = label_of(one.difference)
+        if label and one.difference.metric == first:
+            labelled.setdefault(label, []).append(one)
+    tables = []
+    for label, found in labelled.items():
+        if len(found) < 2:
+            continue
+        changed = [one.difference for one in found]
+        scale = difference_scale(number for one in changed for number in (one.value, one.low, one.high))
+        rows = tuple(_row(one, label_of(one.difference)[1], scale, changes) for one in found)
+        words = label.replace("_", " ")
+        tables.append(DifferenceTable(f"{first} by {words}, B minus A", words, rows, scale))
+    return tables
+
+
+def _row(
+    one: ComparedMetric, name: str, scale: Scale, changes: Mapping[str, ChangeCounts] | None = None
+) -> DifferenceRow:
+    counts = (changes or {}).get(one.difference.subset)
+    plot = PlotCell(scale, tuple(measured(one.difference)), one.difference.unit)
+    gained, lost = (counts.gained, counts.lost) if counts else (None, None)
+    return DifferenceRow(name, one.base, one.other, one.difference, _p_text(one.p), plot, gained, lost)
+
+
+def _p_text(p: float | None) -> str:
+    if p is None:
+        return "–"
+    return f"{p:.3f}" if p >= LEAST_P_VALUE else f"< {LEAST_P_VALUE}"

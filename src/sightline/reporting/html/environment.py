@@ -1,0 +1,83 @@
+"""The Jinja environment of all HTML: every text is escaped, and shown as `sightline.visible` shows it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sightline.errors import UserError
+from sightline.reporting.html.figures import interval, number, signed
+from sightline.reporting.html.short_texts import shorten
+from sightline.visible import visible, visible_lines
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+FOLDER = Path(__file__).parent
+TEMPLATES = FOLDER / "templates"
+
+
+@cache
+def environment(*folders: Path) -> Environment:
+    """The environment of the templates of this package, and of those in other folders.
+
+    Texts pass `visible`, then are escaped. The filter `lines` keeps their line feeds.
+
+    Args:
+        *folders: Folders with more templates; those of this package are found as well.
+
+    Returns:
+        The environment; an undefined name in a template is an error.
+
+    Raises:
+        UserError: Jinja2 is not installed.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError:
+        raise UserError("Jinja2 is not installed", expected="pip install 'sightline[web]'") from None
+    made = Environment(
+        loader=FileSystemLoader([*folders, TEMPLATES]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    made.filters |= {
+        "lines": _lines,
+        "shorten": shorten,
+        "number": number,
+        "signed": signed,
+        "interval": interval,
+    }
+    return made
+
+
+@cache
+def stylesheet() -> str:
+    """The stylesheet of all pages."""
+    return (FOLDER / "sightline.css").read_text(encoding="utf-8")
+
+
+def content_security_policy() -> str:
+    """The policy of a self-contained file: no script, no request, this stylesheet, images in data URLs."""
+    digest = base64.b64encode(hashlib.sha256(stylesheet().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _shown(value: Any) -> Any:
+    """What an expression of a template writes; markup that a macro made stays as it is."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _lines(text: str) -> Markup:
+    from markupsafe import escape
+
+    return escape(visible_lines(text))

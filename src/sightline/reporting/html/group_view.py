@@ -1,0 +1,315 @@
+"""A group as pages show it: what its probes share once, then what differs, side by side.
+
+What is shared follows from the probes themselves: the contexts of CODIS differ under one image and question,
+the images of MM-R3's styles and masks under one question, its rephrasings under one image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from sightline.outcome_index.types import GroupDetail, GroupRow, IndexedImage, SimilarityMatrix
+from sightline.reporting.html.differences import Piece, mark_differences
+from sightline.reporting.html.short_texts import shorten
+from sightline.scoring.letters import LETTERS
+from sightline.types import Labels, Outcome, Verdict, VerdictName
+
+SHADES = 5
+"""The number of shades of a similarity matrix."""
+
+FLAG_SCORES = (0.0, 1.0)
+"""The values of scores that are flags."""
+
+
+ABSENCES = {"empty": "[empty response]", "not_sent": "[not sent]", "error": "[no answer]"}
+"""Status of an answer -> what stands in the place of its text."""
+
+
+class ShownImage(Struct, frozen=True):
+    """An image on a page.
+
+    Attributes:
+        name: The path in the data folder.
+        source: The address of the image: a data URL or a path of the server; '' if it is not shown.
+        width: The width of the shown image in pixels.
+        height: Its height.
+        notice: Why it is not shown, or what differs from the image that was sent.
+    """
+
+    name: str
+    source: str = ""
+    width: int = 0
+    height: int = 0
+    notice: str = ""
+
+
+ImageSource = Callable[[IndexedImage], ShownImage]
+"""Finds how an image is shown."""
+
+
+class JudgeLine(Struct, frozen=True):
+    """A verdict of one judge on one answer."""
+
+    judge: str
+    verdict: VerdictName
+    extracted: str
+    raw: str
+
+
+class ProbeView(Struct, frozen=True):
+    """A probe beside the others of its group: its own parts, without those that all share.
+
+    Attributes:
+        number: The number of the probe in the group, from 1.
+        name: Its variant, and its draw where the group has several.
+        outcome: Its line of answers.jsonl.
+        images: Its own images.
+        question: Its own question.
+        references: Its own references.
+        facts: Its own labels.
+        pieces: The beginning of the response, with the words marked that other responses do not have.
+        notice: What of the response is not shown, or why there is none.
+        scores: The numbers of the answer by name, without flags.
+        judges: The verdicts of every judge on the answer.
+    """
+
+    number: int
+    name: str
+    outcome: Outcome
+    images: tuple[ShownImage, ...]
+    question: str
+    references: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    pieces: tuple[Piece, ...]
+    notice: str
+    scores: tuple[tuple[str, float], ...]
+    judges: tuple[JudgeLine, ...]
+
+    @property
+    def verdict(self) -> VerdictName:
+        """The verdict that counts."""
+        return self.outcome.verdict
+
+    @property
+    def label(self) -> str:
+        """What sets the probe apart: its context, its question, or its name."""
+        return self.outcome.context or self.question or self.name
+
+
+class OptionRow(Struct, frozen=True):
+    """An option of a question: who chose it. `letter` is '' for responses that choose none."""
+
+    letter: str
+    text: str
+    is_reference: bool
+    chosen: tuple[VerdictName | None, ...]
+
+
+class MatrixCell(Struct, frozen=True):
+    """The similarity of two answers; `shade` is 1 to SHADES, 0 for an answer and itself, or without value."""
+
+    text: str
+    shade: int = 0
+    over: bool = False
+
+
+class GroupView(Struct, frozen=True):
+    """A group on a page.
+
+    Attributes:
+        row: The group in lists.
+        images: The images that all probes share.
+        question: The question that all probes share; '' if they differ.
+        references: The references that all probes share.
+        facts: The labels that all probes share.
+        probes: The probes.
+        options: A row for each option of the question; empty without options.
+        matrix: A row of cells for each probe; empty if similarity was not measured.
+        variants: The names of the rows and columns of the matrix.
+        threshold: The similarity above which two answers are consistent.
+    """
+
+    row: GroupRow
+    images: tuple[ShownImage, ...]
+    question: str
+    references: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    probes: tuple[ProbeView, ...]
+    options: tuple[OptionRow, ...] = ()
+    matrix: tuple[tuple[MatrixCell, ...], ...] = ()
+    variants: tuple[str, ...] = ()
+    threshold: float = 0.0
+
+    @property
+    def columns(self) -> int:
+        """The number of probes beside each other, 2 to 4."""
+        count = len(self.probes)
+        return 4 if count == 4 or count > 6 else 3 if count != 2 else 2
+
+    @property
+    def has_own_images(self) -> bool:
+        """Whether each probe has images of its own."""
+        return any(probe.images for probe in self.probes)
+
+    @property
+    def has_own_references(self) -> bool:
+        """Whether the references differ."""
+        return any(probe.references for probe in self.probes)
+
+    @property
+    def own_part(self) -> str:
+        """The name of what differs between the probes."""
+        if any(probe.outcome.context for probe in self.probes):
+            return "Context"
+        return "Variant" if self.question else "Question"
+
+
+def group_view(detail: GroupDetail, shown: ImageSource) -> GroupView:
+    """Arrange a group for a page.
+
+    Args:
+        detail: The group.
+        shown: Finds how an image is shown.
+
+    Returns:
+        The view.
+    """
+    outcomes = detail.outcomes
+    same_images = len(set(detail.images)) == 1
+    same_question = len({outcome.question for outcome in outcomes}) == 1
+    same_references = len({outcome.references for outcome in outcomes}) == 1
+    shared_labels = _shared([outcome.labels for outcome in outcomes])
+    responses = [shorten(outcome.response) for outcome in outcomes]
+    marked = mark_differences([response.text for response in responses])
+    probes = tuple(
+        ProbeView(
+            number=number,
+            name=_name(outcome, outcomes),
+            outcome=outcome,
+            images=() if same_images else tuple(map(shown, images)),
+            question="" if same_question else outcome.question,
+            references=() if same_references else outcome.references,
+            facts=_own_facts(outcome, shared_labels),
+            pieces=pieces,
+            notice=outcome.error or response.notice or _absence(outcome),
+            scores=_numbers(outcome.scores),
+            judges=_judges(outcome, detail.verdicts),
+        )
+        for number, (outcome, images, response, pieces) in enumerate(
+            zip(outcomes, detail.images, responses, marked, strict=True), 1
+        )
+    )
+    similarity = detail.similarity
+    return GroupView(
+        row=detail.row,
+        images=tuple(map(shown, detail.images[0])) if same_images else (),
+        question=outcomes[0].question if same_question else "",
+        references=outcomes[0].references if same_references else (),
+        facts=_facts(shared_labels),
+        probes=probes,
+        options=_options(outcomes),
+        matrix=_matrix(similarity) if similarity else (),
+        variants=similarity.variants if similarity else (),
+        threshold=similarity.threshold if similarity else 0.0,
+    )
+
+
+def _name(outcome: Outcome, outcomes: Sequence[Outcome]) -> str:
+    """The variant, and the draw where a variant has several."""
+    draws = sum(other.variant == outcome.variant for other in outcomes)
+    return f"{outcome.variant}, draw {outcome.draw}" if draws > 1 else outcome.variant
+
+
+def _shared(labels: Sequence[Labels]) -> Labels:
+    return {
+        name: value for name, value in labels[0].items() if all(other.get(name) == value for other in labels)
+    }
+
+
+def _facts(labels: Labels) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, value if isinstance(value, str) else ", ".join(value)) for name, value in labels.items()
+    )
+
+
+def _own_facts(outcome: Outcome, shared: Labels) -> tuple[tuple[str, str], ...]:
+    """The labels of one probe, without one that only repeats its variant (a style)."""
+    own = {name: value for name, value in outcome.labels.items() if name not in shared}
+    return _facts({name: value for name, value in own.items() if value != outcome.variant})
+
+
+def _absence(outcome: Outcome) -> str:
+    """Why a response has no text."""
+    return {"empty": "[empty response]", "not_sent": "[not sent]", "error": "[no answer]"}.get(
+        outcome.status, ""
+    )
+
+
+def _numbers(scores: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """The scores that are numbers: a flag is 1, or absent."""
+    return tuple((name, value) for name, value in scores.items() if value not in FLAG_SCORES)
+
+
+def _judges(outcome: Outcome, verdicts: Iterable[Verdict]) -> tuple[JudgeLine, ...]:
+    """The verdicts on this answer alone."""
+    return tuple(
+        JudgeLine(
+            verdict.judge if not verdict.draw else f"{verdict.judge}, repeat {verdict.draw}",
+            verdict.verdict,
+            verdict.extracted or "",
+            verdict.raw if verdict.kind != "rules" else "",
+        )
+        for verdict in verdicts
+        if verdict.targets == (outcome.key,) and verdict.question == "correct"
+        if verdict.variant in ("", outcome.variant)
+    )
+
+
+def _options(outcomes: Sequence[Outcome]) -> tuple[OptionRow, ...]:
+    """The options in the order of the first probe; another order of the same options is followed by text."""
+    options = outcomes[0].options
+    if not options or any(set(outcome.options) != set(options) for outcome in outcomes):
+        return ()
+    references = {_option_text(reference, outcomes[0]) for reference in outcomes[0].references}
+    chosen = [_option_text(outcome.extracted, outcome) for outcome in outcomes]
+
+    def row(letter: str, text: str, is_reference: bool) -> OptionRow:
+        verdicts = (o.verdict if found == text else None for o, found in zip(outcomes, chosen, strict=True))
+        return OptionRow(letter, text, is_reference, tuple(verdicts))
+
+    rows = [row(letter, text, text in references) for letter, text in zip(LETTERS, options, strict=False)]
+    none = tuple(
+        None if found in options else outcome.verdict for outcome, found in zip(outcomes, chosen, strict=True)
+    )
+    return (*rows, *([OptionRow("", "no option found", False, none)] if any(none) else []))
+
+
+def _option_text(choice: str | None, outcome: Outcome) -> str:
+    """The option that a letter or a text names."""
+    if choice is None:
+        return ""
+    place = LETTERS.find(choice.strip()) if len(choice.strip()) == 1 else -1
+    if 0 <= place < len(outcome.options):
+        return outcome.options[place]
+    folded = choice.strip().casefold()
+    return next((option for option in outcome.options if option.strip().casefold() == folded), "")
+
+
+def _matrix(similarity: SimilarityMatrix) -> tuple[tuple[MatrixCell, ...], ...]:
+    return tuple(
+        tuple(
+            MatrixCell("·") if place == other else _cell(value, similarity.threshold)
+            for other, value in enumerate(row)
+        )
+        for place, row in enumerate(similarity.values)
+    )
+
+
+def _cell(value: float | None, threshold: float) -> MatrixCell:
+    if value is None:
+        return MatrixCell("")
+    text = f"{value:.2f}".replace("0.", ".", 1) if 0 <= value < 1 else f"{value:.2f}"
+    shade = 1 + min(SHADES - 1, max(0, int(value * SHADES)))
+    return MatrixCell(text, shade, value > threshold)

@@ -1,0 +1,185 @@
+"""Writes the report of runs of a store as one HTML file of a limited size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.errors import UserError
+from sightline.formats.atomic_file import AtomicFile
+from sightline.metric_types import Result
+from sightline.outcome_index.index import OutcomeIndex
+from sightline.reporting.html.comparison_view import ComparisonView, change_list, comparison_view
+from sightline.reporting.html.group_view import ImageSource, group_view
+from sightline.reporting.html.report import GroupList, PartContent, report_page
+from sightline.reporting.html.run_results import NamedResult
+from sightline.reporting.leading import leading_metrics
+from sightline.reporting.tables import run_names
+from sightline.reporting.varied_options import short_names
+
+MOST_BYTES = 5_000_000
+"""The size that a report does not exceed."""
+
+GROUPS = 12
+"""The groups of each part, unless the user chooses another number."""
+
+WIDTHS = (320, 200)
+"""The widths of images in pixels, the first that fits."""
+
+CHANGED_SHARE = 4
+"""A comparison shows this part of the groups, from each list of changed ones."""
+
+CHANGES: tuple[Literal["lost", "gained"], ...] = ("lost", "gained")
+"""The lists of changed groups."""
+
+Images = Callable[[int, int], ImageSource]
+"""Finds the images of a run (its number), at most so many pixels wide (first)."""
+
+
+class ReportedRun(Struct, frozen=True):
+    """A run of a report; `label` is what the store calls it."""
+
+    number: int
+    label: str
+    result: Result
+
+
+def write_report(
+    index: OutcomeIndex,
+    runs: Sequence[ReportedRun],
+    file: Path,
+    *,
+    images: Images,
+    date: str,
+    groups: int = GROUPS,
+) -> int:
+    """Write a report. A report that would be too large has smaller images, then fewer groups, and says so.
+
+    Args:
+        index: The index of the store; the runs are indexed.
+        runs: The runs.
+        file: The file; an existing one is replaced.
+        images: Finds the images of a run.
+        date: The date to print.
+        groups: The groups of each part.
+
+    Returns:
+        The number of groups of each part that the report shows.
+
+    Raises:
+        UserError: The runs alone do not fit.
+        EnvironmentFailedError: The file cannot be written.
+    """
+    for shown, width in _sizes(groups):
+        notice = "" if shown == groups else f"{groups} groups of each part were asked for; {shown} fit"
+        content = [_part(index, part, shown, partial(images, width)) for part in parts_of(runs)]
+        page = report_page(content, date, notice).encode(errors="backslashreplace")
+        if len(page) <= MOST_BYTES:
+            with AtomicFile(file) as output:
+                output.write(page)
+            return shown
+    raise UserError(
+        "the report is larger than 5 MB without any group", file=file, expected="fewer runs in one report"
+    )
+
+
+def parts_of(runs: Sequence[ReportedRun]) -> list[list[ReportedRun]]:
+    """Sort runs into parts: those of one benchmark with the same setting or the same samples.
+
+    Args:
+        runs: The runs.
+
+    Returns:
+        The parts, in the order of their first runs.
+    """
+    parts: list[list[ReportedRun]] = []
+    for run in runs:
+        for part in parts:
+            if any(_belong(run.result, other.result) for other in part):
+                part.append(run)
+                break
+        else:
+            parts.append([run])
+    return parts
+
+
+def names_of(runs: Sequence[ReportedRun]) -> list[str]:
+    """What a page calls runs: what distinguishes them, with their labels where nothing does.
+
+    Args:
+        runs: The runs.
+
+    Returns:
+        The names; they differ if the labels do.
+    """
+    short = short_names(run.result.model for run in runs)
+    results = [replace(run.result, model=short[run.result.model]) for run in runs]
+    facts = {(one.model, one.benchmark, one.setting, one.judge) for one in results}
+    return run_names(results, () if len(facts) == len(runs) else [run.label for run in runs])
+
+
+def _belong(one: Result, other: Result) -> bool:
+    same_samples = bool(one.ids_digest) and one.ids_digest == other.ids_digest
+    return one.benchmark == other.benchmark and (one.setting == other.setting or same_samples)
+
+
+def _sizes(groups: int) -> Iterator[tuple[int, int]]:
+    """The number of groups and the width of images, from what is asked for to no groups."""
+    for width in WIDTHS:
+        yield groups, width
+    while groups:
+        groups //= 2
+        yield groups, WIDTHS[-1]
+
+
+def _part(
+    index: OutcomeIndex, runs: Sequence[ReportedRun], groups: int, images: Callable[[int], ImageSource]
+) -> PartContent:
+    named = tuple(NamedResult(name, run.result) for name, run in zip(names_of(runs), runs, strict=True))
+    first, *others = runs
+    lists = (_most_informative(index, first.number, named, groups, images(first.number)),) if groups else ()
+    comparisons, notes = [], []
+    for other, name in zip(others, named[1:], strict=True):
+        names = (named[0].name, name.name)
+        try:
+            index.build_comparison(first.number, other.number)
+        except UserError as error:
+            notes.append(f"{names[1]} is not compared with {names[0]}: {error}")
+        else:
+            comparisons.append(_comparison(index, first, other, names, groups, images(first.number)))
+    return PartContent(named, lists, tuple(comparisons), tuple(notes))
+
+
+def _comparison(
+    index: OutcomeIndex,
+    base: ReportedRun,
+    other: ReportedRun,
+    names: tuple[str, str],
+    groups: int,
+    shown: ImageSource,
+) -> ComparisonView:
+    """The comparison of two runs, with some of the groups that became right or wrong."""
+    found = index.comparison(base.number, other.number)
+    assert found is not None  # it was built
+    most = (groups + CHANGED_SHARE - 1) // CHANGED_SHARE
+    lists = [
+        change_list(change, index.changes(base.number, other.number, change, limit=most), shown)
+        for change in CHANGES
+        if most
+    ]
+    metrics = [base.result.metrics, other.result.metrics]
+    return comparison_view(found, names, lists, shown=leading_metrics(base.result.benchmark, metrics))
+
+
+def _most_informative(
+    index: OutcomeIndex, run: int, named: Sequence[NamedResult], groups: int, shown: ImageSource
+) -> GroupList:
+    page = index.groups(run, limit=groups)
+    views = tuple(group_view(index.group(run, row.number), shown) for row in page.rows)
+    of = f" of {named[0].name}" if len(named) > 1 else ""
+    return GroupList(f"Most informative groups{of}", f"{len(views):,} of {page.total:,} groups", views)

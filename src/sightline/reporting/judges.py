@@ -1,0 +1,262 @@
+"""The judge report as tables: agreement with humans, differences of judges, agreement of humans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from sightline.benchmarks.published import published_judges
+from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
+from sightline.metric_types import MetricValue
+from sightline.metrics.judge_statistics import JudgeDifference
+from sightline.reporting.notes import interval_notes, null_notes, value_notes
+from sightline.reporting.report_table import (
+    Cell,
+    Column,
+    Field,
+    PValue,
+    ReportTable,
+    Value,
+    build_table,
+    clusters_cell,
+    heading,
+    n_cell,
+    value_cell,
+)
+from sightline.reporting.varied_options import short_names
+
+READ = (
+    "ROC-AUC: the share of pairs of a right and a wrong answer in which the right one ranks higher; a tie"
+    " counts half, an undecided verdict ranks between wrong and right",
+    "agreement, kappa and alpha cover the answers that the judge decided",
+)
+NO_VERDICTS = "text metrics give numbers and no verdicts: they have no agreement, kappa or alpha"
+
+SEEN = (
+    "share of the answers in which an annotator names an error; an answer has an error if more than half of"
+    " the annotators who name any error in it name this one; it may have several"
+)
+POWER = (
+    "items needed: the number of clusters that detect a difference of this size with a power of 80 %"
+    " (two-sided, 5 % level); detectable: the difference that these clusters detect with that power. Both"
+    " assume that the standard error falls with the square root of the number of clusters"
+)
+
+DISTINGUISHABLE: Mapping[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
+"""`JudgeDifference.distinguishable` in words."""
+
+CORRECTED = (
+    "distinguishable: p is at most 0.05 after Holm's correction for {} of this report. All pairs"
+    " count, because the best judge is chosen on the same answers"
+)
+
+
+def judge_tables(report: JudgeReport) -> list[ReportTable]:
+    """The tables of a judge report.
+
+    Args:
+        report: The report.
+
+    Returns:
+        The judges over all answers, their differences to the best one, the judges by responder and label,
+        and the ratings and the agreement of the human annotators.
+    """
+    report = with_short_names(report)
+    parts = dict.fromkeys(row.subset.partition("=")[0] for row in report.rows if row.subset != "all")
+    return [
+        _whole(report),
+        *([_against_best(report)] if report.contrasts else []),
+        *([_repeats(report.repeats)] if report.repeats else []),
+        *(_parts(report, label) for label in parts),
+        _ratings("Answers that humans accept, by responder", "accepted", report.accepted),
+        *([_errors(report.errors)] if report.errors else []),
+        *([_humans(report.humans)] if report.humans.raters > 1 else []),
+    ]
+
+
+def with_short_names(report: JudgeReport) -> JudgeReport:
+    """Shorten the names of judges.
+
+    Args:
+        report: The report.
+
+    Returns:
+        The report with short names, and a note with the full ones.
+    """
+    short = short_names(row.judge.partition(" (")[0] for row in report.rows)
+
+    def called(judge: str) -> str:
+        name, bracket, scorer = judge.partition(" (")
+        return f"{short[name]}{bracket}{scorer}"
+
+    named = "; ".join(f"{end} is {whole}" for whole, end in short.items() if end != whole)
+    return replace(
+        report,
+        rows=[replace(row, judge=called(row.judge)) for row in report.rows],
+        best=report.best and called(report.best),
+        contrasts=[(called(judge), found) for judge, found in report.contrasts],
+        repeats=[replace(value, judge=called(value.judge or "")) for value in report.repeats],
+        notes=[*([named] if named else []), *report.notes],
+    )
+
+
+def _whole(report: JudgeReport) -> ReportTable:
+    rows = [row for row in report.rows if row.subset == "all"]
+    fields: list[Field[JudgeResult]] = [
+        (Column("text", "judge", "judge"), lambda row: row.judge),
+        *_measures(),
+        (Column("value", "kappa\n95 %", "kappa"), lambda row: value_cell(row.kappa)),
+        (Column("value", "alpha\n95 %", "alpha"), lambda row: value_cell(row.alpha)),
+        *_counts(),
+    ]
+    return build_table(
+        "Judges and metrics compared with the human majority", fields, rows, _notes(report, rows)
+    )
+
+
+def _against_best(report: JudgeReport) -> ReportTable:
+    """Every other judge minus the best one, and how many items it takes to distinguish them."""
+    fields: list[Field[tuple[str, JudgeDifference]]] = [
+        (Column("text", "judge", "judge"), lambda line: line[0]),
+        (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line[1].difference)),
+        (
+            Column("text", "distinguishable", "distinguishable"),
+            lambda line: DISTINGUISHABLE[line[1].distinguishable],
+        ),
+        (Column("p_value", "p\nHolm", "holm"), lambda line: PValue(line[1].holm)),
+        (Column("value", "detectable", "detectable"), lambda line: _detectable(line[1])),
+        (Column("count", "items needed", "needed"), lambda line: line[1].needed),
+        (Column("count", "answers", "n"), lambda line: n_cell(line[1].difference)),
+        (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line[1].difference)),
+    ]
+    answers = {row.judge: row.answers for row in report.rows if row.subset == "all"}
+    most = max(answers.values())
+    fewer = [f"{judge} ({answers[judge]:,})" for judge, _ in report.contrasts if answers[judge] < most]
+    among = f" of those that read {most:,} answers, which {', '.join(fewer)} did not" if fewer else ""
+    equal, unknown = (
+        ", ".join(judge for judge, one in report.contrasts if one.distinguishable is state)
+        for state in (False, None)
+    )
+    also = [f"these data do not distinguish it from {equal}"] if equal else []
+    also += [f"unknown for {unknown}: there is no test"] if unknown else []
+    best = "; ".join([f"the highest ROC-AUC{among}: {report.best}", *also])
+    pairs = "the one pair of judges" if report.tested == 1 else f"the {report.tested:,} pairs of judges"
+    notes = [
+        best if also else f"{best}, distinguishable from all others",
+        CORRECTED.format(pairs),
+        POWER,
+        *null_notes(one.difference for _, one in report.contrasts),
+    ]
+    return build_table(f"ROC-AUC minus that of {report.best}", fields, report.contrasts, notes)
+
+
+def _repeats(repeats: Sequence[MetricValue]) -> ReportTable:
+    """The agreement of each judge with itself."""
+    fields: list[Field[MetricValue]] = [
+        (Column("text", "judge", "judge"), lambda one: one.judge or ""),
+        (Column("text", "statistic", "statistic"), lambda one: one.metric),
+        (Column("value", "value\n95 %", ""), value_cell),
+        (Column("count", "answers", "n"), n_cell),
+        (Column("count", "clusters", "clusters"), clusters_cell),
+    ]
+    return build_table("Agreement of each judge with its own repeats", fields, repeats, value_notes(repeats))
+
+
+def _parts(report: JudgeReport, label: str) -> ReportTable:
+    held = [row for row in report.rows if row.subset.partition("=")[0] == label]
+    rows = [row for judge in dict.fromkeys(one.judge for one in held) for row in held if row.judge == judge]
+    fields: list[Field[JudgeResult]] = [
+        (Column("text", "judge", "judge"), lambda row: row.judge),
+        (Column("text", heading(label), label), lambda row: row.subset.partition("=")[2] or "unknown"),
+        *_measures(),
+        *_counts(),
+    ]
+    shown = [value for row in rows for value in (row.roc_auc, row.spearman)]
+    return build_table(f"Compared with the human majority, by {label}", fields, rows, value_notes(shown))
+
+
+def _errors(errors: Sequence[MetricValue]) -> ReportTable:
+    error: Field[MetricValue] = (Column("text", "error", "error"), lambda one: one.metric)
+    return _ratings("Errors that humans name, by responder", "has it", errors, error, notes=[SEEN])
+
+
+def _ratings(
+    title: str,
+    what: str,
+    values: Sequence[MetricValue],
+    *more: Field[MetricValue],
+    notes: Sequence[str] = (),
+) -> ReportTable:
+    """The human ratings of each responder's answers; `more` columns follow the responder."""
+    fields: list[Field[MetricValue]] = [
+        (Column("text", "responder", "responder"), lambda one: one.subset.partition("=")[2] or "unknown"),
+        *more,
+        (Column("value", heading(what, "95 %"), ""), value_cell),
+        (Column("count", "answers", "n"), n_cell),
+        (Column("count", "clusters", "clusters"), clusters_cell),
+    ]
+    return build_table(title, fields, values, notes)
+
+
+def _humans(humans: AnnotatorAgreement) -> ReportTable:
+    rows = [humans.alpha, *humans.pairs]
+    fields: list[Field[MetricValue]] = [
+        (Column("text", "human", "human"), lambda one: one.subset.partition("=")[2] or "all"),
+        (Column("text", "statistic", "statistic"), lambda one: one.metric),
+        (Column("value", "value\n95 %", ""), value_cell),
+        (Column("count", "answers", "n"), n_cell),
+        (Column("count", "clusters", "clusters"), clusters_cell),
+    ]
+    return build_table("Agreement among the humans", fields, rows, value_notes(rows))
+
+
+def _measures() -> list[Field[JudgeResult]]:
+    return [
+        (Column("value", "ROC-AUC\n95 %", "roc_auc"), lambda row: value_cell(row.roc_auc)),
+        (Column("value", "Spearman\n95 %", "spearman"), lambda row: value_cell(row.spearman)),
+        (Column("value", "agreement\n95 %", "agreement"), lambda row: value_cell(row.agreement)),
+    ]
+
+
+def _counts() -> list[Field[JudgeResult]]:
+    return [
+        (Column("count", "decided", "decided"), lambda row: row.decided),
+        (Column("count", "answers", "n"), lambda row: row.answers),
+        (Column("count", "clusters", "clusters"), lambda row: clusters_cell(row.roc_auc)),
+    ]
+
+
+def _detectable(contrast: JudgeDifference) -> Cell:
+    return Value(contrast.detectable, unit=contrast.difference.unit)
+
+
+def _notes(report: JudgeReport, rows: Sequence[JudgeResult]) -> list[str]:
+    """Who judged, whose numbers the metrics are, which values are null, what the papers print."""
+    humans = report.humans
+    tied = f"; {humans.tied:,} without a majority are left out" if humans.tied else ""
+    judged = [
+        value for row in rows for value in (row.agreement, row.kappa, row.alpha) if row.decided is not None
+    ]
+    ranked = [value for row in rows for value in (row.roc_auc, row.spearman)]
+    return [
+        f"human annotators: {humans.raters:,}, who decided {humans.answers:,} answers{tied}",
+        *READ,
+        *([NO_VERDICTS] if any(row.decided is None for row in rows) else []),
+        *(f"{name}: {identity}" for name, identity in report.versions.items()),
+        *value_notes([*ranked, *judged]),
+        *interval_notes([*ranked, *judged]),
+        *_printed(report.benchmarks),
+        *report.notes,
+    ]
+
+
+def _printed(benchmarks: Sequence[str]) -> list[str]:
+    """The judges that the papers print, which read other answers."""
+    return [
+        f"{judges.table}, {judges.note}, not the judges of this report: "
+        + ", ".join(f"{name} {' and '.join(map(str, row))}" for name, row in judges.rows.items())
+        + f" ({' and '.join(judges.columns)})"
+        for benchmark in benchmarks
+        if (judges := published_judges(benchmark)) is not None
+    ]

@@ -1,0 +1,83 @@
+"""Report tables in LaTeX, with the rules of the package booktabs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from sightline.escaping import for_latex
+from sightline.reporting.report_table import Cell, Column, ReportTable
+from sightline.reporting.table_text import cell_text
+
+_RANGE, _MINUS = re.compile(r"(?<=\d)-(?=\d)"), re.compile(r"(?<!\d)-(?=\d)")
+
+
+def latex(tables: Iterable[ReportTable]) -> str:
+    """Tables as LaTeX: a `table` each, with its title as caption; its notes are paragraphs behind it.
+
+    A float cannot break over pages, so that long notes would not fit in it.
+
+    Args:
+        tables: The tables.
+
+    Returns:
+        The LaTeX text, with a line break at its end. It needs `\\usepackage{booktabs}`.
+    """
+    return "\n".join(map(_table, tables))
+
+
+def _table(table: ReportTable) -> str:
+    body = [list(map(_cell, row, table.columns)) for row in table.rows]
+    title = for_latex(table.title)
+    # Floats move: the title says which table the notes belong to. \raggedright indents no paragraph.
+    notes = [rf"\textit{{{title}}}\par", *(rf"{for_latex(note)}\par" for note in table.notes)]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{title}}}",
+        rf"\begin{{tabular}}{{{''.join('l' if column.kind == 'text' else 'r' for column in table.columns)}}}",
+        r"\toprule",
+        *_head(table.columns),
+        r"\midrule",
+        *map(_row, body),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+        *([r"\begingroup\footnotesize\raggedright", *notes, r"\endgroup"] if table.notes else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _head(columns: Sequence[Column]) -> list[str]:
+    """The lines of the headings; shorter headings begin further down.
+
+    Above the last line, a heading that neighbours share stands once over all of them with a rule, as in the
+    tables of papers: a category over its metrics.
+    """
+    heads = [column.head.split("\n") for column in columns]
+    most = max(map(len, heads))
+    padded = [[""] * (most - len(lines)) + lines for lines in heads]
+    found: list[str] = []
+    for nth in range(most - 1):
+        cells, rules, start = [], [], 1
+        for shared, group in groupby(padded, key=lambda lines: lines[: nth + 1]):
+            width, text = len(list(group)), for_latex(shared[nth])
+            if width > 1 and text:
+                cells.append(rf"\multicolumn{{{width}}}{{c}}{{{text}}}")
+                rules.append(rf"\cmidrule(lr){{{start}-{start + width - 1}}}")
+            else:
+                cells += [text] * width
+            start += width
+        found += [_row(cells), *([" ".join(rules)] if rules else [])]
+    return [*found, _row([for_latex(lines[-1]) for lines in padded])]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"{' & '.join(cells)} \\\\"
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    """A cell; numbers have minus signs, and dashes between the bounds of their intervals."""
+    text = for_latex(cell_text(cell, column))
+    return text if isinstance(cell, str) else _RANGE.sub("--", _MINUS.sub("$-$", text))

@@ -1,0 +1,339 @@
+"""The notes below a table: judges, missing values, comparability, meaning of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from sightline.counts import counted
+from sightline.errors import some_of
+from sightline.metric_types import (
+    RELIABLE_CLUSTERS,
+    MetricDefinition,
+    MetricValue,
+    PublishedValue,
+    Result,
+    is_approximate,
+)
+from sightline.registry import benchmark_class, benchmark_names
+from sightline.reporting.option_texts import options_text
+from sightline.results.run_options import effective_options
+from sightline.results.undecided import undecided_share
+
+ALWAYS = ("errors", "misses", "undecided", "truncated")
+"""Counts of a result that are printed even if they are 0."""
+
+SOMETIMES = ("not_sent", "empty", "refused", "unparsed", "unscored")
+"""Counts of a result that are printed if they are not 0."""
+
+_METHODS = {
+    "wilson": "95 % CI: Wilson score interval with the effective number of units; samples that share an image"
+    " form a cluster",
+    "t": "95 % CI of metrics without bounds, and of differences of similarities: t interval with the variance"
+    " between clusters",
+    "bootstrap": "95 % CI: bootstrap over clusters (samples that share an image)",
+}
+"""The methods of intervals in words."""
+
+_APPROXIMATE = (
+    f"~: an approximate interval, of fewer than {RELIABLE_CLUSTERS} clusters: it may hold the true value less"
+    " often than in 95 % of cases"
+)
+
+FEW_VERSIONS, LONGEST_VERSION = 3, 80
+"""Versions of a server that a note lists, and their characters."""
+
+_Key = TypeVar("_Key")
+_Word = TypeVar("_Word")
+
+
+def run_notes(result: Result) -> list[str]:
+    """The notes on a run: counts, judges, chance, intervals, versions, options, its own notes.
+
+    Args:
+        result: The result.
+
+    Returns:
+        The notes.
+    """
+    return [
+        _counts(result),
+        *_judges(result),
+        *_missing_benchmark(result),
+        *chance_notes(result),
+        *interval_notes(result.metrics),
+        *([_mixed_versions(result.versions.get("reported", ()))] if result.mixed_versions else []),
+        f"options: {options_text(effective_options(result.options)) or 'none'}",
+        *result.notes,
+    ]
+
+
+def _mixed_versions(reported: Sequence[str]) -> str:
+    """A note on the versions that servers reported; a server may report another one with each answer."""
+    versions = some_of([_version(one) for one in reported[:FEW_VERSIONS]], FEW_VERSIONS, total=len(reported))
+    return f"mixed versions: the server reported {counted(len(reported), 'version')}: {versions}"
+
+
+def _version(reported: str) -> str:
+    """A version as a note shows it: short, and once if model and fingerprint are one text."""
+    half = len(reported) // 2
+    text = reported[:half] if reported[:half] == reported[half + 1 :] and reported[half] == " " else reported
+    return text if len(text) <= LONGEST_VERSION else f"{text[:LONGEST_VERSION]}..."
+
+
+def _missing_benchmark(result: Result) -> list[str]:
+    """A note if nothing can be looked up about the benchmark of a result."""
+    if result.benchmark in benchmark_names():
+        return []
+    return [f"the benchmark {result.benchmark} is not installed: the defaults of any benchmark are used"]
+
+
+def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
+    """The notes on values: why some are null or have no interval, and what undecided verdicts could change.
+
+    Args:
+        metrics: The values.
+
+    Returns:
+        The notes.
+    """
+    return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
+
+
+def undecided_note(result: Result, names: Iterable[str]) -> list[str]:
+    """How many verdicts are undecided, and what they could change, in one line.
+
+    Args:
+        result: The result.
+        names: The metrics to name.
+
+    Returns:
+        'undecided verdicts (13 of 200, 6.5 %) count as not right; if all were right: acc_p 21.0 instead of
+        19.0'; nothing if all verdicts are decided.
+    """
+    if not result.undecided:
+        return []
+    changes = [
+        f"{m.metric} {m.value_if_right:.1f} instead of {m.value:.1f}"
+        for m in result.metrics
+        if m.subset == "all" and m.metric in names and m.value is not None
+        if m.value_if_right is not None and m.value_if_right != m.value
+    ]
+    effect = f"; if all were right: {', '.join(changes)}" if changes else ""
+    return [f"undecided verdicts ({undecided_share(result)}) count as not right{effect}"]
+
+
+def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
+    """Why values are null, or have no confidence interval.
+
+    Args:
+        metrics: The values.
+
+    Returns:
+        One note per reason.
+    """
+    metrics = list(metrics)
+    missing = _gathered(
+        (m.reason or "no probe has a value for it", place(m)) for m in metrics if m.value is None
+    )
+    without_interval = _gathered(
+        (m.reason, place(m)) for m in metrics if m.value is not None and m.reason is not None
+    )
+    return [
+        *(f"{some_of(places, 4)}: no value, {reason}" for reason, places in missing.items()),
+        *(f"{some_of(places, 4)}: {reason}" for reason, places in without_interval.items()),
+    ]
+
+
+def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
+    """The notes on published figures; '*' marks those that are not comparable.
+
+    A note names its rows and places unless it holds for all figures of its table.
+
+    Args:
+        shown: The place of each figure in the table, and the figure.
+
+    Returns:
+        The notes.
+    """
+    noted = _gathered(
+        ((value.comparable, value.table, value.note or "not comparable"), (value.row, where))
+        for where, value in shown
+        if value.note or not value.comparable
+    )
+    return [
+        f"{'' if comparable else '* '}{table}{_among(cells, table, shown)}: {note}"
+        for (comparable, table, note), cells in sorted(noted.items(), key=lambda item: item[0][0])
+    ]
+
+
+def shared_notes(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """Merge the notes of several runs.
+
+    Args:
+        by_run: The name of each run and its notes.
+
+    Returns:
+        Each note once; behind the names of its runs unless all runs share it.
+    """
+    runs = _gathered((note, run) for run, notes in by_run for note in notes)
+    return [
+        note if len(names) == len(by_run) else f"{', '.join(names)}: {note}" for note, names in runs.items()
+    ]
+
+
+def definition_notes(names: Iterable[str], definitions: Mapping[str, MetricDefinition]) -> list[str]:
+    """The legend of a table: what its metrics mean, their ranges and better directions.
+
+    Args:
+        names: The metrics of the table.
+        definitions: The definitions by name; a metric without one is left out.
+
+    Returns:
+        One line for each metric, "acc_p: pairs of which both answers are right", then one for each range and
+        direction, "0 to 100 %, higher is better: acc_p, acc_q" ("all metrics" if there is only one).
+    """
+    listed = [name for name in dict.fromkeys(names) if name in definitions]
+    by_direction: dict[str, list[str]] = {}
+    for name in listed:
+        by_direction.setdefault(direction(definitions[name]), []).append(name)
+    return [
+        *(f"{name}: {definitions[name].meaning}" for name in listed),
+        *(
+            f"{text}: {', '.join(metrics) if len(by_direction) > 1 else 'all metrics'}"
+            for text, metrics in by_direction.items()
+        ),
+    ]
+
+
+def direction(definition: MetricDefinition) -> str:
+    """Range and better direction of a metric in words.
+
+    Args:
+        definition: The definition of the metric.
+
+    Returns:
+        "0 to 100 %, higher is better".
+
+    >>> direction(MetricDefinition("", "neither", (-100.0, None), "points"))
+    'from -100 points, neither direction is better'
+    """
+    better = "neither direction" if definition.better == "neither" else definition.better
+    low, high = (None if bound is None else f"{bound:g}" for bound in definition.range)
+    bounds = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}"
+    unit = {"percent": " %", "points": " points", "number": ""}[definition.unit]
+    return f"{f'{bounds}{unit}' if low or high else 'unbounded'}, {better} is better"
+
+
+def chance_notes(result: Result) -> list[str]:
+    """What guessing gets.
+
+    Args:
+        result: The result.
+
+    Returns:
+        One line per metric of the result for which its benchmark states it.
+    """
+    measured = {m.metric for m in result.metrics}
+    return [
+        line for metric, line in benchmark_class(result.benchmark).chance_notes.items() if metric in measured
+    ]
+
+
+def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
+    """How the confidence intervals of these values were made.
+
+    Args:
+        metrics: The values.
+
+    Returns:
+        One line per method.
+    """
+    methods = {m.interval for m in metrics if m.interval is not None}
+    return [
+        *(words for method, words in _METHODS.items() if any(one.startswith(method) for one in methods)),
+        *([_APPROXIMATE] if any(map(is_approximate, methods)) else []),
+    ]
+
+
+def place(metric: MetricValue) -> str:
+    """The name of a value with its subset.
+
+    Args:
+        metric: The value.
+
+    Returns:
+        'acc_p', or 'acc_p category=Attributes'.
+    """
+    return metric.metric if metric.subset == "all" else f"{metric.metric} {metric.subset}"
+
+
+def label_of(metric: MetricValue) -> tuple[str, str]:
+    """The label of the subset of a value.
+
+    Args:
+        metric: The value.
+
+    Returns:
+        ('category', 'Attributes') for 'category=Attributes'; ('', '') for 'all'.
+    """
+    name, _, value = metric.subset.partition("=")
+    return (name, value) if value else ("", "")
+
+
+def _counts(result: Result) -> str:
+    rare = [name for name in SOMETIMES if getattr(result, name)]
+    counts = ", ".join(f"{getattr(result, name):,} {name.replace('_', ' ')}" for name in (*ALWAYS, *rare))
+    return f"{result.samples:,} samples, {result.probes:,} probes: {counts}"
+
+
+def _judges(result: Result) -> list[str]:
+    others = _gathered(
+        (m.judge, m.metric) for m in result.metrics if m.judge is not None and m.judge != result.judge
+    )
+    return [
+        f"judged by {result.judge}",
+        *(f"{some_of(names, 4)} judged by {judge}" for judge, names in others.items()),
+    ]
+
+
+def _undecided(metrics: Sequence[MetricValue]) -> list[str]:
+    """What the undecided verdicts could change."""
+    lines = []
+    for m in metrics:
+        if m.value_if_right is not None and m.value_if_right != m.value:
+            decided = "" if m.value_decided is None else f", {m.value_decided:.1f} without undecided verdicts"
+            lines.append(f"{place(m)}: {m.value_if_right:.1f} if all undecided verdicts were right{decided}")
+    return lines
+
+
+def _among(cells: Sequence[tuple[str, str]], table: str, shown: Sequence[tuple[str, PublishedValue]]) -> str:
+    """The rows and places of a note among the figures of its table: '' for all of them."""
+    others = {(value.row, where) for where, value in shown if value.table == table}.difference(cells)
+    if not others:
+        return ""
+    rows = dict.fromkeys(row for row, _ in cells)
+    places = _joint([where for _, where in cells], [where for row, where in others if row in rows])
+    whole = rows.keys().isdisjoint(row for row, _ in others)
+    return f", {', '.join(rows)}" + ("" if whole else f", {some_of(places, 4)}")
+
+
+def _joint(places: Iterable[str], others: Iterable[str]) -> list[str]:
+    """The places, each once; a metric's name alone ('con' for 'con colour=red') if no other place is one
+    of its subsets."""
+    split = {where.partition(" ")[0] for where in others}
+    names = {where: where.partition(" ") for where in places}
+    return list(
+        dict.fromkeys(
+            metric if "=" in subset and metric not in split else where
+            for where, (metric, _, subset) in names.items()
+        )
+    )
+
+
+def _gathered(pairs: Iterable[tuple[_Key, _Word]]) -> dict[_Key, list[_Word]]:
+    """The words of each key, in order, each once."""
+    gathered: dict[_Key, dict[_Word, None]] = {}
+    for key, word in pairs:
+        gathered.setdefault(key, {})[word] = None
+    return {key: list(words) for key, words in gathered.items()}

@@ -1,0 +1,176 @@
+"""Report tables as text cells, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from sightline.escaping import for_csv, for_json
+from sightline.metric_types import Unit, is_approximate
+from sightline.reporting.report_table import Cell, Column, PublishedCell, PValue, ReportTable, Spread, Value
+
+DECIMALS: dict[Unit, int] = {"percent": 1, "points": 1, "number": 3}
+"""The decimals of each unit in text."""
+
+LEAST_P_VALUE = 0.001
+"""Smaller p-values are printed as smaller than this."""
+
+
+def parts(cell: Cell, column: Column) -> tuple[str, ...]:
+    """A cell as a reader sees it: rounded, in the parts that are aligned in a column.
+
+    A value and its interval, with '~' if approximate; a published figure and the difference, with '*' if not
+    comparable; a spread, its interval and its difference; otherwise one part.
+
+    Args:
+        cell: The cell.
+        column: The column of the cell.
+
+    Returns:
+        The parts; none for an empty cell.
+    """
+    if isinstance(cell, PValue):
+        return _p_value_parts(cell)
+    if isinstance(cell, Value):
+        return _value_parts(cell)
+    if isinstance(cell, PublishedCell):
+        return _published_parts(cell, column.differences)
+    if isinstance(cell, Spread):
+        return _spread_parts(cell)
+    if cell is None:
+        return ()
+    return (cell if isinstance(cell, str) else f"{cell:,}",)
+
+
+def cell_text(cell: Cell, column: Column) -> str:
+    """A cell as a reader sees it, in one text.
+
+    Args:
+        cell: The cell.
+        column: The column of the cell.
+
+    Returns:
+        The parts of the cell; '' for an empty cell.
+    """
+    return " ".join(parts(cell, column))
+
+
+def flat(table: ReportTable) -> list[dict[str, Any]]:
+    """The rows as plain values under flat names.
+
+    Args:
+        table: The table.
+
+    Returns:
+        One object per row with unrounded numbers; an absent value is None.
+    """
+    return [
+        {
+            name: value
+            for column, cell in zip(table.columns, row, strict=True)
+            for name, value in _flat(column, cell).items()
+        }
+        for row in table.rows
+    ]
+
+
+def csv_text(table: ReportTable) -> str:
+    """The table as CSV with a header line, without the notes.
+
+    Numbers are not rounded; texts are those of `for_csv`.
+
+    Args:
+        table: The table.
+
+    Returns:
+        The CSV text.
+    """
+    rows = flat(table)
+    names = [name for column in table.columns for name in _flat(column, None)]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    for cells in (names, *([row[name] for name in names] for row in rows)):
+        writer.writerow([for_csv(cell) if isinstance(cell, str) else cell for cell in cells])
+    return file.getvalue()
+
+
+def json_text(tables: Sequence[ReportTable]) -> str:
+    """The tables as JSON.
+
+    Args:
+        tables: The tables.
+
+    Returns:
+        A list of {"title", "rows": [{column: value}], "notes"}.
+    """
+    plain = [{"title": table.title, "rows": flat(table), "notes": table.notes} for table in tables]
+    return for_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"
+
+
+def _value_parts(cell: Value) -> tuple[str, ...]:
+    decimals = DECIMALS[cell.unit]
+    if cell.value is None:
+        return ("-",)
+    return f"{cell.value:.{decimals}f}", *_interval_parts(cell)
+
+
+def _published_parts(cell: PublishedCell, differences: bool) -> tuple[str, ...]:
+    decimals, mark = DECIMALS[cell.unit], "" if cell.comparable else "*"
+    figure = f"{cell.value:.{decimals}f}{mark}"
+    if cell.difference is None or not differences:
+        return (figure,)
+    return figure, f"({cell.difference:+.{decimals}f})"
+
+
+def _spread_parts(cell: Spread) -> tuple[str, ...]:
+    decimals = DECIMALS[cell.unit]
+    if cell.value is None:
+        return ("-",)
+    return (
+        f"{cell.value:.{decimals}f}",
+        *_interval_parts(cell),
+        *(() if cell.difference is None else (f"({cell.difference:+.{decimals}f})",)),
+    )
+
+
+def _interval_parts(cell: Value | Spread) -> tuple[str, ...]:
+    """The bounds of an interval; none without an interval."""
+    if cell.low is None or cell.high is None:
+        return ()
+    mark = "~" if is_approximate(cell.interval) else ""
+    to, decimals = "-" if cell.low >= 0 else " to ", DECIMALS[cell.unit]
+    return (f"{mark}{cell.low:.{decimals}f}{to}{cell.high:.{decimals}f}",)
+
+
+def _p_value_parts(cell: PValue) -> tuple[str, ...]:
+    if cell.value is None:
+        return ("-",)
+    return (f"{cell.value:.3f}" if cell.value >= LEAST_P_VALUE else f"<{LEAST_P_VALUE}",)
+
+
+def _flat(column: Column, cell: Cell) -> dict[str, Any]:
+    """One cell under flat names, which depend on the column alone."""
+    if column.kind == "value":
+        value = cell if isinstance(cell, Value) else Value(None)
+        names = [f"{column.key} {part}".strip() for part in ("value", "low", "high", "interval")]
+        return dict(zip(names, (value.value, value.low, value.high, value.interval), strict=True))
+    if column.kind == "published":
+        found = (
+            (cell.value, cell.difference, cell.comparable) if isinstance(cell, PublishedCell) else (None,) * 3
+        )
+        names = [column.key, f"{column.key} difference", f"{column.key} comparable"]
+        return dict(zip(names, found, strict=True))
+    if column.kind == "spread":
+        spread = cell if isinstance(cell, Spread) else Spread(None)
+        plain = {
+            column.key: spread.value,
+            f"{column.key} low": spread.low,
+            f"{column.key} high": spread.high,
+            f"{column.key} interval": spread.interval,
+        }
+        return plain | ({f"{column.key} difference": spread.difference} if column.differences else {})
+    return {column.key: cell.value if isinstance(cell, PValue) else cell}

@@ -1,0 +1,107 @@
+"""Report tables as one text in any format, and as the value of a notebook cell."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from sightline.errors import UserError, unknown_name
+from sightline.reporting.html_table import html
+from sightline.reporting.latex_table import latex
+from sightline.reporting.markdown import markdown
+from sightline.reporting.report_table import ReportTable
+from sightline.reporting.table_text import csv_text, flat, json_text
+
+WRITERS: Mapping[str, Callable[[Sequence[ReportTable]], str]] = {
+    "markdown": lambda tables: f"{markdown(tables)}\n",
+    "csv": lambda tables: "\n".join(map(csv_text, tables)),
+    "latex": latex,
+    "html": html,
+    "json": json_text,
+}
+"""The formats of `--format` that are texts, and what writes them."""
+
+_Content = TypeVar("_Content")
+
+
+def tables_text(tables: Sequence[ReportTable], form: str) -> str:
+    """Tables as text.
+
+    Args:
+        tables: The tables.
+        form: One of `WRITERS`.
+
+    Returns:
+        The text, with a line break at its end.
+
+    Raises:
+        UserError: There is no such format.
+    """
+    if form not in WRITERS:
+        raise unknown_name("format", form, WRITERS)
+    return WRITERS[form](tables)
+
+
+class Tables(Struct, Generic[_Content], frozen=True):
+    """Tables for a script or a notebook, which displays them, with the record that they show.
+
+    Attributes:
+        content: What the tables show: results, a comparison, or a judge report.
+        tables: The tables, the main one first.
+    """
+
+    content: _Content
+    tables: tuple[ReportTable, ...]
+
+    def text(self, form: str = "markdown") -> str:
+        """The tables as text.
+
+        Args:
+            form: `markdown`, `csv`, `latex`, `html` or `json`.
+
+        Returns:
+            The text, with a line break at its end.
+        """
+        return tables_text(self.tables, form)
+
+    def frame(self) -> Any:
+        """The main table as a pandas DataFrame with unrounded numbers; needs the extra `table`.
+
+        Returns:
+            The data frame, with the columns of `--format csv`.
+
+        Raises:
+            UserError: Pandas is not installed.
+        """
+        return import_pandas().DataFrame(flat(self.tables[0]))
+
+    def _repr_html_(self) -> str:
+        """The tables as a notebook shows them."""
+        return html(self.tables)
+
+    def __str__(self) -> str:
+        """The tables as the command prints them."""
+        from sightline.reporting.terminal import show
+
+        file = io.StringIO()
+        show(self.tables, file, 120)
+        return file.getvalue()
+
+
+def import_pandas() -> Any:
+    """Import pandas.
+
+    Returns:
+        The module.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise UserError("pandas is not installed", expected="pip install 'sightline[table]'") from None
+    return pandas

@@ -1,0 +1,192 @@
+"""The report: one page without a request, valid for a parser, with the declared sections and the groups."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from msgspec.structs import replace
+from tests.reporting.conftest import Make
+from tests.reporting.html.conftest import parse_errors
+from tests.reporting.html.groups import detail, outcome, shown
+
+from sightline.benchmarks.base import defaults
+from sightline.benchmarks.report_sections import (
+    Against,
+    ByJudge,
+    ByLabel,
+    PairCounts,
+    ReportSection,
+    Shares,
+    Together,
+)
+from sightline.metric_types import MetricValue
+from sightline.metrics.agreement_definitions import WITH_HUMANS
+from sightline.outcome_index.types import ChangedGroup, ComparedMetric, RunComparison
+from sightline.registry import benchmark_class, benchmark_names
+from sightline.reporting.html.comparison_view import ChangeList, changed_group_view, comparison_view
+from sightline.reporting.html.group_view import group_view
+from sightline.reporting.html.report import GroupList, PartContent, report_page
+from sightline.reporting.html.run_results import NamedResult
+from sightline.reporting.html.sections import Bars, Forest, ScatterSection, section_views
+from sightline.results.flips import ChangeCounts
+
+PAIR = detail(
+    [
+        outcome("context_1", "East", "wrong", context="Early.", references=("West.",)),
+        outcome("context_2", "East", "right", context="Late.", references=("East.",)),
+    ],
+    [["a.jpg"], ["a.jpg"]],
+)
+
+
+def page_of(*parts: PartContent) -> str:
+    return report_page(parts, "1 January 2026")
+
+
+def part(make: Make, *models: str) -> PartContent:
+    runs = tuple(NamedResult(model, make(model=model)) for model in models)
+    groups = GroupList("Most informative groups", "1 of 353 groups", (group_view(PAIR, shown),))
+    return PartContent(runs, (groups,))
+
+
+def test_a_report_is_valid_html_without_a_request(codis: Make, iibench: Make, mmr3: Make) -> None:
+    page = page_of(part(codis, "mini", "other"), part(iibench, "mini"), part(mmr3, "mini"))
+    assert parse_errors(page) == []
+    assert "<script" not in page
+    assert set(re.findall(r'(?:src|href)="([^"]{0,5})', page)) <= {
+        "#main",
+        "data:",
+        "#part",
+        "#v-ri",
+        "#v-wr",
+    }
+    assert "style=" not in page
+    assert "default-src &#39;none&#39;" in page
+
+
+def test_one_run_has_its_value_in_the_title(codis: Make) -> None:
+    page = page_of(part(codis, "mini"))
+    assert re.search(r"<h1>mini on CODIS: acc_p [\d.]+\xa0%</h1>", page)
+
+
+def test_ids_of_a_page_are_unique(codis: Make) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', page_of(part(codis, "mini"), part(codis, "other")))
+    assert len(set(ids)) == len(ids)
+
+
+def test_codis_counts_pairs_from_its_metrics(codis: Make) -> None:
+    result = codis()
+    views = section_views([NamedResult("mini", result)])
+    pairs = next(view for view in views if isinstance(view, Bars) and view.unit == "pairs")
+    value = next(m for m in result.metrics if (m.metric, m.subset) == ("acc_p", "all"))
+    assert value.value is not None
+    for row in pairs.rows:
+        assert sum(count for _, count, _ in row.parts) == row.n
+        assert sum(share for _, _, share in row.parts) == pytest.approx(100)
+    assert pairs.rows[0].parts[0][:2] == ("both right", round(value.value * value.n / 100))
+
+
+def test_iibench_has_a_radar_of_domains_and_mmr3_consistency_against_accuracy(
+    iibench: Make, mmr3: Make
+) -> None:
+    domains = next(
+        view
+        for view in section_views([NamedResult("m", iibench())])
+        if isinstance(view, Forest) and view.chart
+    )
+    assert domains.title == "accuracy by domain"
+    assert domains.chart is not None
+    assert [spoke.name for spoke in domains.chart.spokes] == [
+        row.name for row in domains.rows if row.name != "All"
+    ]
+    found = [view for view in section_views([NamedResult("m", mmr3())]) if isinstance(view, ScatterSection)]
+    assert [view.names for view in found] == [("acc", "con")]
+
+
+def test_two_runs_share_the_sections(codis: Make) -> None:
+    runs = [NamedResult("a", codis(model="a")), NamedResult("b", codis(model="b"))]
+    forest = next(view for view in section_views(runs) if isinstance(view, Forest))
+    assert forest.several_runs
+    assert [row.run for row in forest.rows[:4]] == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_declared_sections_name_metrics_of_their_benchmark(name: str) -> None:
+    benchmark = benchmark_class(name)()
+    known = {
+        metric.name
+        for setting in benchmark.settings.values()
+        for metric in benchmark.metrics({"seed": 0, **defaults(benchmark, setting)})
+    }
+    for section in benchmark.report_sections:
+        assert _metrics_of(section) <= {*known, *(f"{metric}_by_response" for metric in known)}
+
+
+def _metrics_of(section: ReportSection) -> set[str]:
+    match section:
+        case PairCounts():
+            return {section.both, section.each, section.differ}
+        case Shares():
+            return {metric for metric, _ in section.parts}
+        case Against():
+            return {section.x, section.y}
+        case Together():
+            return set(section.metrics)
+        case ByLabel() | ByJudge():
+            return {section.metric}
+
+
+def test_a_result_without_any_value_still_has_a_report(codis: Make) -> None:
+    empty = codis()
+    nothing = [replace(m, value=None, n=0, low=None, high=None, reason="no answers") for m in empty.metrics]
+    page = report_page([PartContent((NamedResult("mini", replace(empty, metrics=nothing)),))], "today")
+    assert parse_errors(page) == []
+    assert "no answers" in page
+
+
+def test_hostile_names_in_a_result_stay_texts(codis: Make) -> None:
+    bad = '<script>alert(1)</script>"{{ 7*7 }}\u202e'
+    result = codis(model=bad, judge=bad, notes=[bad], options={bad: bad}, model_identity=bad)
+    labelled = [replace(m, subset=f"category={bad}{n}") for n, m in enumerate(result.metrics[:9])]
+    page = page_of(PartContent((NamedResult(bad, replace(result, metrics=[*result.metrics, *labelled])),)))
+    assert parse_errors(page) == []
+    assert "<script" not in page
+    assert "\u202e" not in page
+
+
+def test_a_comparison_shows_changes_differences_and_both_responses(codis: Make) -> None:
+    base, other = codis(), codis()
+    counts = ChangeCounts("groups", 353, 96, 52, 39, 166, 0, 0, 10, 353)
+    metrics = [
+        ComparedMetric(one, two, replace(one, value=3.7, low=-1.8, high=9.1, unit="points"), 0.19)
+        for one, two in zip(base.metrics, other.metrics, strict=True)
+        if one.metric == "acc_p"
+    ]
+    changed = ChangedGroup("lost", PAIR, PAIR)
+    lists = [ChangeList("Lost in B", 39, (changed_group_view(changed, shown),))]
+    comparison = RunComparison(
+        1, 2, [counts], {}, metrics, [("category=Attributes", counts)], 353, ["judged by rules"]
+    )
+    view = comparison_view(comparison, ("mini", "other"), lists)
+    page = page_of(PartContent((NamedResult("mini", base),), comparisons=(view,)))
+    assert parse_errors(page) == []
+    assert view.share("lost") == pytest.approx(11.05, abs=0.01)
+    assert [table.title for table in view.by_label] == ["acc_p by category, B minus A"]
+    for text in ("lost in B", "+3.7", "[−1.8, +9.1]", "0.190", "Lost in B", "Early."):
+        assert text in page
+
+
+def test_judges_stand_beside_each_other_with_their_agreement(codis: Make) -> None:
+    result = codis()
+    accepted = [
+        MetricValue("accepted", "all", 50.0, 10, 10),
+        MetricValue("accepted", "judge=rules", 40.0, 10, 10),
+        MetricValue("accepted", "judge=gpt", 60.0, 10, 10),
+        MetricValue(WITH_HUMANS, "judge=gpt", 90.0, 10, 10),
+    ]
+    contextual = replace(result, benchmark="contextual", setting="default", metrics=accepted)
+    views = section_views([NamedResult("mini", contextual)])
+    assert [(view.title, len(view.rows), view.notes) for view in views if isinstance(view, Forest)] == [
+        ("accepted by judge", 2, (f"mini: {WITH_HUMANS} gpt: 90.0 (n 10)",))
+    ]

@@ -1,0 +1,267 @@
+"""Several results in one table: models down, what was varied across, nothing cut and nothing alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from sightline.errors import UserError
+from sightline.metric_types import MetricValue, Result
+from sightline.reporting.markdown import markdown
+from sightline.reporting.pivot import pivot
+from sightline.reporting.report_table import ReportTable, Spread
+from sightline.reporting.table_text import csv_text, json_text
+from sightline.reporting.terminal import fitted, show
+from sightline.reporting.varied_options import ResultPoint, result_points, short_names
+from sightline.results.published import add_published
+
+Make = Callable[..., Result]
+
+METRICS = ("acc", "s_gt", "con", "s_c")
+
+
+def result(model: str, values: Sequence[float | None], options: dict[str, Any], **more: Any) -> Result:
+    """A result of MM-R3's restyling with an interval of 2 points to either side."""
+    metrics = [
+        MetricValue(
+            name,
+            subset,
+            value,
+            5328,
+            1332,
+            None if value is None else value - 2,
+            None if value is None else value + 2,
+            "wilson",
+            reason="nothing counts" if value is None else None,
+        )
+        for name, value in zip(METRICS, values, strict=True)
+        for subset in ("all", "style=candy", "style=udnie")
+    ]
+    fields = {"samples": 1332, "probes": 5328, "errors": 0, "misses": 0, "undecided": 0, "truncated": 0}
+    whole = {"task": "restyling", "sampling": {"temperature": 0.2}} | options
+    return Result(
+        benchmark="mmr3",
+        setting="restyling",
+        model=model,
+        model_identity=model,
+        judge="rules",
+        options=whole,
+        versions={},
+        data_digest="",
+        metrics=metrics,
+        **{**fields, **more},
+    )
+
+
+@pytest.fixture(scope="module")
+def table_8(shared: Any) -> dict[str, dict[str, list[float]]]:
+    """Model -> size -> Acc, S_GT, Con, S_C as the paper prints them."""
+    rows = json.loads((shared / "data" / "published" / "mmr3.json").read_text())["rows"]
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if row["table"] == 8:
+            size = row["subset"].rpartition("x")[2]
+            found.setdefault(row["model"], {}).setdefault(size, []).append(row["value"])
+    return found
+
+
+def sizes(table_8: dict[str, dict[str, list[float]]]) -> list[ResultPoint]:
+    """The results that would print Table 8."""
+    return result_points(
+        [
+            result(f"http://localhost:8000/v1#{model}", values, {"size": size})
+            for model, by_size in table_8.items()
+            for size, values in by_size.items()
+        ]
+    )
+
+
+def printed(tables: Sequence[ReportTable], width: int) -> str:
+    file = io.StringIO()
+    show([part for table in tables for part in fitted(table, width)], file, width)
+    return file.getvalue()
+
+
+def numbers(table: ReportTable) -> list[list[float | None]]:
+    return [[cell.value for cell in row if isinstance(cell, Spread)] for row in table.rows]
+
+
+def test_the_table_has_the_rows_and_columns_of_the_papers_table_8(
+    table_8: dict[str, dict[str, list[float]]],
+) -> None:
+    (table,) = pivot(sizes(table_8))
+    assert [row[0] for row in table.rows] == list(table_8)
+    assert numbers(table) == [[v for values in row.values() for v in values] for row in table_8.values()]
+    assert len(table.columns) == 1 + 3 * 4
+    assert [column.head.split("\n")[-1] for column in table.columns[1:]] == list(METRICS) * 3
+    assert table.columns[0].head == "size\nmodel"
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_it_is_no_wider_than_the_terminal_and_loses_no_number(
+    table_8: dict[str, dict[str, list[float]]], width: int
+) -> None:
+    text = printed(pivot(sizes(table_8)), width)
+    assert max(map(len, text.splitlines())) <= width
+    words = text.split()
+    for by_size in table_8.values():
+        for values in by_size.values():
+            assert all(f"{value:.1f}" in words for value in values)
+    assert text.count("(continued)") == {80: 2, 100: 2, 140: 1}[width]
+
+
+def test_the_columns_of_one_value_stay_together(table_8: dict[str, dict[str, list[float]]]) -> None:
+    (table,) = pivot(sizes(table_8))
+    parts = fitted(table, 80)
+    assert [len(part.columns) for part in parts] == [5, 5, 5]
+    assert [bool(part.notes) for part in parts] == [False, False, True]
+    assert all(len(part.columns) == 2 for part in fitted(table, 20))
+
+
+def test_the_labelled_values_of_an_option_head_the_columns_and_the_second_half_shows_differences() -> None:
+    """Table 2, BLIP-2: 25.13 (-5.16) 52.91 (-3.34) 48.15 (-51.85) 63.90 (-36.10) under All."""
+    points = result_points(
+        [
+            result("BLIP-2", (25.13, 52.91, 48.15, 63.9), {"unchanged": False, "repeats": 1}),
+            result("BLIP-2", (30.29, 56.25, 100, 100), {"unchanged": True, "repeats": 4}),
+        ]
+    )
+    (table,) = pivot(points)
+    cells = [cell for cell in table.rows[0] if isinstance(cell, Spread)]
+    assert [cell.value for cell in cells] == [30.29, 56.25, 100, 100, 25.13, 52.91, 48.15, 63.9]
+    differences = [cell.difference and round(cell.difference, 2) for cell in cells]
+    assert differences == [None, None, None, None, -5.16, -3.34, -51.85, -36.1]
+    assert table.columns[1].head.startswith("Sampling\n")
+    assert table.columns[5].head.startswith("All\n")
+    assert "(-51.9)" in printed([table], 100)
+    assert "in parentheses: All (unchanged=off) minus Sampling (unchanged=on)" in table.notes
+    assert any("repeats=4" in note and "unchanged=on" in note for note in table.notes)
+    assert "unchanged=off acc difference" in csv_text(table)
+
+
+def test_only_what_differs_within_a_model_was_varied() -> None:
+    points = result_points(
+        [
+            result("a", (1, 2, 3, 4), {"size": "224", "sampling": {"temperature": 0}}),
+            result("a", (1, 2, 3, 4), {"size": "640", "sampling": {"temperature": 0}}),
+            result("b", (1, 2, 3, 4), {"size": "224", "sampling": {"temperature": 1}}),
+        ]
+    )
+    assert [point.values for point in points] == [{"size": "224"}, {"size": "640"}, {"size": "224"}]
+    (table,) = pivot(points)
+    assert table.rows[1][-1] is None
+    assert [note for note in table.notes if "b, size=224: options" in note and "temperature=1" in note]
+
+
+def test_two_results_at_the_same_point_give_two_rows() -> None:
+    same = result("a", (1, 2, 3, 4), {})
+    (table,) = pivot(result_points([same, same]))
+    assert [row[0] for row in table.rows] == ["a", "a (2)"]
+
+
+def test_values_of_a_label_are_columns_if_no_option_varies_and_rows_otherwise() -> None:
+    """Tables 10-13 print a column a style."""
+    two = [result(model, (1, 2, 3, 4), {"size": "224"}) for model in "ab"]
+    (table,) = pivot(result_points(two), "style")
+    assert [column.key for column in table.columns[1::4]] == [
+        "all acc",
+        "style=candy acc",
+        "style=udnie acc",
+    ]
+    (table,) = pivot(result_points([*two, result("a", (1, 2, 3, 4), {"size": "640"})]), "style")
+    assert [row[:2] for row in table.rows] == [(m, style) for m in "ab" for style in ("candy", "udnie")]
+    with pytest.raises(UserError, match="did you mean 'style'"):
+        pivot(result_points(two), "styles")
+
+
+def test_each_setting_has_its_own_table() -> None:
+    results = [replace(result("a", (1, 2, 3, 4), {}), setting=name) for name in ("restyling", "context")]
+    assert [table.title for table in pivot(result_points(results))] == ["mmr3:restyling", "mmr3:context"]
+
+
+def test_a_run_without_answers_has_no_value_and_some_missing_answers_are_reported() -> None:
+    (table,) = pivot(
+        result_points(
+            [
+                result("a", (0, 0, 0, 0), {"size": "224"}, errors=5328),
+                result("a", (1, 2, 3, 4), {"size": "640"}, errors=7),
+                result("b", (None, 2, 3, 4), {"size": "224"}),
+            ]
+        )
+    )
+    assert table.rows[0][1:5] == (None,) * 4
+    notes = "\n".join(table.notes)
+    assert "a, size=224: no probe has an answer" in notes
+    assert "a, size=640: 7 of 5,328 probes failed and count as not right" in notes
+    assert "b, size=224: acc: no value, nothing counts" in notes
+    assert "0 to 5,328 errors" in notes
+
+
+def test_published_figures_are_further_rows_with_their_notes(codis: Callable[..., Result]) -> None:
+    results = [
+        add_published(codis(options={"seed": seed}, samples=samples), "GPT-4V")
+        for seed, samples in ((0, 353), (1, 40))
+    ]
+    (table,) = pivot(result_points(results))
+    names = [str(row[0]) for row in table.rows]
+    assert names[0] == "gpt-4o"
+    assert {"GPT-4V, Table 3", "GPT-4V, Table 3 *"} <= set(names)
+    by_name = dict(zip(names, numbers(table), strict=False))
+    assert by_name["GPT-4V, Table 3"][0] == 32.3
+    assert any("40 pairs here, 353 in the paper" in note for note in table.notes)
+
+
+def test_figures_of_one_table_only_are_beside_each_other(codis: Callable[..., Result]) -> None:
+    results = [add_published(codis(options={"seed": seed}), "GPT-4V", "Gemini") for seed in (0, 1)]
+    (table,) = pivot(result_points(results))
+    tables = {str(row[0]).rpartition(", ")[2].removesuffix(" *") for row in table.rows[1:]}
+    printed = {v.table for result in results for m in result.metrics for v in m.published or ()}
+    assert len(printed) > 1
+    assert len(tables) == 1
+    left_out = sorted(printed - tables - {"Table 6"})
+    assert any("figures of one table are shown" in note and left_out[0] in note for note in table.notes)
+
+
+def test_every_form_holds_the_same_numbers(table_8: dict[str, dict[str, list[float]]]) -> None:
+    tables = pivot(sizes(table_8))
+    (row, *_) = csv.DictReader(io.StringIO(csv_text(tables[0])))
+    plain = json.loads(json_text(tables))[0]["rows"][0]
+    for size, values in next(iter(table_8.values())).items():
+        for name, value in zip(METRICS, values, strict=True):
+            key = f"size={size} {name}"
+            assert float(row[key]) == plain[key] == value
+            assert float(row[f"{key} low"]) == plain[f"{key} low"] == value - 2
+            assert f"{value:.1f} {value - 2:.1f}-{value + 2:.1f}" in markdown(tables)
+
+
+def test_names_are_short_only_if_they_stay_distinct() -> None:
+    assert short_names(["http://a/v1#m", "http://b/v1#m", "openai/gpt-4o", "/x/last/"]) == {
+        "http://a/v1#m": "http://a/v1#m",
+        "http://b/v1#m": "http://b/v1#m",
+        "openai/gpt-4o": "gpt-4o",
+        "/x/last/": "last",
+    }
+
+
+def test_the_table_by_category_is_that_of_the_paper(codis: Make) -> None:
+    result = add_published(
+        codis(options={"instructions": True, "cot": True, "image": "shown", "context": True}),
+        "GPT-4V",
+        "Gemini",
+    )
+    (table,) = pivot([ResultPoint(result, {})], "category")
+    categories = ["Location and Orientation", "Temporal Information", "Cultural Background"]
+    categories += ["Attributes", "Relationships"]
+    heads = [column.head.split("\n") for column in table.columns[1:]]
+    assert heads == [[block, metric] for block in ["Overall", *categories] for metric in ("acc_p", "acc_q")]
+    rows = {str(row[0]): [cell.value for cell in row[1:] if isinstance(cell, Spread)] for row in table.rows}
+    # CODIS, Table 3
+    printed = [32.3, 56.9, 33.3, 54.2, 28.4, 52.1, 25.5, 60.6, 26.7, 54.7, 51.9, 70.2]
+    assert next(values for name, values in rows.items() if name.startswith("GPT-4V, Table 3")) == printed
+    assert [name.partition(",")[0] for name in rows] == ["gpt-4o", "GPT-4V", "Gemini", "Human"]
