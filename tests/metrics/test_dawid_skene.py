@@ -1,0 +1,196 @@
+"""The model of Dawid and Skene against their example, crowd-kit, and populations with known error rates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline.metrics.dawid_skene import ONE_LABEL, TOO_FEW_ANNOTATORS, LabelModel, Vote, dawid_skene
+from sightline.metrics.label_quality import LabelQuality, label_quality
+
+CLASSIC = """
+111 1111, 333 4334, 112 2122, 222 3121, 222 3222, 222 3322, 122 2111, 333 3433, 222 2223, 232 2223, 444 4444,
+222 3343, 111 1111, 222 3212, 121 1111, 111 2111, 111 1111, 111 1111, 222 2221, 222 1322, 222 2222, 222 2221,
+222 3222, 221 2222, 111 1111, 111 1111, 232 2222, 111 1111, 111 1111, 112 1121, 111 1111, 333 3233, 111 1111,
+222 2222, 222 3232, 433 4343, 221 2232, 232 3233, 333 3432, 111 1111, 111 1111, 121 2111, 232 2222, 121 1111,
+222 2222
+"""
+"""Table 1 of Dawid and Skene (1979): 45 patients; the first of five anaesthetists assessed them three times."""
+
+
+def classic() -> list[Vote]:
+    return [
+        Vote(f"patient {patient}", observer, label)
+        for patient, line in enumerate(CLASSIC.split(","), 1)
+        for observer, labels in zip("12345", (line.split()[0], *line.split()[1]), strict=True)
+        for label in labels
+    ]
+
+
+def fitted(votes: list[Vote], most_iterations: int = 2_000) -> LabelModel:
+    model = dawid_skene(votes, most_iterations)
+    assert isinstance(model, LabelModel)
+    return model
+
+
+def quality(votes: list[Vote]) -> LabelQuality:
+    found = label_quality(votes)
+    assert isinstance(found, LabelQuality)
+    return found
+
+
+def test_the_example_of_the_paper_gives_its_printed_estimates() -> None:
+    """Table 2: the shares of the four classes, and the error rates of the first observer."""
+    model = fitted(classic())
+    assert model.prior == pytest.approx([0.40, 0.42, 0.11, 0.07], abs=0.005)
+    assert model.confusion[0] == pytest.approx(
+        np.array([[0.89, 0.11, 0, 0], [0.07, 0.88, 0.05, 0], [0, 0.34, 0.66, 0], [0, 0, 0.56, 0.44]]),
+        abs=0.005,
+    )
+
+
+def test_the_example_of_the_paper_equals_crowd_kit_to_a_millionth() -> None:
+    """What DawidSkene of crowd-kit 1.4.2 gives after 500 iterations, with its labels sorted."""
+    model = fitted(classic())
+    assert model.prior == pytest.approx([0.399554753, 0.421983392, 0.111795189, 0.066666667], abs=1e-6)
+    first = [
+        [0.889488349, 0.110511651, 0, 0],
+        [0.070585451, 0.876379937, 0.053034613, 0],
+        [0, 0.338821540, 0.661178460, 0],
+        [0, 0, 0.555555556, 0.444444444],
+    ]
+    assert model.confusion[0] == pytest.approx(np.array(first), abs=1e-6)
+    likely = {
+        "patient 7": [0.981020, 0.018980, 0, 0],
+        "patient 30": [0.999146, 0.000854, 0, 0],
+        "patient 35": [0, 0.947995, 0.052005, 0],
+        "patient 38": [0, 0.021200, 0.978800, 0],
+    }
+    for patient, expected in likely.items():
+        assert model.posteriors[model.items.index(patient)] == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_equals_crowd_kit_where_that_is_installed(seed: int) -> None:
+    crowdkit = pytest.importorskip("crowdkit.aggregation.classification.dawid_skene")
+    pandas = pytest.importorskip("pandas")
+    votes, _, _ = simulated(np.random.default_rng(seed), items=200, annotators=6, each=4)
+    model = fitted(votes, 60)
+    frame = pandas.DataFrame(votes).set_axis(["task", "worker", "label"], axis=1)
+    other = crowdkit.DawidSkene(n_iter=model.iterations, tol=-np.inf).fit(frame)
+    expected = other.probas_.loc[list(model.items), list(model.labels)].to_numpy()
+    assert model.posteriors == pytest.approx(expected, abs=1e-6)
+    for annotator, rates in zip(model.annotators, model.confusion, strict=True):
+        own = other.errors_.loc[annotator].loc[list(model.labels), list(model.labels)].to_numpy().T
+        assert rates == pytest.approx(own, abs=1e-6)
+
+
+def simulated(
+    random: np.random.Generator, items: int, annotators: int, each: int
+) -> tuple[list[Vote], list[str], np.ndarray]:
+    """Votes of annotators with known error rates, the true labels, and the rates."""
+    labels = "abc"
+    rates = 0.35 * random.dirichlet(np.ones(3), (annotators, 3)) + 0.65 * np.eye(3)
+    truth = random.integers(0, 3, items)
+    votes = [
+        Vote(
+            f"item {item}",
+            f"annotator {annotator}",
+            labels[random.choice(3, p=rates[annotator, truth[item]])],
+        )
+        for item in range(items)
+        for annotator in random.choice(annotators, each, replace=False)
+    ]
+    return votes, [labels[one] for one in truth], rates
+
+
+def test_known_error_rates_are_found_and_the_labels_are_better_than_the_majority() -> None:
+    votes, truth, rates = simulated(np.random.default_rng(5), items=3_000, annotators=5, each=5)
+    model = fitted(votes)
+    order = [model.annotators.index(f"annotator {number}") for number in range(5)]
+    assert model.confusion[order] == pytest.approx(rates, abs=0.05)
+    found = quality(votes)
+    right = dict(zip([f"item {number}" for number in range(3_000)], truth, strict=True))
+    likely = sum(one.likely == right[one.item] for one in found.items)
+    most = sum(one.majority == right[one.item] for one in found.items)
+    assert likely > most
+    named = {one.annotator: one for one in found.annotators}
+    for number in range(5):
+        own = [vote for vote in votes if vote.annotator == f"annotator {number}"]
+        share = sum(right[vote.item] == vote.label for vote in own) / len(own)
+        assert named[f"annotator {number}"].accuracy == pytest.approx(share, abs=0.02)
+
+
+def test_the_promised_loss_is_the_share_of_wrong_majorities() -> None:
+    """The probabilities are calibrated: the sum of the losses is the number of wrong labels that count."""
+    votes, truth, _ = simulated(np.random.default_rng(6), items=4_000, annotators=6, each=3)
+    right = dict(zip([f"item {number}" for number in range(4_000)], truth, strict=True))
+    found = quality(votes)
+    wrong = [one for one in found.items if (one.majority or one.likely) != right[one.item]]
+    assert sum(one.loss for one in found.items) == pytest.approx(len(wrong), rel=0.1)
+    first = {one.item for one in found.items[: len(found.items) // 10]}
+    assert sum(one.item in first for one in wrong) > 3 * len(wrong) / 10
+
+
+def test_items_to_adjudicate_come_in_the_order_of_their_loss() -> None:
+    losses = [one.loss for one in quality(classic()).items]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_a_vote_of_an_annotator_who_is_always_wrong_counts_for_the_other_label() -> None:
+    good, bad = ("ann", "ben", "cleo"), "dirk"
+    labels = {f"item {number}": ("yes", "no")[number % 2] for number in range(40)}
+    votes = [Vote(item, name, label) for item, label in labels.items() for name in good]
+    votes += [Vote(item, bad, {"yes": "no", "no": "yes"}[label]) for item, label in labels.items()]
+    found = quality([*votes, Vote("last", bad, "no")])
+    last = next(one for one in found.items if one.item == "last")
+    assert (last.majority, last.likely) == ("no", "yes")
+    assert found.items[0] == last  # the majority is wrong almost certainly
+    assert {one.annotator: round(one.accuracy) for one in found.annotators} == {
+        "ann": 1,
+        "ben": 1,
+        "cleo": 1,
+        "dirk": 0,
+    }
+
+
+def test_two_annotators_have_no_error_rates() -> None:
+    """With two of them, several rates explain the votes equally well."""
+    votes = [
+        Vote(f"item {n}", name, label) for n in range(5) for name, label in (("ann", "yes"), ("ben", "no"))
+    ]
+    assert label_quality(votes) == TOO_FEW_ANNOTATORS
+    assert label_quality([*votes, Vote("alone", "cleo", "yes")]) == TOO_FEW_ANNOTATORS
+    assert label_quality([]) == TOO_FEW_ANNOTATORS
+
+
+def test_equal_votes_have_no_error_rates() -> None:
+    assert label_quality([Vote("item", name, "yes") for name in ("ann", "ben", "cleo")]) == ONE_LABEL
+
+
+@given(
+    st.lists(
+        st.builds(
+            Vote, st.sampled_from("pqrst"), st.sampled_from(["ann", "ben", "cleo"]), st.sampled_from("xyz")
+        ),
+        max_size=40,
+    )
+)
+@settings(deadline=None)
+def test_every_estimate_is_a_distribution(votes: list[Vote]) -> None:
+    model = dawid_skene(votes)
+    if isinstance(model, LabelModel):
+        assert model.posteriors.sum(axis=1) == pytest.approx(1)
+        assert model.confusion.sum(axis=2) == pytest.approx(1)
+        assert model.prior.sum() == pytest.approx(1)
+        assert (model.posteriors >= 0).all()
+
+
+@given(st.permutations(classic()))
+@settings(max_examples=5, deadline=None)
+def test_the_order_of_the_votes_does_not_matter(votes: list[Vote]) -> None:
+    expected = {one.item: one.posterior for one in quality(classic()).items}
+    for one in quality(votes).items:
+        assert one.posterior == pytest.approx(expected[one.item], abs=1e-6)
