@@ -17,7 +17,7 @@ CLASSIC = """
 222 2222, 222 3232, 433 4343, 221 2232, 232 3233, 333 3432, 111 1111, 111 1111, 121 2111, 232 2222, 121 1111,
 222 2222
 """
-"""Table 1 of Dawid and Skene (1979): 45 patients; the first of five anaesthetists assessed them three times."""
+"""Table 1 of Dawid and Skene (1979): 45 patients; the first of five observers assessed them three times."""
 
 
 def classic() -> list[Vote]:
