@@ -16,6 +16,7 @@ ROOT = Path(sightline.__file__).parent
 ORDER = [
     "cli",
     "web",
+    "annotation",
     "interop",
     "reporting.html",
     "outcome_index",

@@ -137,9 +137,16 @@ def _pages(
         rows = connection.execute(text(query.format(f"WHERE ({ordered}) > ({after})")), last).all()
 
 
+def _add_annotation(connection: Connection) -> None:
+    """3 -> 4: create the tables of annotation projects."""
+    tables = [table for table in schema.metadata.tables.values() if table.name.startswith("annotat")]
+    schema.metadata.create_all(connection, tables)
+
+
 MIGRATIONS: Mapping[int, tuple[str | Callable[[Connection], None], ...]] = {
     1: (_list_models,),
     2: (_store_once, _identify_runs),
+    3: (_add_annotation,),
 }
 """Version -> the steps that lead to the next version: SQL statements, and functions."""
 

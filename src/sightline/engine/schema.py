@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from sightline.engine.storable import StorableText
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")
@@ -147,6 +147,61 @@ verdicts = Table(
     Column("body", LargeBinary, nullable=False),
     Index("verdicts_by_run", "run"),
     sqlite_autoincrement=True,
+)
+
+# Annotation projects: a task with its sources, as JSON. `secret` signs the links of its annotators, and `uid`
+# is its identity in all stores.
+annotation_projects = Table(
+    "annotation_projects",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("uid", String(32), nullable=False, unique=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("secret", LargeBinary(32), nullable=False),
+    Column("created", Float, nullable=False),
+    Column("closed", Float),
+    sqlite_autoincrement=True,
+)
+
+# The items of a project, as JSON; they never change.
+annotation_items = Table(
+    "annotation_items",
+    metadata,
+    Column("project", _row_id, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+annotators = Table(
+    "annotators",
+    metadata,
+    Column("project", _row_id, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# Every judgement, in the order of the commits. Rows are only added; a form that is sent twice adds one row.
+annotation_log = Table(
+    "annotation_log",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("project", _row_id, nullable=False),
+    Column("form", String(64), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("annotation_log_by_project", "project", "id"),
+    Index("annotation_log_by_form", "project", "form", unique=True),
+    sqlite_autoincrement=True,
+)
+
+# Items that annotators have in hand now.
+annotation_leases = Table(
+    "annotation_leases",
+    metadata,
+    Column("project", _row_id, primary_key=True, autoincrement=False),
+    Column("item", Integer, primary_key=True, autoincrement=False),
+    Column("annotator", Integer, primary_key=True, autoincrement=False),
+    Column("until", Float, nullable=False),
 )
 
 # Checks of endpoints, and reports of their servers; see endpoint_log.py.

@@ -14,6 +14,11 @@ from sqlalchemy.exc import DBAPIError
 from sightline.engine import index_tables, schema
 
 CONTENT = {
+    "annotation_items": "what annotators see, item by item",
+    "annotation_leases": "items that annotators have in hand now",
+    "annotation_log": "every judgement of annotators",
+    "annotation_projects": "annotation projects: their tasks and sources",
+    "annotators": "annotators: names, roles, links",
     "answers": "every attempt: an answer, or why there is none",
     "definitions": "what the probes of runs are, shared by runs",
     "dictionaries": "dictionaries of the compression",

@@ -1,0 +1,1 @@
+"""Annotation: tasks that humans do, projects, assignment, links, and what the judgements become."""

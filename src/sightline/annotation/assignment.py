@@ -1,0 +1,188 @@
+"""Which item an annotator gets next: a pure function of the state, the leases and the time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from sightline.annotation.decisions import decide, settlers, wanted
+from sightline.annotation.gold import gold_is_due, has_failed, is_gold, is_qualified
+from sightline.annotation.state import State
+from sightline.annotation.task import ADJUDICATOR
+from sightline.annotation.types import Annotator, Item, Lease
+
+REPORTS = 2
+"""An item that this many annotators report as broken is given to nobody else."""
+
+
+def choose(
+    state: State, annotators: Sequence[Annotator], annotator: Annotator, leases: Iterable[Lease], now: float
+) -> Item | None:
+    """Choose the next item of an annotator.
+
+    The item in hand comes first. Otherwise, in the first phase that the annotator has not ended: the items
+    that the most annotators have judged, in the order of the project; but no two items of a group in a row,
+    if that is possible; and gold items at random places.
+
+    Args:
+        state: The state.
+        annotators: All annotators of the project.
+        annotator: The annotator.
+        leases: The leases of all annotators.
+        now: Seconds since 1970.
+
+    Returns:
+        The item; None if there is none for this annotator now.
+    """
+    if may_not_work(state, annotator):
+        return None
+    live = [lease for lease in leases if lease.until > now]
+    done = state.of_annotator(annotator.number)
+    for lease in live:
+        if lease.annotator == annotator.number and lease.item not in done:
+            return state.items[lease.item]
+    if annotator.role == ADJUDICATOR:
+        return _to_settle(state, annotators, annotator, live)
+    phases = [phase.name for phase in state.project.task.phases] or [""]
+    for phase in phases:
+        items = [item for item in state.items.values() if item.phase == phase]
+        if found := _in_phase(state, annotators, annotator, live, items):
+            return found
+        if state.project.task.phase(phase).kind == "qualification":
+            mine = [item for item in items if _is_for(item, annotator)]
+            if mine and not is_qualified(state, annotator.number, phase, len(mine)):
+                return None
+    return None
+
+
+def is_free(
+    state: State, annotators: Sequence[Annotator], annotator: Annotator, leases: Iterable[Lease], item: Item
+) -> bool:
+    """Whether an annotator may still judge an item whose lease has ended.
+
+    Args:
+        state: The state.
+        annotators: All annotators of the project.
+        annotator: The annotator.
+        leases: The leases that have not ended.
+        item: The item, which the annotator had in hand.
+
+    Returns:
+        Whether nobody else took the place.
+    """
+    taken = _taken(state, settlers(annotators), leases, annotator)[item.number]
+    return bool(item.expected) or annotator.role == ADJUDICATOR or taken < wanted(state.project, item)
+
+
+def may_not_work(state: State, annotator: Annotator) -> str:
+    """Say why an annotator gets nothing at all.
+
+    Args:
+        state: The state.
+        annotator: The annotator.
+
+    Returns:
+        `revoked`, `paused`, `gold` (the rule for gold items pauses the annotator), or ''.
+    """
+    if annotator.revoked:
+        return "revoked"
+    if annotator.paused:
+        return "paused"
+    return "gold" if state.project.task.gold.action == "pause" and has_failed(state, annotator) else ""
+
+
+def _in_phase(
+    state: State,
+    annotators: Sequence[Annotator],
+    annotator: Annotator,
+    leases: Sequence[Lease],
+    items: Sequence[Item],
+) -> Item | None:
+    done = state.of_annotator(annotator.number)
+    left = [item for item in items if item.number not in done and _is_for(item, annotator)]
+    known = [item for item in left if item.expected]
+    if known and not is_gold(state, known[0]):
+        # Training and qualification: everybody does every item.
+        return known[0]
+    taken = _taken(state, settlers(annotators), leases, annotator)
+    open_items = [
+        item
+        for item in left
+        if not item.expected
+        and taken[item.number] < wanted(state.project, item)
+        and not _is_broken(state, item)
+    ]
+    if not open_items:
+        return None
+    if known and gold_is_due(state, annotator.number, len(_work_done(state, annotator))):
+        return known[0]
+    last = state.last_item(annotator.number)
+    candidates = _apart(open_items, last.group if last else "")
+    return min(candidates, key=lambda item: (-taken[item.number], item.number))
+
+
+def _apart(items: Sequence[Item], last_group: str) -> Sequence[Item]:
+    """The items after which no two of a group need to follow each other, as far as that is possible."""
+    members: Mapping[str, list[Item]] = defaultdict(list)
+    for item in items:
+        if item.group:
+            members[item.group].append(item)
+    for group, of_group in members.items():
+        if len(of_group) > len(items) // 2 and group != last_group:
+            return of_group
+    return [item for item in items if not item.group or item.group != last_group] or items
+
+
+def _taken(
+    state: State, settling: frozenset[int], leases: Iterable[Lease], annotator: Annotator
+) -> Counter[int]:
+    """Item -> the raters who have judged it or have it in hand; a skipped item is free again."""
+    taken = Counter(
+        {
+            number: sum(
+                entry.action == "judge" and by not in settling for by, entry in state.of_item(number).items()
+            )
+            for number in state.items
+        }
+    )
+    for lease in leases:
+        other = lease.annotator != annotator.number and lease.annotator not in settling
+        if other and lease.annotator not in state.of_item(lease.item):
+            taken[lease.item] += 1
+    return taken
+
+
+def _to_settle(
+    state: State, annotators: Sequence[Annotator], annotator: Annotator, leases: Iterable[Lease]
+) -> Item | None:
+    """The first item without a decision that nobody settles already."""
+    settling = settlers(annotators)
+    done = state.of_annotator(annotator.number)
+    in_hand = {lease.item for lease in leases if lease.annotator in settling}
+    for number, item in state.items.items():
+        if number in done or number in in_hand or item.expected or not _is_for(item, annotator):
+            continue
+        if decide(state.project, item, state.of_item(number), settling).status == "tie":
+            return item
+    return None
+
+
+def _is_for(item: Item, annotator: Annotator) -> bool:
+    """Whether an annotator may judge an item: not their own work, and of their strata."""
+    name = annotator.name.casefold()
+    if any(author.casefold() == name for author in item.authors):
+        return False
+    return not annotator.strata or item.stratum in annotator.strata
+
+
+def _is_broken(state: State, item: Item) -> bool:
+    return sum(entry.action == "broken" for entry in state.of_item(item.number).values()) >= REPORTS
+
+
+def _work_done(state: State, annotator: Annotator) -> list[int]:
+    phase = state.project.task.phase
+    return [
+        number
+        for number in state.of_annotator(annotator.number)
+        if phase(state.items[number].phase).kind == "work"
+    ]

@@ -1,0 +1,120 @@
+"""Items whose values are known: gold items among the others, training, and qualification tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from msgspec import Struct
+
+from sightline.annotation.state import State
+from sightline.annotation.types import Annotator, Item, Values
+
+
+class GoldResult(Struct, frozen=True):
+    """How many gold items an annotator judged, and how many of them as expected."""
+
+    judged: int
+    right: int
+
+    @property
+    def failures(self) -> int:
+        """The gold items that were judged otherwise."""
+        return self.judged - self.right
+
+
+def is_gold(state: State, item: Item) -> bool:
+    """Whether an item is a gold item: its values are known, and its phase is work.
+
+    Args:
+        state: The state.
+        item: The item.
+
+    Returns:
+        Whether it is.
+    """
+    return bool(item.expected) and state.project.task.phase(item.phase).kind == "work"
+
+
+def is_expected(expected: Values, values: Values) -> bool:
+    """Whether values are those that are known.
+
+    Args:
+        expected: The known values; several of a field are alternatives.
+        values: The annotator's values.
+
+    Returns:
+        Whether each known field has one of its known values, whatever the case of the letters.
+    """
+    return all(_alternatives(values.get(name, "")) & _alternatives(known) for name, known in expected.items())
+
+
+def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldResult:
+    """Count the results of an annotator's gold items, or of the items of a qualification test.
+
+    Args:
+        state: The state.
+        annotator: The number of the annotator.
+        phase: The phase of the test; None for the gold items.
+
+    Returns:
+        The result.
+    """
+    results = [
+        is_expected(item.expected, entry.values)
+        for number, entry in state.of_annotator(annotator).items()
+        if entry.action == "judge" and (item := state.items[number]).expected
+        if (is_gold(state, item) if phase is None else item.phase == phase)
+    ]
+    return GoldResult(len(results), sum(results))
+
+
+def has_failed(state: State, annotator: Annotator) -> bool:
+    """Whether the rule for gold items applies to an annotator.
+
+    Args:
+        state: The state.
+        annotator: The annotator.
+
+    Returns:
+        Whether there are too many failures that the owner has not forgiven.
+    """
+    failures = gold_result(state, annotator.number).failures - annotator.forgiven
+    return failures >= state.project.task.gold.failures
+
+
+def is_qualified(state: State, annotator: int, phase: str, items: int) -> bool:
+    """Whether an annotator passes a qualification test whose items are all done.
+
+    Args:
+        state: The state.
+        annotator: The number of the annotator.
+        phase: The phase of the test.
+        items: The number of its items.
+
+    Returns:
+        Whether enough of them have the expected values; a skipped one has not.
+    """
+    return gold_result(state, annotator, phase).right >= state.project.task.gold.qualify * items
+
+
+def gold_is_due(state: State, annotator: int, done: int) -> bool:
+    """Whether the next item of an annotator is a gold item.
+
+    One place of every `every` places is drawn at random for each annotator.
+
+    Args:
+        state: The state.
+        annotator: The number of the annotator.
+        done: The number of items of work that the annotator has done, gold items included.
+
+    Returns:
+        Whether it is.
+    """
+    every = state.project.task.gold.every
+    block, place = divmod(done, every)
+    return Random(f"gold {state.project.seed} {annotator} {block}").randrange(every) == place
+
+
+def _alternatives(value: str | Sequence[str]) -> set[str]:
+    return {text.strip().casefold() for text in ([value] if isinstance(value, str) else value)}

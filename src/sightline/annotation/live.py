@@ -1,0 +1,189 @@
+"""A project that is being worked on: its state, kept up to date, and the annotators' work on its items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+from msgspec import Struct
+
+from sightline.annotation.assignment import choose, is_free
+from sightline.annotation.state import State
+from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
+from sightline.annotation.types import OWNER, Action, Annotator, Entry, Item, Lease
+from sightline.annotation.values import Given, checked_values
+from sightline.engine.database_errors import repeat_if_lost
+from sightline.errors import UserError
+
+LEASE_SECONDS = 30 * 60.0
+"""How long an item stays in an annotator's hands after the last view of its page."""
+
+LONGEST_REASON = 1000
+
+
+class NotYourItemError(UserError):
+    """An annotator sent a form about an item that is not theirs."""
+
+
+class Form(Struct, frozen=True):
+    """What a form about an item holds.
+
+    Attributes:
+        id: The id of the form: the same form adds one entry.
+        item: The number of the item.
+        action: What the annotator does.
+        given: Name of a field -> its values.
+        seconds: How long the annotator saw the item.
+        reason: Why the item is skipped or broken.
+    """
+
+    id: str
+    item: int
+    action: Action
+    given: Given
+    seconds: float = 0.0
+    reason: str = ""
+
+
+class LiveProject:
+    """An open project in this process; threads may share it."""
+
+    def __init__(self, store: AnnotationStore, row: ProjectRow, clock: Callable[[], float]) -> None:
+        """Read the items; the log is read when it is needed.
+
+        Args:
+            store: The store.
+            row: The project.
+            clock: Returns the seconds since 1970.
+        """
+        self.row = row
+        self.state = State(row.project, store.items(row.number))
+        self._store = store
+        self._clock = clock
+        self._lock = Lock()
+
+    def refresh(self) -> State:
+        """Apply the entries that other processes have added.
+
+        Returns:
+            The state.
+        """
+        with self._lock:
+            self.state.advance(self._store.entries(self.row.number, self.state.last))
+            return self.state
+
+    def annotators(self) -> Sequence[Annotator]:
+        """Read the annotators.
+
+        Returns:
+            The annotators in the order of their numbers.
+        """
+        return self._store.annotators(self.row.number)
+
+    @repeat_if_lost
+    def next_item(self, annotator: Annotator) -> Item | None:
+        """Give an annotator the next item, or the one in hand, for LEASE_SECONDS.
+
+        Args:
+            annotator: The annotator.
+
+        Returns:
+            The item; None if there is none for this annotator now.
+
+        Raises:
+            UserError: The project is closed.
+        """
+        with self._lock, self._store.transaction(self.row.number) as transaction:
+            now, annotators = self._clock(), transaction.annotators()
+            self._advance(transaction)
+            current = next(one for one in annotators if one.number == annotator.number)
+            item = choose(self.state, annotators, current, transaction.leases(now), now)
+            if item is not None:
+                transaction.lease(Lease(item.number, annotator.number, now + LEASE_SECONDS))
+            return item
+
+    @repeat_if_lost
+    def submit(self, annotator: Annotator, form: Form) -> Entry:
+        """Add what an annotator did. It is committed at the return.
+
+        A form that was sent before adds nothing. An undo gives the item back into the annotator's hands.
+
+        Args:
+            annotator: The annotator.
+            form: The form.
+
+        Returns:
+            The entry as the log has it.
+
+        Raises:
+            NotYourItemError: The annotator neither has the item in hand nor has judged it.
+            UserError: A value is wrong, or the project is closed.
+        """
+        with self._lock, self._store.transaction(self.row.number) as transaction:
+            self._advance(transaction)
+            now = self._clock()
+            entry = self._entry(annotator, form, now)
+            known = transaction.find(form.id)
+            if known is not None:
+                if known.annotator != annotator.number or known.item != form.item:
+                    raise NotYourItemError("this form is another annotator's")
+                return known
+            self._require_item(annotator, form, transaction, now)
+            added = transaction.append(entry)
+            if form.action == "undo":
+                transaction.lease(Lease(form.item, annotator.number, now + LEASE_SECONDS))
+            return added
+
+    def settle(self, item: int, given: Given, form: str) -> Entry:
+        """Let the owner decide an item.
+
+        Args:
+            item: The number of the item.
+            given: Name of a field -> its values.
+            form: The id of the form.
+
+        Returns:
+            The entry as the log has it.
+
+        Raises:
+            UserError: A value is wrong, or the project is closed.
+        """
+        values = checked_values(self.row.project.task, self.state.items[item], given)
+        entry = Entry(0, item, OWNER, "judge", form, self._clock(), values)
+        return self._store.append(self.row.number, [entry])[0]
+
+    def consent(self, annotator: Annotator, form: str) -> None:
+        """Record that an annotator consents.
+
+        Args:
+            annotator: The annotator.
+            form: The id of the form.
+        """
+        entry = Entry(0, 0, annotator.number, "consent", form, self._clock())
+        self._store.append(self.row.number, [entry])
+
+    def _advance(self, transaction: Transaction) -> None:
+        self.state.advance(transaction.entries(self.state.last))
+
+    def _entry(self, annotator: Annotator, form: Form, now: float) -> Entry:
+        item = self.state.items.get(form.item)
+        if item is None:
+            raise NotYourItemError("the project has no such item", found=form.item)
+        judged = form.action == "judge"
+        values = checked_values(self.row.project.task, item, form.given) if judged else {}
+        reason = form.reason.strip()[:LONGEST_REASON]
+        seconds = min(max(form.seconds, 0.0), LEASE_SECONDS)
+        return Entry(0, form.item, annotator.number, form.action, form.id, now, values, seconds, reason)
+
+    def _require_item(self, annotator: Annotator, form: Form, transaction: Transaction, now: float) -> None:
+        """Refuse an item that is not the annotator's; an undo needs a judgement."""
+        if form.item in self.state.of_annotator(annotator.number):
+            return
+        leases = transaction.leases(now)
+        in_hand = any(lease.item == form.item and lease.annotator == annotator.number for lease in leases)
+        item = self.state.items[form.item]
+        free = in_hand or is_free(self.state, transaction.annotators(), annotator, leases, item)
+        if form.action == "undo" or not free:
+            raise NotYourItemError(
+                "this item is not in your hands any more", found=form.item, expected="the next item"
+            )

@@ -1,0 +1,385 @@
+"""Annotation projects in the store: projects, items, annotators, the log, leases."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import insert as insert_one
+
+from sightline.annotation.types import Annotator, Entry, Item, Lease, Project
+from sightline.engine import schema
+from sightline.engine.database import insert, insert_new
+from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.storable import storable_text
+from sightline.engine.store import Store
+from sightline.errors import UserError, unknown_name
+
+_projects, _items = schema.annotation_projects, schema.annotation_items
+_annotators, _log, _leases = schema.annotators, schema.annotation_log, schema.annotation_leases
+
+
+class ProjectRow(Struct, frozen=True):
+    """A project as the store has it: its number, its start and its end (seconds since 1970, None if open)."""
+
+    number: int
+    project: Project
+    secret: bytes
+    created: float
+    closed: float | None
+
+
+class AnnotationStore:
+    """The annotation projects of a store. Its methods block."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        """Prepare it; nothing is read yet.
+
+        Args:
+            store: The store.
+            clock: Returns the seconds since 1970.
+        """
+        self.name = store.name
+        self._database = store.database
+        self._clock = clock
+
+    def create(self, project: Project, items: Sequence[Item]) -> int:
+        """Add a project with its items.
+
+        Args:
+            project: The project.
+            items: Its items.
+
+        Returns:
+            Its number.
+
+        Raises:
+            UserError: A project has this name.
+        """
+        return self._create_once(project, items, uuid.uuid4().hex, secrets.token_bytes(32), self._clock())
+
+    @repeat_if_lost
+    def _create_once(
+        self, project: Project, items: Sequence[Item], uid: str, secret: bytes, created: float
+    ) -> int:
+        """Add a project that a lost attempt may have added already."""
+        with self._database.write() as connection:
+            found = connection.execute(
+                select(_projects.c.id, _projects.c.uid).where(_projects.c.name == project.name)
+            ).one_or_none()
+            if found is not None and found.uid == uid:
+                return int(found.id)
+            if found is not None:
+                raise UserError(
+                    "there is a project of this name in the store",
+                    file=self.name,
+                    found=project.name,
+                    expected="another --name",
+                )
+            statement = insert_one(_projects).values(
+                uid=uid,
+                name=project.name,
+                body=msgspec.json.encode(project),
+                secret=secret,
+                created=created,
+            )
+            number = int(connection.execute(statement.returning(_projects.c.id)).scalar_one())
+            rows = [(number, item.number, msgspec.json.encode(item)) for item in items]
+            insert(connection, _items, ("project", "number", "body"), rows)
+            return number
+
+    @repeat_if_lost
+    def projects(self) -> list[ProjectRow]:
+        """Read all projects.
+
+        Returns:
+            The projects in the order of their numbers.
+        """
+        with self._database.read() as connection:
+            return [_project(row) for row in connection.execute(select(_projects).order_by(_projects.c.id))]
+
+    def project(self, name: str) -> ProjectRow:
+        """Look a project up.
+
+        Args:
+            name: Its name, or its number as text.
+
+        Returns:
+            The project.
+
+        Raises:
+            UserError: There is no such project.
+        """
+        rows = self.projects()
+        for row in rows:
+            if row.project.name == name:
+                return row
+        for row in rows:
+            if str(row.number) == name:
+                return row
+        raise unknown_name("project", name, [row.project.name for row in rows])
+
+    @repeat_if_lost
+    def items(self, project: int) -> list[Item]:
+        """Read the items of a project.
+
+        Args:
+            project: The number of the project.
+
+        Returns:
+            The items in the order of their numbers.
+        """
+        query = select(_items.c.body).where(_items.c.project == project).order_by(_items.c.number)
+        with self._database.read() as connection:
+            return [_ITEM.decode(body) for body in connection.scalars(query)]
+
+    @repeat_if_lost
+    def annotators(self, project: int) -> list[Annotator]:
+        """Read the annotators of a project.
+
+        Args:
+            project: The number of the project.
+
+        Returns:
+            The annotators in the order of their numbers.
+        """
+        with self._database.read() as connection:
+            return _annotators_of(connection, project)
+
+    def invite(self, project: int, annotator: Annotator) -> Annotator:
+        """Add an annotator.
+
+        Args:
+            project: The number of the project.
+            annotator: The annotator; the store gives the number.
+
+        Returns:
+            The annotator with the number.
+
+        Raises:
+            UserError: The project has an annotator of this name, in whatever case.
+        """
+        with self._changing(project) as connection:
+            present = _annotators_of(connection, project)
+            if any(one.name.casefold() == annotator.name.casefold() for one in present):
+                raise UserError(
+                    "the project has an annotator of this name", found=annotator.name, expected="another name"
+                )
+            added = replace(annotator, number=1 + max((one.number for one in present), default=0))
+            values = {"project": project, "number": added.number, "body": msgspec.json.encode(added)}
+            connection.execute(insert_one(_annotators).values(**values))
+            return added
+
+    def change_annotator(
+        self, project: int, number: int, change: Callable[[Annotator], Annotator]
+    ) -> Annotator:
+        """Change an annotator: pause, revoke, renew the link.
+
+        Args:
+            project: The number of the project.
+            number: The number of the annotator.
+            change: Makes the new annotator of the old one.
+
+        Returns:
+            The annotator as it is now.
+
+        Raises:
+            UserError: There is no such annotator.
+        """
+        with self._changing(project) as connection:
+            found = [one for one in _annotators_of(connection, project) if one.number == number]
+            if not found:
+                raise UserError("the project has no such annotator", found=number)
+            changed = change(found[0])
+            connection.execute(
+                update(_annotators)
+                .where(_annotators.c.project == project, _annotators.c.number == number)
+                .values(body=msgspec.json.encode(changed))
+            )
+            return changed
+
+    @repeat_if_lost
+    def entries(self, project: int, after: int = 0) -> list[Entry]:
+        """Read the log of a project.
+
+        Args:
+            project: The number of the project.
+            after: The number of the last entry that is known.
+
+        Returns:
+            The entries after it, in their order.
+        """
+        with self._database.read() as connection:
+            return _entries(connection, project, after)
+
+    @repeat_if_lost
+    def append(self, project: int, entries: Sequence[Entry]) -> list[Entry]:
+        """Add entries to the log; one whose form is there adds nothing. They are committed at the return.
+
+        Args:
+            project: The number of the project.
+            entries: The entries; the store gives the numbers.
+
+        Returns:
+            The entries as the log has them.
+
+        Raises:
+            UserError: The project is closed.
+        """
+        with self.transaction(project) as transaction:
+            return [transaction.append(entry) for entry in entries]
+
+    @repeat_if_lost
+    def close(self, project: int, *, closed: bool = True) -> None:
+        """Close a project, so that nothing is added any more; or open it again.
+
+        Args:
+            project: The number of the project.
+            closed: Whether it is closed.
+        """
+        with self._changing(project) as connection:
+            connection.execute(
+                update(_projects)
+                .where(_projects.c.id == project)
+                .values(closed=self._clock() if closed else None)
+            )
+
+    @contextmanager
+    def transaction(self, project: int) -> Iterator[Transaction]:
+        """Begin a transaction on an open project. Those of one project take place one after another.
+
+        Args:
+            project: The number of the project.
+
+        Yields:
+            The transaction; it is committed at the end.
+
+        Raises:
+            UserError: The project is closed.
+        """
+        with self._changing(project) as connection:
+            closed = connection.scalar(select(_projects.c.closed).where(_projects.c.id == project))
+            if closed is not None:
+                raise UserError("the project is closed", expected="sightline annotate close --reopen")
+            yield Transaction(connection, project)
+
+    @contextmanager
+    def _changing(self, project: int) -> Iterator[Connection]:
+        """A transaction that holds the row of a project: its entries are committed in their order."""
+        with self._database.write() as connection:
+            query = select(_projects.c.id).where(_projects.c.id == project).with_for_update()
+            if connection.execute(query).first() is None:
+                raise UserError("there is no such project", file=self.name, found=project)
+            yield connection
+
+
+class Transaction:
+    """What one transaction may do with an open project."""
+
+    def __init__(self, connection: Connection, project: int) -> None:
+        self._connection = connection
+        self._project = project
+
+    def entries(self, after: int) -> list[Entry]:
+        """Read the entries of the log after a number."""
+        return _entries(self._connection, self._project, after)
+
+    def annotators(self) -> list[Annotator]:
+        """Read the annotators."""
+        return _annotators_of(self._connection, self._project)
+
+    def find(self, form: str) -> Entry | None:
+        """Find the entry of a form.
+
+        Args:
+            form: The id of the form.
+
+        Returns:
+            The entry; None if the form was not sent before.
+        """
+        of_form = (_log.c.project == self._project) & (_log.c.form == storable_text(form))
+        row = self._connection.execute(select(_log.c.id, _log.c.body).where(of_form)).one_or_none()
+        return None if row is None else replace(_ENTRY.decode(row.body), number=row.id)
+
+    def append(self, entry: Entry) -> Entry:
+        """Add an entry, and end the lease of its item.
+
+        Args:
+            entry: The entry.
+
+        Returns:
+            The entry as the log has it: that of the same form, if there is one.
+        """
+        found = self.find(entry.form)
+        if found is not None:
+            return found
+        body = msgspec.json.encode(replace(entry, number=0))
+        values = {"project": self._project, "form": storable_text(entry.form), "body": body}
+        statement = insert_one(_log).values(**values).returning(_log.c.id)
+        number = int(self._connection.execute(statement).scalar_one())
+        self.end_leases(entry.annotator, entry.item)
+        return replace(entry, number=number)
+
+    def leases(self, now: float) -> list[Lease]:
+        """Read the leases that have not ended; ended ones are dropped.
+
+        Args:
+            now: Seconds since 1970.
+
+        Returns:
+            The leases, in the order of the items.
+        """
+        of_project = _leases.c.project == self._project
+        self._connection.execute(delete(_leases).where(of_project, _leases.c.until <= now))
+        query = select(_leases.c.item, _leases.c.annotator, _leases.c.until).where(of_project)
+        return [Lease(*row) for row in self._connection.execute(query.order_by(_leases.c.item))]
+
+    def lease(self, lease: Lease) -> None:
+        """Give an item into an annotator's hands, or renew the lease.
+
+        Args:
+            lease: The lease.
+        """
+        self.end_leases(lease.annotator, lease.item)
+        row = (self._project, lease.item, lease.annotator, lease.until)
+        insert_new(self._connection, _leases, ("project", "item", "annotator", "until"), [row])
+
+    def end_leases(self, annotator: int, item: int) -> None:
+        """End the lease of an item, if the annotator has it.
+
+        Args:
+            annotator: The number of the annotator.
+            item: The number of the item.
+        """
+        of_item = (_leases.c.annotator == annotator) & (_leases.c.item == item)
+        self._connection.execute(delete(_leases).where(_leases.c.project == self._project, of_item))
+
+
+_PROJECT = msgspec.json.Decoder(Project)
+_ITEM = msgspec.json.Decoder(Item)
+_ANNOTATOR = msgspec.json.Decoder(Annotator)
+_ENTRY = msgspec.json.Decoder(Entry)
+
+
+def _project(row: Row[Any]) -> ProjectRow:
+    return ProjectRow(row.id, _PROJECT.decode(row.body), bytes(row.secret), row.created, row.closed)
+
+
+def _annotators_of(connection: Connection, project: int) -> list[Annotator]:
+    query = select(_annotators.c.body).where(_annotators.c.project == project)
+    return [_ANNOTATOR.decode(body) for body in connection.scalars(query.order_by(_annotators.c.number))]
+
+
+def _entries(connection: Connection, project: int, after: int) -> list[Entry]:
+    query = select(_log.c.id, _log.c.body).where(_log.c.project == project, _log.c.id > after)
+    return [
+        replace(_ENTRY.decode(body), number=number)
+        for number, body in connection.execute(query.order_by(_log.c.id))
+    ]

@@ -1,0 +1,147 @@
+"""Reads declarations of annotation tasks: built-in ones, those of packages, and the user's TOML files."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from sightline.annotation.task import Field, Task
+from sightline.errors import UserError, unknown_name
+
+GROUP = "sightline.annotation_tasks"
+"""The group of entry points; each is the text of a TOML file, or a function that returns it."""
+
+_CHOICES = ("choice", "choices", "pair")
+_VERDICTS = ("right", "wrong", "undecided", "refused", "miss")
+
+
+def task(name: str) -> Task:
+    """Find a task.
+
+    Args:
+        name: The name of a task, or the path of a TOML file.
+
+    Returns:
+        The task.
+
+    Raises:
+        UserError: There is no such task, or its declaration has an error.
+    """
+    if name.endswith(".toml"):
+        path = Path(name)
+        try:
+            return read_task(path.read_text(encoding="utf-8"), name)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"cannot be read: {error}", file=name, expected="a TOML file in UTF-8") from None
+    if name in _built_in():
+        return read_task(_built_in()[name], f"task {name}")
+    for entry in _registered():
+        if entry.name == name:
+            text = entry.load()
+            return read_task(text() if callable(text) else text, f"task {name} of {entry.module}")
+    raise unknown_name("task", name, task_names())
+
+
+def task_names() -> list[str]:
+    """List the tasks that are built in or that installed packages register.
+
+    Returns:
+        Their names, sorted.
+    """
+    return sorted({*_built_in(), *(entry.name for entry in _registered())})
+
+
+def read_task(text: str, place: str) -> Task:
+    """Read the declaration of a task.
+
+    Args:
+        text: The TOML.
+        place: What messages call the file.
+
+    Returns:
+        The task.
+
+    Raises:
+        UserError: The text is not TOML, a field is unknown or of another type, or the declaration
+            contradicts itself.
+    """
+    try:
+        declared = msgspec.convert(tomllib.loads(text), Task)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"is not valid TOML: {error}", file=place) from None
+    except msgspec.ValidationError as error:
+        raise UserError(f"does not declare a task: {error}", file=place) from None
+    for fault in _faults(declared):
+        raise UserError(fault, file=place, expected="a declaration as in docs/annotation.md")
+    return declared
+
+
+def _faults(declared: Task) -> Iterator[str]:
+    """What contradicts itself in a declaration."""
+    fields = [one.name for one in declared.fields]
+    parts = [one.name for one in declared.shows]
+    phases = [one.name for one in declared.phases]
+    for what, names in (("fields", fields), ("shows", parts), ("phases", phases)):
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            yield f"{what} holds '{twice}' twice"
+    if not fields:
+        yield "fields is empty"
+    for one in declared.fields:
+        yield from _field_faults(one, fields, parts, phases)
+    for name in (*declared.decides, *(part.after for part in declared.shows if part.after)):
+        if name not in fields:
+            yield f"'{name}' is not a field"
+    if declared.produces == "verdicts":
+        yield from _verdict_faults(declared)
+    if declared.annotators < 1 or declared.needed > declared.annotators:
+        yield "annotators must be at least 1 and at least needed"
+
+
+def _field_faults(
+    one: Field, fields: Sequence[str], parts: Sequence[str], phases: Sequence[str]
+) -> Iterator[str]:
+    if one.kind in _CHOICES and not one.options and not one.options_from:
+        yield f"field {one.name} of kind {one.kind} has no options"
+    if one.options_from and one.options_from not in parts:
+        yield f"field {one.name} takes its options from '{one.options_from}', which shows does not hold"
+    keys = [option.key for option in one.options if option.key]
+    if len(keys) != len(set(keys)):
+        yield f"two options of field {one.name} have one key"
+    for name, unknown in (
+        *((name, name not in fields) for name in one.when),
+        *((name, name not in phases) for name in one.phases),
+    ):
+        if unknown:
+            yield f"field {one.name} names '{name}', which is not declared"
+
+
+def _verdict_faults(declared: Task) -> Iterator[str]:
+    if not declared.question:
+        yield "question is empty, which the verdicts need"
+    if len(declared.decides) != 1:
+        yield "decides must name the field that holds the verdict"
+    elif declared.decides[0] in {one.name for one in declared.fields}:
+        for option in declared.field(declared.decides[0]).options:
+            if option.value not in _VERDICTS:
+                yield f"the option '{option.value}' is no verdict ({', '.join(_VERDICTS)})"
+
+
+@cache
+def _built_in() -> dict[str, str]:
+    folder = files(__package__) / "tasks"
+    return {
+        file.name.removesuffix(".toml"): file.read_text(encoding="utf-8")
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    }
+
+
+@cache
+def _registered() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP))

@@ -1,0 +1,86 @@
+"""Checks what an annotator filled in: a form comes from a browser, and can hold anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sightline.annotation.task import Field, Task
+from sightline.annotation.types import Item, Values
+from sightline.errors import UserError
+
+Given = Mapping[str, Sequence[str]]
+"""Name of a field -> what a form holds for it."""
+
+
+def options_of(field: Field, item: Item) -> tuple[str, ...]:
+    """List the values that a field of an item may have.
+
+    Args:
+        field: The field.
+        item: The item.
+
+    Returns:
+        The values; empty for free text.
+    """
+    if field.options_from:
+        return item.texts.get(field.options_from, ())
+    return tuple(option.value for option in field.options)
+
+
+def is_asked(field: Field, item: Item, given: Given) -> bool:
+    """Whether a field is asked of an item, with what is filled in so far.
+
+    Args:
+        field: The field.
+        item: The item.
+        given: What is filled in.
+
+    Returns:
+        Whether it is asked.
+    """
+    if field.phases and item.phase not in field.phases:
+        return False
+    return all(set(given.get(name, ())) & set(values) for name, values in field.when.items())
+
+
+def checked_values(task: Task, item: Item, given: Given) -> Values:
+    """Check what is filled in.
+
+    Args:
+        task: The task.
+        item: The item.
+        given: What is filled in; empty strings count as nothing.
+
+    Returns:
+        The values of the fields that are asked.
+
+    Raises:
+        UserError: A required field is empty, or a value is not one of the field's.
+    """
+    filled = {name: [text for text in texts if text.strip()] for name, texts in given.items()}
+    values: dict[str, str | tuple[str, ...]] = {}
+    for field in task.fields:
+        if not is_asked(field, item, filled):
+            continue
+        texts = filled.get(field.name, [])
+        if not texts:
+            if field.required:
+                raise UserError("nothing is filled in", field=field.label or field.name)
+            continue
+        values[field.name] = _checked(field, item, texts)
+    return values
+
+
+def _checked(field: Field, item: Item, texts: Sequence[str]) -> str | tuple[str, ...]:
+    name = field.label or field.name
+    allowed = options_of(field, item)
+    for text in texts:
+        if allowed and text not in allowed:
+            raise UserError("is not an option", field=name, found=text, expected=", ".join(allowed))
+        if len(text) > field.longest:
+            raise UserError("is too long", field=name, found=len(text), expected=f"at most {field.longest:,}")
+    if field.kind == "choices":
+        return tuple(text for text in allowed if text in texts)
+    if len(texts) > 1:
+        raise UserError("holds several values", field=name, found=", ".join(texts), expected="one")
+    return texts[0].strip()
