@@ -102,7 +102,7 @@ def test_info_lists_tables_models_dates_and_runs(capsys: Capture, folder: Path) 
     assert sum(one["bytes"] or 0 for one in found["tables"]) <= len(before)
     status, out, _ = run(capsys, "info")
     assert status == 0
-    assert "every attempt: an answer, or why there is none" in out
+    assert "every attempt: an answer, or a failure" in out
     assert (folder / "sightline.db").read_bytes() == before
 
 

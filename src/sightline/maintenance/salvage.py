@@ -151,7 +151,7 @@ class _Salvage:
         self._pages, self._target, self._tables, self._advance = pages, target, tables, advance
         self._checks, self._left_out = checks, left_out
         self._found = bytearray(pages.count + 1)
-        self._found[: SCHEMA_ROOT + 1] = b"\1" * (SCHEMA_ROOT + 1)
+        self._found[0] = 1
         self._rows: Counter[str] = Counter()
         self._damaged_rows: Counter[str] = Counter()
         self._damaged_pages: Counter[str] = Counter()
@@ -159,6 +159,8 @@ class _Salvage:
 
     def copy(self, definitions: Sequence[Definition], lost: Sequence[str]) -> Salvaged:
         """Copy the rows of all tables, then those of pages that no table leads to."""
+        for page in walk(self._pages, SCHEMA_ROOT):
+            self._found[page.number] = 1
         for one in definitions:
             if one.kind == "table" and one.name in self._tables:
                 for page in walk(self._pages, one.root):

@@ -19,7 +19,7 @@ CONTENT = {
     "annotation_log": "every judgement of annotators",
     "annotation_projects": "annotation projects: their tasks and sources",
     "annotators": "annotators: names, roles, links",
-    "answers": "every attempt: an answer, or why there is none",
+    "answers": "every attempt: an answer, or a failure",
     "definitions": "what the probes of runs are, shared by runs",
     "dictionaries": "dictionaries of the compression",
     "probes": "the probes of each run, with the keys of their answers",

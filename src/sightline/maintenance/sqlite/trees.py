@@ -98,7 +98,8 @@ def read_definitions(pages: Pages) -> list[Definition]:
             continue
         for row in read_rows(pages, leaf.number, leaf.node):
             match row.values if row else ():
-                case (str(kind), str(name), str(), int(root), str() | None as sql):
+                # A definition that is damaged can hold NUL characters, which no statement may.
+                case (str(kind), str(name), str(), int(root), str() | None as sql) if "\0" not in (sql or ""):
                     found.append(Definition(kind, name, root, sql or ""))
     return found
 
