@@ -2,55 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from msgspec.structs import replace
+from tests.web.counted_runs import run
 
 from sightline.benchmarks.published import published
-from sightline.metric_types import PERCENT, MetricDefinition, MetricValue, Result
-from sightline.outcome_index.types import IndexState, RunSummary
-from sightline.results.run_list import RunLine
 from sightline.web.leaderboard_table import Choice, Leaderboard, build_leaderboard
 
 ALL = Choice(settings={})
-
-
-def run(
-    number: int, model: str, value: float | None, listed: Mapping[str, Any] | None = None, **changed: Any
-) -> RunSummary:
-    result = Result(
-        benchmark="codis",
-        setting="default",
-        model=model,
-        model_identity=model,
-        judge="rules",
-        options={},
-        samples=353,
-        probes=706,
-        errors=0,
-        misses=0,
-        undecided=0,
-        truncated=0,
-        versions={},
-        data_digest="d",
-        metrics=[MetricValue("acc_p", "all", value, 353, 216, 1.0, 99.0, "wilson")],
-        metric_definitions={"acc_p": MetricDefinition("pairs", "higher", PERCENT)},
-    )
-    line = RunLine(
-        number=number,
-        name=None,
-        tags=[],
-        note="",
-        task="codis:default",
-        model=model,
-        judges=["rules"],
-        started="",
-        limit=None,
-        options={"split": "test", **(listed or {})},
-        state="",
-    )
-    return RunSummary(line, IndexState("ready"), replace(result, **changed), 353)
 
 
 def measured(table: Leaderboard) -> list[tuple[str, str, float | None, str]]:
@@ -104,3 +62,23 @@ def test_synthetic_data_have_no_published_rows() -> None:
     table = build_leaderboard([synthetic], ALL)
     assert [row.kind for row in table.rows] == ["measured"]
     assert "synthetic" in table.notes[0]
+
+
+def test_the_sampling_of_a_judge_makes_no_row_and_servers_are_not_part_of_names() -> None:
+    server = "http://localhost:8000/v1#"
+    runs = [
+        run(1, f"{server}llava", 20.0, {"judge_sampling": {"temperature": 0}}, judge=f"rules, {server}qwen"),
+        run(2, f"{server}llava", 30.0, judge=f"rules, {server}qwen"),
+    ]
+    (row,) = build_leaderboard(runs, Choice({}, published=False, human=False)).rows
+    assert (row.name, row.model, row.facts) == ("llava", f"{server}llava", "")
+    assert row.cells[0].facts == "n 353 · rules, qwen"
+    assert build_leaderboard(runs, Choice({}, model="localhost:8000", human=False)).rows == (row,)
+
+
+def test_equal_names_on_two_servers_keep_them() -> None:
+    runs = [run(1, "http://a/v1#llava", 20.0), run(2, "http://b/v1#llava", 30.0)]
+    assert [name for name, *_ in measured(build_leaderboard(runs, ALL))] == [
+        "http://b/v1#llava",
+        "http://a/v1#llava",
+    ]

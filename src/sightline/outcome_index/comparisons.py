@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,7 @@ from sightline.outcome_index.run_index import RunIndex
 from sightline.outcome_index.types import ChangeList, ComparedMetric, RunComparison
 from sightline.plan.spec import Decide
 from sightline.registry import benchmark as find_benchmark
+from sightline.reporting.option_texts import option_text
 from sightline.results.compare import compare, sent_groups
 from sightline.results.comparison import Comparison, MetricSubset
 from sightline.results.comparison_tests import significance_of
@@ -226,7 +227,7 @@ def _by_label(
 
 def _notes(comparison: Comparison) -> Iterator[str]:
     for name, (before, after) in comparison.differing_options.items():
-        yield f"{name} differs: {', '.join(map(str, before))} and {', '.join(map(str, after))}"
+        yield f"{name} differs: {_values(before)} and {_values(after)}"
     if comparison.different_samples:
         number = len(comparison.different_samples)
         yield f"{number} samples are left out: the runs hold different data for them"
@@ -235,3 +236,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             yield f"the {place} run lacks {side.lacking_samples} samples of the other side"
     for name, reason in comparison.not_compared.items():
         yield f"{name} is not compared: it {reason}"
+
+
+def _values(values: Iterable[Any]) -> str:
+    """The values of an option, as the runs of one side have it."""
+    return ", ".join("none" if value is None else option_text(value) for value in values)

@@ -24,7 +24,7 @@ from sightline.web.errors import NotFoundError
 from sightline.web.groups_page import export_answers, group_page, groups_page
 from sightline.web.images import image, thumbnail
 from sightline.web.judges_page import judges_page
-from sightline.web.leaderboard import leaderboard
+from sightline.web.leaderboard import leaderboard, leaderboard_csv, leaderboard_latex
 from sightline.web.live_run import LiveRuns
 from sightline.web.run_page import metrics_json, run_page
 from sightline.web.runs_page import runs_page
@@ -37,6 +37,8 @@ MAX_FORM_BYTES = 100_000
 
 PAGES: dict[str, Page] = {
     "/": leaderboard,
+    "/leaderboard.csv": leaderboard_csv,
+    "/leaderboard.tex": leaderboard_latex,
     "/runs": runs_page,
     "/runs/{run:int}": run_page,
     "/runs/{run:int}/metrics.json": metrics_json,

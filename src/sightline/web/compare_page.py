@@ -15,6 +15,7 @@ from sightline.reporting.html.comparison_view import changed_group_view, compari
 from sightline.reporting.leading import leading_metrics
 from sightline.web.addresses import number_of, read_number
 from sightline.web.images import shown_images
+from sightline.web.run_title import names_of_two
 from sightline.web.viewer import Viewer
 from sightline.web.waiting import progress_page, waiting_page
 
@@ -45,10 +46,11 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
             return waiting
     base, *others = summaries
     other = next((one for one in others if one.run == number_of(request, "with")), others[0])
+    names = names_of_two(base.line, other.line)
     state = viewer.builds.compared(base.run, other.run)
     comparison = viewer.index.comparison(base.run, other.run)
     if comparison is None:
-        return progress_page(viewer, request, f"{_name(base)} and {_name(other)}", state)
+        return progress_page(viewer, request, " and ".join(names), state)
     shown = _list(request, comparison.lists)
     after = number_of(request, "after")
     page = viewer.index.changes(base.run, other.run, shown, after=after, limit=PAGE)
@@ -60,9 +62,10 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
         {
             "section": "Compare",
             "a": base.line,
+            "names": names,
             "b": other.line,
             "others": [one.line for one in others],
-            "view": comparison_view(comparison, (_name(base), _name(other)), shown=leading),
+            "view": comparison_view(comparison, names, shown=leading),
             "lists": [(name, words, comparison.lists[name]) for name, words in LIST_WORDS.items()],
             "shown": shown,
             "after": after,
@@ -103,10 +106,6 @@ def _list(request: Request, counts: Mapping[ChangeList, int]) -> ChangeList:
     if wanted:
         raise UserError("no such list", field="show", found=wanted, expected=", ".join(get_args(ChangeList)))
     return next((name for name in LIST_WORDS if counts[name]), "lost")
-
-
-def _name(run: RunSummary) -> str:
-    return run.line.name or run.line.model
 
 
 def _address(base: RunSummary, others: Sequence[RunSummary], parameters: dict[str, object]) -> str:

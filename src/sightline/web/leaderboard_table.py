@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -12,6 +12,7 @@ from sightline.metric_types import PERCENT, MetricDefinition, MetricValue, Publi
 from sightline.outcome_index.types import RunSummary
 from sightline.registry import benchmark_class, benchmark_names
 from sightline.reporting.html.plots import PlotCell, PlotPoint, Scale, chance_points, measured, scale_of
+from sightline.reporting.html.short_texts import without_servers
 from sightline.reporting.leading import leading_metrics
 from sightline.reporting.option_texts import options_text
 from sightline.results.published import NOT_THEIRS, add_published
@@ -20,7 +21,7 @@ CHANCE_MODEL = "baseline/chance"
 FEW_ERRORS = 0.01
 """The share of probes that may lack an answer before a value is no longer comparable."""
 
-OF_DATA = ("split", *NOT_THEIRS, "data", "model_identity")
+OF_OTHERS = ("split", *NOT_THEIRS, "data", "model_identity", "judge_sampling")
 """The listed options that say nothing about how the model was asked."""
 
 
@@ -76,7 +77,8 @@ class LeaderCell(Struct, frozen=True):
     Attributes:
         value: The value; None if there is none.
         plot: Its plot.
-        facts: n, or the table of the paper.
+        facts: n and the judge, or the table of the paper.
+        judge: Who decided; '' for a published value.
         reason: Why it is not comparable with the others of the column; '' if it is.
         run: The number of the run; None for a published value.
     """
@@ -84,15 +86,25 @@ class LeaderCell(Struct, frozen=True):
     value: MetricValue | None
     plot: PlotCell
     facts: str = ""
+    judge: str = ""
     reason: str = ""
     run: int | None = None
 
 
 class LeaderRow(Struct, frozen=True):
-    """A row: a model, as measured or as published, or humans. `cells` are in the order of the columns."""
+    """A row: a model, as measured or as published, or humans. `cells` are in the order of the columns.
+
+    Attributes:
+        kind: `measured`, `published` or `human`.
+        name: The model, without its server where that stays distinct.
+        model: The model as the user named it.
+        facts: The options that distinguish it.
+        cells: The values.
+    """
 
     kind: str
     name: str
+    model: str
     facts: str
     cells: tuple[LeaderCell, ...]
 
@@ -185,7 +197,7 @@ def _column(
 
 
 def _row_key(run: RunSummary) -> _RowKey:
-    options = {name: value for name, value in run.line.options.items() if name not in OF_DATA}
+    options = {name: value for name, value in run.line.options.items() if name not in OF_OTHERS}
     if run.line.model == CHANCE_MODEL:
         options = {}
     return "measured", run.line.model, options_text(options)
@@ -218,9 +230,8 @@ def _measured_cell(one: _Counted, usual: _Counted, column: LeaderColumn) -> Lead
     return LeaderCell(
         value=value,
         plot=PlotCell(column.scale, (*points, *chance_points(column.chance)), column.definition.unit),
-        facts=f"n {value.n:,.0f} · {value.judge or one.result.judge}"
-        if value
-        else "not judged by this judge",
+        facts=f"n {value.n:,.0f} · {without_servers(_judge(one))}" if value else "not judged by this judge",
+        judge=without_servers(_judge(one)) if value else "",
         reason=_departure(one, usual) if value else "",
         run=one.summary.run,
     )
@@ -237,7 +248,7 @@ def _departure(one: _Counted, usual: _Counted) -> str:
     elif result.data_digest != other.data_digest:
         reasons.append("other data than the other runs")
     if (judge := _judge(one)) != (usual_judge := _judge(usual)):
-        reasons.append(f"judged by {judge}; the others by {usual_judge}")
+        reasons.append(f"judged by {without_servers(judge)}; the others by {without_servers(usual_judge)}")
     if result.unanswered > FEW_ERRORS * result.probes:
         reasons.append(f"{result.unanswered:,} of {result.probes:,} probes without an answer")
     return "; ".join(reasons)
@@ -289,19 +300,30 @@ def _rows(
     sort: str,
 ) -> list[LeaderRow]:
     keys = list(dict.fromkeys(key for by_row in cells for key in by_row))
+    short = _without_servers(dict.fromkeys(name for kind, name, _ in keys if kind == "measured"))
     rows = [
         LeaderRow(
-            *key,
+            kind,
+            short.get(name, name) if kind == "measured" else name,
+            name,
+            facts,
             tuple(
-                by_row.get(key) or LeaderCell(None, PlotCell(column.scale, ()))
+                by_row.get((kind, name, facts)) or LeaderCell(None, PlotCell(column.scale, ()))
                 for column, by_row in zip(columns, cells, strict=True)
             ),
         )
-        for key in keys
-        if key[0] == "human" or choice.model.casefold() in key[1].casefold()
+        for kind, name, facts in keys
+        if kind == "human" or choice.model.casefold() in name.casefold()
     ]
     at = next((index for index, column in enumerate(columns) if column.benchmark == sort), 0)
     return sorted(rows, key=lambda row: _order(row, columns[at], row.cells[at]))
+
+
+def _without_servers(models: Collection[str]) -> dict[str, str]:
+    """The names of models without their servers, where they stay distinct."""
+    short = {name: without_servers(name) for name in models}
+    times = Counter(short.values())
+    return {name: end if times[end] == 1 else name for name, end in short.items()}
 
 
 def _order(row: LeaderRow, column: LeaderColumn, cell: LeaderCell) -> tuple[bool, bool, float, str]:

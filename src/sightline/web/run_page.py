@@ -21,6 +21,7 @@ from sightline.types import VerdictName
 from sightline.web.builds import READABLE
 from sightline.web.images import card_image
 from sightline.web.live_run import LiveView
+from sightline.web.run_title import run_name
 from sightline.web.viewer import Viewer
 from sightline.web.waiting import waiting_page
 
@@ -86,7 +87,7 @@ class _Counted(Struct, frozen=True):
 
 
 def _counted(viewer: Viewer, summary: RunSummary, result: Result) -> _Counted:
-    named = NamedResult(summary.line.name or summary.line.model, result)
+    named = NamedResult(run_name(summary.line), result)
     return _Counted(
         stats=stats(named),
         table=result_table([named]),

@@ -19,6 +19,7 @@ from sightline.reporting.table_text import cell_text
 from sightline.web.builds import Builds
 from sightline.web.duplicates import DuplicateSearches
 from sightline.web.live_run import LiveRuns
+from sightline.web.run_title import run_name
 from sightline.web.static_files import StaticFiles
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -27,7 +28,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 def templates() -> Environment:
     """The templates of the pages, with those of the report."""
     made = environment(TEMPLATES)
-    made.filters |= {"option": option_text, "cell": cell_text}
+    made.filters |= {"option": option_text, "cell": cell_text, "run_name": run_name}
     return made
 
 

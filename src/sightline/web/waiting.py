@@ -7,6 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from sightline.outcome_index.types import IndexState, RunSummary
 from sightline.web.builds import READABLE
+from sightline.web.run_title import run_name
 from sightline.web.viewer import Viewer
 
 
@@ -24,7 +25,7 @@ def waiting_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respo
     state = viewer.builds.state(summary.run)
     if state.step in READABLE:
         return None
-    title = f"{summary.line.name or summary.line.model} on {summary.line.task}"
+    title = f"{run_name(summary.line)} on {summary.line.task}"
     return progress_page(viewer, request, title, state, again=f"/runs/{summary.run}/index")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sightline.errors import UserError
 from sightline.reporting.html.figures import interval, number, signed
-from sightline.reporting.html.short_texts import shorten
+from sightline.reporting.html.short_texts import shorten, without_servers
 from sightline.visible import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def environment(*folders: Path) -> Environment:
     made.filters |= {
         "lines": _lines,
         "shorten": shorten,
+        "without_servers": without_servers,
         "number": number,
         "signed": signed,
         "interval": interval,

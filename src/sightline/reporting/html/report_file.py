@@ -18,6 +18,7 @@ from sightline.reporting.html.comparison_view import ComparisonView, change_list
 from sightline.reporting.html.group_view import ImageSource, group_view
 from sightline.reporting.html.report import GroupList, PartContent, report_page
 from sightline.reporting.html.run_results import NamedResult
+from sightline.reporting.html.short_texts import without_servers
 from sightline.reporting.leading import leading_metrics
 from sightline.reporting.tables import run_names
 from sightline.reporting.varied_options import short_names
@@ -118,7 +119,12 @@ def names_of(runs: Sequence[ReportedRun]) -> list[str]:
         The names; they differ if the labels do.
     """
     short = short_names(run.result.model for run in runs)
-    results = [replace(run.result, model=short[run.result.model]) for run in runs]
+    results = [
+        replace(run.result, model=short[run.result.model], judge=without_servers(run.result.judge))
+        for run in runs
+    ]
+    if len(set(short.values())) == len(runs) and len({(one.benchmark, one.setting) for one in results}) == 1:
+        return [one.model for one in results]  # The notes say where judges differ.
     facts = {(one.model, one.benchmark, one.setting, one.judge) for one in results}
     return run_names(results, () if len(facts) == len(runs) else [run.label for run in runs])
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.benchmarks.report_sections import (
     Against,
@@ -179,7 +180,12 @@ def _together(section: Together, runs: Sequence[NamedResult]) -> Forest | None:
         for run in runs
         if (value := run.value(name)) is not None
     ]
-    return _forest(section.title, "metric", cells, runs) if cells else None
+    if not cells:
+        return None
+    made = _forest(section.title, "metric", cells, runs)
+    if all(value.value is None for _, _, value in cells):
+        return replace(made, rows=())  # The notes say why there is no value.
+    return made
 
 
 def _by_judge(section: ByJudge, runs: Sequence[NamedResult]) -> Forest | None:
@@ -198,9 +204,7 @@ def _by_judge(section: ByJudge, runs: Sequence[NamedResult]) -> Forest | None:
         if one.metric in AGREEMENTS and one.value is not None
     ]
     made = _forest(f"{section.metric} by judge", "judge", cells, runs)
-    return Forest(
-        made.title, made.subtitle, made.head, made.rows, made.scale, made.several_runs, notes=tuple(agreement)
-    )
+    return replace(made, notes=tuple(agreement))
 
 
 def _forest(

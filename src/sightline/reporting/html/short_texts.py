@@ -1,6 +1,8 @@
-"""Long texts for display: the beginning, and how much is left out."""
+"""Texts that are too long for a page: their beginning; names of models and judges without their servers."""
 
 from __future__ import annotations
+
+import re
 
 from msgspec import Struct
 
@@ -9,6 +11,8 @@ RESPONSE = 1_500
 
 QUESTION = 400
 """The characters of a question, a context, a reference or an option."""
+
+_SERVER = re.compile(r"https?://[^\s,#]+#")
 
 
 class ShortText(Struct, frozen=True):
@@ -38,3 +42,18 @@ def shorten(text: str, most: int = RESPONSE) -> ShortText:
     '[9 of 15 characters are not shown]'
     """
     return ShortText(text[:most], len(text))
+
+
+def without_servers(names: str) -> str:
+    """Names of models or judges without the addresses of their servers.
+
+    Args:
+        names: One or several names; text around them is kept.
+
+    Returns:
+        The names.
+
+    >>> without_servers("rules, http://localhost:8000/v1#qwen (decides: first)")
+    'rules, qwen (decides: first)'
+    """
+    return _SERVER.sub("", names)

@@ -1,0 +1,34 @@
+"""What pages call a run: its name, otherwise its model without the server."""
+
+from __future__ import annotations
+
+from sightline.reporting.html.short_texts import without_servers
+from sightline.results.run_list import RunLine
+
+
+def run_name(run: RunLine) -> str:
+    """What pages call a run.
+
+    Args:
+        run: The run.
+
+    Returns:
+        Its name; its model without the address of a server; its number if the description is damaged.
+    """
+    return run.name or without_servers(run.model) or f"run {run.number}"
+
+
+def names_of_two(base: RunLine, other: RunLine) -> tuple[str, str]:
+    """What the page of a comparison calls its two runs.
+
+    Args:
+        base: The base run.
+        other: The run that is compared with it.
+
+    Returns:
+        Their names, with the numbers of the runs if the names are equal.
+    """
+    names = run_name(base), run_name(other)
+    if names[0] != names[1]:
+        return names
+    return f"{names[0]} (run {base.number})", f"{names[1]} (run {other.number})"
