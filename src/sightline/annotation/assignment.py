@@ -74,6 +74,35 @@ def is_free(
     return bool(item.expected) or annotator.role == ADJUDICATOR or taken < wanted(state.project, item)
 
 
+def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotator) -> int:
+    """Estimate how many items an annotator will still get, for the progress that a page shows.
+
+    Args:
+        state: The state.
+        annotators: All annotators of the project.
+        annotator: The annotator.
+
+    Returns:
+        The number if nobody else goes on; gold items among the others are counted as often as they are drawn.
+    """
+    done, settling = state.of_annotator(annotator.number), settlers(annotators)
+    left = [item for item in state.items.values() if item.number not in done and _is_for(item, annotator)]
+    if annotator.role == ADJUDICATOR:
+        return sum(
+            decide(state.project, item, state.of_item(item.number), settling).status == "tie"
+            for item in left
+            if not item.expected
+        )
+    taken = _taken(state, settling, (), annotator)
+    gold = sum(is_gold(state, item) for item in left)
+    known = sum(bool(item.expected) for item in left) - gold
+    others = sum(
+        not item.expected and taken[item.number] < wanted(state.project, item) and not _is_broken(state, item)
+        for item in left
+    )
+    return known + others + min(gold, round(others / max(state.project.task.gold.every - 1, 1)))
+
+
 def may_not_work(state: State, annotator: Annotator) -> str:
     """Say why an annotator gets nothing at all.
 

@@ -103,6 +103,31 @@ class LiveProject:
             return item
 
     @repeat_if_lost
+    def own_item(self, annotator: Annotator, number: int) -> Item:
+        """Look up an item that an annotator has judged or has in hand; that lease begins again.
+
+        Args:
+            annotator: The annotator.
+            number: The number of the item.
+
+        Returns:
+            The item.
+
+        Raises:
+            NotYourItemError: The annotator has neither judged it nor has it in hand.
+            ProjectClosedError: The project is closed.
+        """
+        with self._lock, self._store.transaction(self.row.number) as transaction:
+            self._advance(transaction)
+            now = self._clock()
+            mine = [lease.item for lease in transaction.leases(now) if lease.annotator == annotator.number]
+            if number in mine:
+                transaction.lease(Lease(number, annotator.number, now + LEASE_SECONDS))
+            elif number not in self.state.of_annotator(annotator.number):
+                raise NotYourItemError("this item is not in your hands", expected="the next item")
+            return self.state.items[number]
+
+    @repeat_if_lost
     def submit(self, annotator: Annotator, form: Form) -> Entry:
         """Add what an annotator did. It is committed at the return.
 

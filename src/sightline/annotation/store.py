@@ -26,6 +26,10 @@ _projects, _items = schema.annotation_projects, schema.annotation_items
 _annotators, _log, _leases = schema.annotators, schema.annotation_log, schema.annotation_leases
 
 
+class ProjectClosedError(UserError):
+    """Nothing is added to a closed project."""
+
+
 class ProjectRow(Struct, frozen=True):
     """A project as the store has it: its number, its start and its end (seconds since 1970, None if open)."""
 
@@ -262,12 +266,14 @@ class AnnotationStore:
             The transaction; it is committed at the end.
 
         Raises:
-            UserError: The project is closed.
+            ProjectClosedError: The project is closed.
         """
         with self._changing(project) as connection:
             closed = connection.scalar(select(_projects.c.closed).where(_projects.c.id == project))
             if closed is not None:
-                raise UserError("the project is closed", expected="sightline annotate close --reopen")
+                raise ProjectClosedError(
+                    "the project is closed", expected="sightline annotate close --reopen"
+                )
             yield Transaction(connection, project)
 
     @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 from sightline.cli.options import add_store
@@ -16,6 +17,7 @@ EXAMPLE = """examples:
   sightline serve results/a results/b --data data/codis   results folders, with their images
   sightline serve --data data/codis                 a data folder or groups file before anything is run
   sightline serve --host 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
+  sightline serve --url https://annotate.example.org   behind a reverse proxy with TLS
 
 Open the URL that the command prints: it holds a token, without which nothing is shown.
 From another computer, use an SSH tunnel: ssh -L 8765:127.0.0.1:8765 HOST
@@ -49,6 +51,11 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="another host name of this server, as behind a proxy; may repeat",
     )
+    add(
+        "--url",
+        metavar="URL",
+        help="URL of this server behind a reverse proxy; the links of annotators begin with it",
+    )
     add("--tls-certificate", type=Path, metavar="FILE", help="certificate in PEM format; encrypts")
     add("--tls-key", type=Path, metavar="FILE", help="its private key, if it is in a file of its own")
     add_store(parser)
@@ -64,6 +71,8 @@ def execute(options: argparse.Namespace) -> int:
         import uvicorn  # noqa: F401
 
         from sightline.web.access import AccessControl
+        from sightline.web.annotation.gate import Gate
+        from sightline.web.annotation.projects import Projects
         from sightline.web.app import create_app
     except ImportError as error:
         if (error.name or "").startswith("sightline"):
@@ -73,8 +82,10 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.web.server import (
         Listening,
         access_of,
+        base_url,
         bind,
         check_certificate,
+        read_url,
         run_server,
         url_of,
         warning_of,
@@ -86,6 +97,7 @@ def execute(options: argparse.Namespace) -> int:
         names=options.allow_host,
         certificate=options.tls_certificate,
         key=options.tls_key,
+        url=read_url(options.url) if options.url else "",
     )
     check_certificate(listening)
     data = [Path(path) for path in options.data]
@@ -100,8 +112,12 @@ def execute(options: argparse.Namespace) -> int:
             print_note(warning)
         served = ", ".join(options.folders) or store.name
         print_line(f"{served}: {url_of(listening, access)}")
+        projects = Projects(store, time.time, data, base_url(listening, access))
+        if projects.rows():
+            print_line(f"links of annotators begin with {projects.base}/annotate/")
         print_line("Ctrl-C ends the server.")
         sys.stdout.flush()
-        run_server(AccessControl(create_app(store, data), access), bound, listening)
+        gate = Gate(projects, access.port, encrypted=access.encrypted)
+        run_server(AccessControl(create_app(store, data, projects), access, gate), bound, listening)
     print_line("the server ended")
     return 0

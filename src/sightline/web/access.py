@@ -1,22 +1,29 @@
-"""Who may use the viewer: the token, the Host header, the origin of forms, and the headers of each response.
+"""Who may use the pages: the token, the Host header, the origin of forms, and the headers of each response.
 
 Every request passes `AccessControl` first. On a shared machine, each user can connect to a loopback address,
-so that the token is needed there too.
+so that the token is needed there too. The token of the owner opens all pages but those of annotators, whose
+personal links open only them: `annotation/gate.py` decides there.
 """
 
 from __future__ import annotations
 
 import hmac
-import html
 import ipaddress
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sightline.web.access_pages import Cookie, refusal, welcome
+
+if TYPE_CHECKING:
+    from sightline.web.annotation.gate import Gate
 
 TOKEN = "token"
 """The parameter of the URL that holds the token."""
@@ -101,17 +108,19 @@ class Access(Struct, frozen=True):
 
 
 class AccessControl:
-    """The ASGI application around the viewer: refuses what `Access` does not allow."""
+    """The ASGI application around the pages: refuses what `Access` and the gate do not allow."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access, gate: Gate | None = None) -> None:
         """Wrap an application.
 
         Args:
             app: The application.
             access: The rules.
+            gate: Who may use the pages of annotators; None if nobody may.
         """
         self._app = app
         self._access = access
+        self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
@@ -126,73 +135,63 @@ class AccessControl:
                 headers.setdefault("cache-control", PRIVATE)
             await send(message)
 
-        answer = self._answer(scope) or self._app
+        answer = await self._answer(scope) or self._app
         await answer(scope, receive, send_with_headers)
 
-    def _answer(self, scope: Scope) -> Response | None:
+    async def _answer(self, scope: Scope) -> Response | None:
         """The response to a request that is not passed on."""
         if scope["type"] != "http":
-            return _refusal(400, "Only HTTP is supported.")
-        headers, access = Headers(scope=scope), self._access
-        if len(headers.getlist("host")) != 1 or not access.accepts_host(headers["host"]):
-            return _refusal(
+            return refusal(400, "Only HTTP is supported.")
+        headers = Headers(scope=scope)
+        if len(headers.getlist("host")) != 1 or not self._access.accepts_host(headers["host"]):
+            return refusal(
                 400,
                 "This name of the host is not accepted. Use the URL that sightline serve printed, or start "
                 "it with --allow-host NAME.",
             )
+        cookies = read_cookies(headers.get("cookie", ""))
+        if self._gate is not None and self._gate.is_for(scope["path"]):
+            # It reads the store, which can take long.
+            answer = await run_in_threadpool(self._gate.answer, scope, cookies)
+        else:
+            answer = await self._owner_answer(scope, cookies)
+        if answer is None and scope["method"] not in ("GET", "HEAD") and not _same_origin(headers):
+            return refusal(403, "This form is not one of this server.")
+        return answer
+
+    async def _owner_answer(self, scope: Scope, cookies: Mapping[str, str]) -> Response | None:
+        """The response if the request has the token to show, a wrong one, or none."""
+        access = self._access
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if given := [value for name, value in query if name == TOKEN]:
             if scope["method"] != "GET" or not access.accepts_token(given[0]):
-                return _refusal(403, "This token is not valid. Use the URL that sightline serve printed.")
-            return self._welcome(scope["path"], [pair for pair in query if pair[0] != TOKEN])
-        if not access.accepts_token(_cookie(headers.get("cookie", ""), access.cookie)):
-            return _refusal(403, "A token is needed. Open the URL that sightline serve printed.")
-        if scope["method"] not in ("GET", "HEAD") and not _same_origin(headers):
-            return _refusal(403, "This form is not one of the viewer.")
-        return None
-
-    def _welcome(self, path: str, query: list[tuple[str, str]]) -> Response:
-        """Set the cookie, and continue at the same page without the token.
-
-        A page that continues, not a redirect: if a link on another site led here, a browser would not send a
-        SameSite=Strict cookie with the redirect.
-        """
-        target = html.escape("/" + path.lstrip("/") + (f"?{urlencode(query)}" if query else ""))
-        response = HTMLResponse(
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sightline</title>'
-            f'<meta http-equiv="refresh" content="0;url={target}"></head>'
-            f'<body><main><p><a href="{target}">Continue</a></p></main></body></html>',
-            headers={"cache-control": "no-store"},
-        )
-        response.set_cookie(
-            self._access.cookie,
-            self._access.token,
-            httponly=True,
-            samesite="strict",
-            secure=self._access.encrypted,
-        )
-        return response
+                return refusal(403, "This token is not valid. Use the URL that sightline serve printed.")
+            rest = urlencode([pair for pair in query if pair[0] != TOKEN])
+            cookie = Cookie(access.cookie, access.token, access.encrypted)
+            return welcome("/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else ""), cookie)
+        if access.accepts_token(cookies.get(access.cookie, "")):
+            return None
+        if self._gate is not None and await run_in_threadpool(self._gate.shares, scope, cookies):
+            return None
+        return refusal(403, "A token is needed. Open the URL that sightline serve printed.")
 
 
-def _refusal(status: int, reason: str) -> Response:
-    return HTMLResponse(
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sightline</title></head>'
-        f"<body><main><h1>Not allowed</h1><p>{html.escape(reason)}</p></main></body></html>",
-        status,
-        headers={"cache-control": "no-store"},
-    )
+def read_cookies(header: str) -> Mapping[str, str]:
+    """Read the cookies of a request; pairs that are no cookies are left out.
 
+    Args:
+        header: The header `Cookie`.
 
-def _cookie(header: str, name: str) -> str:
-    """The value of a cookie; '' without it."""
+    Returns:
+        Name -> value.
+    """
+    found: dict[str, str] = {}
     for pair in header.split(";"):
         try:
-            found = SimpleCookie(pair.strip()).get(name)
+            found |= {name: morsel.value for name, morsel in SimpleCookie(pair.strip()).items()}
         except CookieError:
             continue
-        if found is not None:
-            return found.value
-    return ""
+    return found
 
 
 def _same_origin(headers: Headers) -> bool:

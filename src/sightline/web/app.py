@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,11 +12,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from sightline.annotation.live import NotYourItemError
+from sightline.annotation.store import ProjectClosedError
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.outcome_index.images import ImageError
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.reporting.html.environment import FOLDER
+from sightline.web.annotation import routes as annotation
+from sightline.web.annotation.annotator_pages import CLOSED
+from sightline.web.annotation.form_fields import endpoint as form_endpoint
+from sightline.web.annotation.gate import ROOT
+from sightline.web.annotation.projects import Projects
 from sightline.web.builds import Builds
 from sightline.web.compare_page import compare_page
 from sightline.web.data_page import data_page, data_thumbnail, folder_page, search_duplicates
@@ -32,8 +40,8 @@ from sightline.web.static_files import StaticFiles
 from sightline.web.viewer import Page, Viewer, templates
 from sightline.web.waiting import build_again
 
-STATIC = Path(__file__).parent / "static"
-MAX_FORM_BYTES = 100_000
+STATIC = [Path(__file__).parent / "static", Path(__file__).parent / "annotation" / "static"]
+MAX_FORM_BYTES = 1_000_000
 
 PAGES: dict[str, Page] = {
     "/": leaderboard,
@@ -62,24 +70,40 @@ FORMS: dict[str, Page] = {
 """Path -> what a form does."""
 
 
-def create_app(store: Store, data: Sequence[Path] = ()) -> Starlette:
+def create_app(store: Store, data: Sequence[Path] = (), projects: Projects | None = None) -> Starlette:
     """Make the application. `AccessControl` goes around it.
 
     Args:
         store: The store whose runs are shown.
         data: Data folders and groups files to show; images of runs are looked for there too.
+        projects: The annotation projects, which the gate of annotators shares; None without a gate.
 
     Returns:
         The application.
     """
-    static = StaticFiles((FOLDER / "sightline.css", *STATIC.iterdir()))
+    static = StaticFiles(
+        (FOLDER / "sightline.css", *(file for folder in STATIC for file in folder.iterdir()))
+    )
     index = OutcomeIndex(store, data)
     viewer = Viewer(
-        store, data, index, Builds(index), LiveRuns(store), DuplicateSearches(store), templates(), static
+        store,
+        data,
+        index,
+        Builds(index),
+        LiveRuns(store),
+        DuplicateSearches(store),
+        projects or Projects(store, time.time, data),
+        templates(),
+        static,
     )
     routes = [
         *(Route(path, _bound(viewer, page)) for path, page in PAGES.items()),
         *(Route(path, _bound(viewer, form), methods=["POST"]) for path, form in FORMS.items()),
+        *(Route(path, _bound(viewer, page)) for path, page in annotation.PAGES.items()),
+        *(
+            Route(path, form_endpoint(viewer, form), methods=["POST"])
+            for path, form in annotation.FORMS.items()
+        ),
     ]
     return Starlette(
         routes=[*routes, Route("/static/{name}", static.respond), Route("/favicon.ico", static.icon)],
@@ -92,6 +116,8 @@ def create_app(store: Store, data: Sequence[Path] = ()) -> Starlette:
 
 ERRORS: dict[type[Exception], tuple[int, str]] = {
     NotFoundError: (404, "Not found"),
+    NotYourItemError: (403, "This is not yours"),
+    ProjectClosedError: (409, "The project is closed"),
     ImageError: (404, "This image cannot be shown"),
     UserError: (400, "This cannot be shown"),
     EnvironmentFailedError: (503, "The store failed"),
@@ -115,6 +141,20 @@ def _error_page(viewer: Viewer, status: int, title: str) -> Callable[[Request, E
             text, code = error.detail, error.status_code
         else:
             text, code = str(error), status
+        if request.url.path.startswith(f"{ROOT}/"):
+            return _annotator_error(viewer, request, error, title, text, code)
         return viewer.page("error_page.html", {"title": title, "text": text}, code)
 
     return respond
+
+
+def _annotator_error(
+    viewer: Viewer, request: Request, error: Exception, title: str, text: str, code: int
+) -> Response:
+    """The page of an error for an annotator: nothing about files or the store."""
+    if isinstance(error, ProjectClosedError):
+        text = CLOSED
+    elif isinstance(error, EnvironmentFailedError):
+        text = "The server cannot save now. What a page confirmed is saved. Try again in a minute."
+    place = "/".join(request.url.path.split("/")[:3]) + "/"
+    return viewer.page("task_error_page.html", {"title": title, "text": text, "place": place}, code)

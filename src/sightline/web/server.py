@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.types import ASGIApp
@@ -30,6 +31,7 @@ class Listening(Struct, frozen=True, kw_only=True):
         names: Further names by which browsers may address the server.
         certificate: The file of the TLS certificate; None without TLS.
         key: The file of its key; None if the certificate's file holds it.
+        url: The URL by which browsers reach the server behind a reverse proxy; '' without one.
     """
 
     host: str = "127.0.0.1"
@@ -37,6 +39,7 @@ class Listening(Struct, frozen=True, kw_only=True):
     names: Sequence[str] = ()
     certificate: Path | None = None
     key: Path | None = None
+    url: str = ""
 
     @property
     def is_local(self) -> bool:
@@ -120,11 +123,12 @@ def access_of(listening: Listening, port: int) -> Access:
         The rules. If other computers can connect, they may name this one by its host name.
     """
     own = () if listening.is_local else (listening.host, socket.gethostname(), socket.getfqdn())
+    behind = [urlsplit(listening.url).hostname or ""] if listening.url else []
     return Access(
         token=secrets.token_urlsafe(24),
-        names=frozenset(name.lower() for name in (*own, *listening.names)),
+        names=frozenset(name.lower() for name in (*own, *listening.names, *behind)),
         port=port,
-        encrypted=listening.certificate is not None,
+        encrypted=listening.certificate is not None or listening.url.startswith("https:"),
     )
 
 
@@ -138,13 +142,56 @@ def url_of(listening: Listening, access: Access) -> str:
     Returns:
         The URL with the token.
     """
+    return f"{base_url(listening, access)}/?{TOKEN}={access.token}"
+
+
+def base_url(listening: Listening, access: Access) -> str:
+    """The URL of the server, before the paths of pages.
+
+    Args:
+        listening: Where the server listens.
+        access: The rules of access.
+
+    Returns:
+        That of the reverse proxy, if there is one.
+    """
+    if listening.url:
+        return listening.url
     host = listening.host
     if host in ("0.0.0.0", "::"):
         host = socket.gethostname()
     if ":" in host:
         host = f"[{host}]"
-    scheme = "https" if access.encrypted else "http"
-    return f"{scheme}://{host}:{access.port}/?{TOKEN}={access.token}"
+    return f"{'https' if access.encrypted else 'http'}://{host}:{access.port}"
+
+
+def read_url(url: str) -> str:
+    """Read the URL of a reverse proxy.
+
+    Args:
+        url: The URL of --url.
+
+    Returns:
+        The URL without a slash at the end.
+
+    Raises:
+        UserError: It has no scheme or host, or has a path.
+    """
+    expected = "--url https://HOST, without a path: the paths of pages begin at the host"
+    try:
+        parts = urlsplit(url)
+        named = parts.hostname and parts.port != 0 and parts.username is None
+    except ValueError:
+        named = False
+    if (
+        not named
+        or parts.scheme not in ("http", "https")
+        or parts.path.strip("/")
+        or parts.query
+        or parts.fragment
+    ):
+        raise UserError("--url is no URL of a server", found=url, expected=expected)
+    return url.rstrip("/")
 
 
 def warning_of(listening: Listening) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
+from markupsafe import escape
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -16,19 +17,27 @@ from sightline.outcome_index.index import OutcomeIndex
 from sightline.reporting.html.environment import environment
 from sightline.reporting.option_texts import option_text
 from sightline.reporting.table_text import cell_text
+from sightline.web.annotation.guidelines import as_html
+from sightline.web.annotation.projects import Projects
 from sightline.web.builds import Builds
 from sightline.web.duplicates import DuplicateSearches
 from sightline.web.live_run import LiveRuns
 from sightline.web.run_title import run_name
 from sightline.web.static_files import StaticFiles
 
-TEMPLATES = Path(__file__).parent / "templates"
+FOLDERS = [Path(__file__).parent / "templates", Path(__file__).parent / "annotation" / "templates"]
 
 
 def templates() -> Environment:
     """The templates of the pages, with those of the report."""
-    made = environment(TEMPLATES)
-    made.filters |= {"option": option_text, "cell": cell_text, "run_name": run_name}
+    made = environment(*FOLDERS)
+    made.filters |= {
+        "option": option_text,
+        "cell": cell_text,
+        "run_name": run_name,
+        "markdown": as_html,
+        "raw": escape,
+    }
     return made
 
 
@@ -42,6 +51,7 @@ class Viewer(Struct, frozen=True):
         builds: The indexes that are built in the background.
         live: The progress of unfinished runs.
         duplicates: The searches for near-duplicates.
+        projects: The annotation projects.
         templates: The templates.
         static: The static files.
     """
@@ -52,6 +62,7 @@ class Viewer(Struct, frozen=True):
     builds: Builds
     live: LiveRuns
     duplicates: DuplicateSearches
+    projects: Projects
     templates: Environment
     static: StaticFiles
 

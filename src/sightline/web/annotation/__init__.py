@@ -1,0 +1,1 @@
+"""The pages of annotation projects: those of annotators, and those of the owner."""

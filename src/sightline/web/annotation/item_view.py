@@ -1,0 +1,195 @@
+"""What the page of an item shows: parts and fields in the order of the task, for all tasks alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from sightline.annotation.task import Field, Option, Part, Task
+from sightline.annotation.types import Item, ItemImage
+from sightline.annotation.values import Given, options_of
+from sightline.web.annotation.form_fields import PREFIX
+
+LONGEST_BUTTON = 20
+"""The most characters of a label in the bar at the bottom of the page."""
+
+MOST_BUTTONS = 3
+"""The most buttons in that bar."""
+
+ALL_STEPS = -1
+"""All fields at once, and all parts, as the owner sees an item."""
+
+_DIRECT = ("choice", "pair")
+
+
+class ShownPart(Struct, frozen=True):
+    """A part of an item: its texts, or the URLs of its images."""
+
+    part: Part
+    texts: Sequence[str]
+    images: Sequence[str]
+
+
+class ShownOption(Struct, frozen=True):
+    """An option: its position in the form, label, key and tone, and whether it is chosen."""
+
+    position: int
+    label: str
+    key: str
+    tone: str
+    chosen: bool
+
+
+class ShownField(Struct, frozen=True):
+    """A field: its name in the form, its options or its text, and when it is asked (JSON for the script)."""
+
+    field: Field
+    name: str
+    options: Sequence[ShownOption]
+    text: str
+    when: str
+
+
+class ItemView(Struct, frozen=True):
+    """What a page shows of an item.
+
+    Attributes:
+        parts: The parts that are shown.
+        fields: The fields that are filled in now.
+        buttons: The one field whose options are buttons that send the form; None if there is none.
+        in_bar: Whether these buttons are short, and stand in the bar.
+        filled: The fields that were filled in before; the form sends them again.
+        step: The number of this step, from 0.
+        steps: The number of steps: a part can be shown only after an answer.
+    """
+
+    parts: Sequence[ShownPart]
+    fields: Sequence[ShownField]
+    buttons: ShownField | None
+    in_bar: bool
+    filled: Sequence[ShownField]
+    step: int
+    steps: int
+
+
+def view_item(
+    task: Task, item: Item, given: Given, image_url: Callable[[ItemImage], str], step: int
+) -> ItemView:
+    """Choose what the page of an item shows.
+
+    Args:
+        task: The task.
+        item: The item.
+        given: What is filled in or proposed.
+        image_url: Makes the URL of an image.
+        step: The number of the step, or ALL_STEPS.
+
+    Returns:
+        The view.
+    """
+    steps = _steps(task, item)
+    filled = [] if step == ALL_STEPS else [field for fields in steps[:step] for field in fields]
+    asked = [field for fields in steps for field in fields] if step == ALL_STEPS else steps[step]
+    fields = [_shown_field(task, item, field, given) for field in asked]
+    single = fields[0] if len(fields) == 1 and fields[0].field.kind in _DIRECT else None
+    return ItemView(
+        parts=_shown_parts(
+            task, item, image_url, None if step == ALL_STEPS else {one.name for one in filled}
+        ),
+        fields=fields,
+        buttons=single,
+        in_bar=single is not None and _is_short(single),
+        filled=[_shown_field(task, item, field, given) for field in filled],
+        step=step,
+        steps=len(steps),
+    )
+
+
+def fields_until(task: Task, item: Item, step: int) -> tuple[Field, ...]:
+    """List the fields that are filled in up to a step.
+
+    Args:
+        task: The task.
+        item: The item.
+        step: The number of the step.
+
+    Returns:
+        The fields of this step and of those before.
+    """
+    return tuple(field for fields in _steps(task, item)[: step + 1] for field in fields)
+
+
+def steps_of(task: Task, item: Item) -> int:
+    """Count the steps in which an item is filled in.
+
+    Args:
+        task: The task.
+        item: The item.
+
+    Returns:
+        The number of steps.
+    """
+    return len(_steps(task, item))
+
+
+def _steps(task: Task, item: Item) -> list[list[Field]]:
+    """The fields of each step: a field after which a part is shown ends one."""
+    revealing = {part.after for part in task.shows if part.name in item.texts or part.name in item.images}
+    steps: list[list[Field]] = [[]]
+    for field in task.fields:
+        if field.phases and item.phase not in field.phases:
+            continue
+        if steps[-1] and steps[-1][-1].name in revealing:
+            steps.append([])
+        steps[-1].append(field)
+    return steps
+
+
+def _shown_parts(
+    task: Task, item: Item, image_url: Callable[[ItemImage], str], filled: set[str] | None
+) -> list[ShownPart]:
+    """The parts of the item that may be seen with what is filled in; all if `filled` is None."""
+    in_fields = {field.options_from for field in task.fields}
+    parts = [
+        ShownPart(
+            part, item.texts.get(part.name, ()), [image_url(one) for one in item.images.get(part.name, ())]
+        )
+        for part in task.shows
+        if part.name not in in_fields and (not part.after or filled is None or part.after in filled)
+    ]
+    return [part for part in parts if part.texts or part.images]
+
+
+def _shown_field(task: Task, item: Item, field: Field, given: Given) -> ShownField:
+    values = given.get(field.name, ())
+    texts = field.kind == "text"
+    return ShownField(
+        field,
+        PREFIX + field.name,
+        () if texts else [_shown_option(field, *one, values) for one in enumerate(options_of(field, item))],
+        "".join(values) if texts else "",
+        json.dumps(_when(task, item, field)) if field.when else "",
+    )
+
+
+def _shown_option(field: Field, position: int, value: str, values: Sequence[str]) -> ShownOption:
+    declared = next((option for option in field.options if option.value == value), Option(value))
+    key = declared.key or (str(position + 1) if position < 9 else "")
+    return ShownOption(position, declared.text, key, declared.tone, value in values)
+
+
+def _when(task: Task, item: Item, field: Field) -> dict[str, list[str]]:
+    """Name in the form -> the positions of the options with which the field is asked."""
+    positions = {}
+    for name, values in field.when.items():
+        options = options_of(task.field(name), item)
+        positions[PREFIX + name] = [str(at) for at, value in enumerate(options) if value in values]
+    return positions
+
+
+def _is_short(field: ShownField) -> bool:
+    return len(field.options) <= MOST_BUTTONS and all(
+        len(option.label) <= LONGEST_BUTTON for option in field.options
+    )

@@ -1,0 +1,114 @@
+"""The annotation projects of the served store: each is kept in memory once it was opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+
+from msgspec import Struct
+
+from sightline.annotation.links import Problem, check, claim_of
+from sightline.annotation.live import LiveProject
+from sightline.annotation.store import AnnotationStore, ProjectRow
+from sightline.annotation.types import Annotator
+from sightline.engine.store import Store
+from sightline.web.errors import NotFoundError
+
+
+class Holder(Struct, frozen=True):
+    """Who holds a personal link: the project, and the annotator as the store has it now."""
+
+    live: LiveProject
+    annotator: Annotator
+
+
+class Projects:
+    """The annotation projects of a store; threads may share it.
+
+    Attributes:
+        annotations: The projects in the store.
+        data: Data folders that the user named, for images whose folder moved.
+        clock: Returns the seconds since 1970.
+        base: The URL before `/annotate` in the links; '' for that of the owner's own request.
+    """
+
+    def __init__(
+        self, store: Store, clock: Callable[[], float], data: Sequence[Path] = (), base: str = ""
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            store: The store.
+            clock: Returns the seconds since 1970.
+            data: Data folders that the user named.
+            base: The URL before `/annotate` in the links.
+        """
+        self.annotations = AnnotationStore(store, clock)
+        self.data = data
+        self.clock = clock
+        self.base = base
+        self._live: dict[int, LiveProject] = {}
+        self._lock = Lock()
+
+    def rows(self) -> list[ProjectRow]:
+        """Read all projects.
+
+        Returns:
+            The projects, the newest first.
+        """
+        return self.annotations.projects()[::-1]
+
+    def row(self, number: int) -> ProjectRow:
+        """Read a project: whether it is closed may have changed.
+
+        Args:
+            number: Its number.
+
+        Returns:
+            The project.
+
+        Raises:
+            NotFoundError: There is no such project.
+        """
+        for row in self.annotations.projects():
+            if row.number == number:
+                return row
+        raise NotFoundError("There is no such project.")
+
+    def live(self, number: int) -> LiveProject:
+        """Open a project.
+
+        Args:
+            number: Its number.
+
+        Returns:
+            The project; the same object at each call.
+
+        Raises:
+            NotFoundError: There is no such project.
+        """
+        with self._lock:
+            if number not in self._live:
+                self._live[number] = LiveProject(self.annotations, self.row(number), self.clock)
+            return self._live[number]
+
+    def holder(self, token: str) -> Holder | Problem:
+        """Find who holds a personal link.
+
+        Args:
+            token: The token of the link, from anywhere.
+
+        Returns:
+            The holder, or why the link gives no access.
+        """
+        claim = claim_of(token)
+        if claim is None:
+            return "invalid"
+        try:
+            live = self.live(claim.project)
+        except NotFoundError:
+            return "invalid"
+        found = [one for one in live.annotators() if one.number == claim.annotator]
+        problem = check(token, live.row, found[0] if found else None, self.clock())
+        return problem or Holder(live, found[0])

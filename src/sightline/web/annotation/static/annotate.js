@@ -1,0 +1,78 @@
+// Keys, zoom, the time of an item, and fields that depend on others. Each page works without this file.
+"use strict";
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const typing = (target) => target.matches("input:not([type=checkbox], [type=radio]), textarea, select");
+const shown = (element) => element.getClientRects().length > 0;
+
+// The control of a key. Fields can share keys: the field with the focus comes first, then the first without a value.
+function control(key) {
+  const found = all(`[data-key="${CSS.escape(key)}"]`).filter((one) => shown(one) && !one.disabled);
+  const field = (one) => one.closest("fieldset");
+  const rank = (one) => {
+    if (field(one)?.contains(document.activeElement)) return 0;
+    return field(one)?.querySelector(":checked") ? 2 : 1;
+  };
+  return found.sort((one, other) => rank(one) - rank(other))[0];
+}
+
+document.addEventListener("keydown", (event) => {
+  const main = document.querySelector("[data-main]");
+  const popover = document.querySelector(":popover-open");
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && main && !popover) {
+    main.click();
+    event.preventDefault();
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (typing(event.target)) {
+    if (event.key === "Escape" && !popover) event.target.blur();
+    return;
+  }
+  const key = event.key.toLowerCase();
+  if (key === "?") document.getElementById("keys")?.togglePopover();
+  else if (key === "z" && popover?.id === "zoom") popover.hidePopover();
+  else if (popover || event.repeat) return;
+  else if (control(key)) press(control(key));
+  else return;
+  event.preventDefault();
+});
+
+function press(element) {
+  element.click();
+  if (element.matches("input")) element.focus();
+}
+
+// Zoom: the image in its own size, which scrolls; a click on it fits it to the screen and back.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-zoom]");
+  const zoom = document.getElementById("zoom");
+  if (event.target.matches("#zoom img")) zoom.classList.toggle("fit");
+  if (!link || !zoom || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  zoom.classList.remove("fit");
+  zoom.querySelector("div").replaceChildren(link.querySelector("img").cloneNode());
+  zoom.showPopover();
+});
+
+// Seconds for which the page was seen.
+const seconds = document.querySelector("input[name=seconds]");
+let seen = 0;
+let since = document.hidden ? null : performance.now();
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden && since !== null) seen += performance.now() - since;
+  since = document.hidden ? null : performance.now();
+});
+document.addEventListener("submit", () => {
+  if (seconds) seconds.value = ((seen + (since === null ? 0 : performance.now() - since)) / 1000).toFixed(2);
+});
+
+// Fields that are asked only with some values of others.
+function ask() {
+  for (const field of all("[data-when]")) {
+    const wanted = Object.entries(JSON.parse(field.dataset.when));
+    const chosen = (name) => all(`[name="${CSS.escape(name)}"]`).filter((one) => one.checked || one.type === "hidden");
+    field.hidden = !wanted.every(([name, values]) => chosen(name).some((one) => values.includes(one.value)));
+  }
+}
+document.addEventListener("change", ask);
+ask();
