@@ -56,7 +56,8 @@ def claim_of(token: str) -> Claim | None:
     if (
         len(parts) != 5
         or len(token) > 200
-        or not all(part.isascii() and part.isdecimal() for part in parts[:4])
+        or not token.isascii()
+        or not all(part.isdecimal() for part in parts[:4])
     ):
         return None
     return Claim(*map(int, parts[:4]))
