@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 ItemKind = Literal[
     "answers",
+    "wrong-answers",
     "answer-pairs",
     "probes",
     "images",
@@ -55,7 +56,8 @@ class Field(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         help: A sentence below the label.
         required: Whether it must be filled in, if it is asked.
         options: The values of a choice.
-        options_from: The part of the item that lists the values instead.
+        options_from: The part of the item that lists the values instead; items without it are not asked.
+        unless: The part of the item with which it is not asked.
         when: Field -> the values with which this field is asked; always if it is empty.
         phases: The phases in which it is asked; all if it is empty.
         lines: The height of a text field.
@@ -69,6 +71,7 @@ class Field(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     required: bool = True
     options: tuple[Option, ...] = ()
     options_from: str = ""
+    unless: str = ""
     when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     phases: tuple[str, ...] = ()
     lines: int = 1
@@ -132,6 +135,8 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         decides: The fields that make an annotator's vote on an item: the value of one field, or whether all
             of several fields have an option of tone `yes`.
         annotators: How many annotators judge an item.
+        shared: The number of queries that all of them judge, while one judges each of the others; 0: all.
+        sample: How many clusters, pairs or wrong answers a project samples by default; 0: all.
         needed: The votes of tone `yes` that accept an item; 0: the majority decides.
         ties: What happens to an item without a decision: it stays open, an adjudicator decides, or the
             annotators agree on a value with the owner.
@@ -154,6 +159,8 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     question: str = ""
     decides: tuple[str, ...] = ()
     annotators: int = 3
+    shared: int = 0
+    sample: int = 0
     needed: int = 0
     ties: Ties = "open"
     mixed: bool = True

@@ -93,7 +93,7 @@ def _faults(declared: Task) -> Iterator[str]:
     if not fields:
         yield "fields is empty"
     for one in declared.fields:
-        yield from _field_faults(one, fields, parts, phases)
+        yield from _field_faults(one, fields, phases)
     for name in (*declared.decides, *(part.after for part in declared.shows if part.after)):
         if name not in fields:
             yield f"'{name}' is not a field"
@@ -103,13 +103,9 @@ def _faults(declared: Task) -> Iterator[str]:
         yield "annotators must be at least 1 and at least needed"
 
 
-def _field_faults(
-    one: Field, fields: Sequence[str], parts: Sequence[str], phases: Sequence[str]
-) -> Iterator[str]:
+def _field_faults(one: Field, fields: Sequence[str], phases: Sequence[str]) -> Iterator[str]:
     if one.kind in _CHOICES and not one.options and not one.options_from:
         yield f"field {one.name} of kind {one.kind} has no options"
-    if one.options_from and one.options_from not in parts:
-        yield f"field {one.name} takes its options from '{one.options_from}', which shows does not hold"
     keys = [option.key for option in one.options if option.key]
     if len(keys) != len(set(keys)):
         yield f"two options of field {one.name} have one key"

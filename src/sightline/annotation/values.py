@@ -40,6 +40,8 @@ def is_asked(field: Field, item: Item, given: Given) -> bool:
     """
     if field.phases and item.phase not in field.phases:
         return False
+    if field.unless in item.texts or (field.options_from and field.options_from not in item.texts):
+        return False
     return all(set(given.get(name, ())) & set(values) for name, values in field.when.items())
 
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "list": "list benchmarks, their settings, options and published rows",
     "build": "build your own data: rephrase, restyle, mask, perturb, scenes, caption, read, equivalence, "
     "curate, annotate, synthesize, verify, rate, split",
+    "annotate": "let humans rate, answer, compare and write: projects, links, progress, export",
     "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
     "data": "download public data sets; check or describe a data folder",
     "run": "send a benchmark to a model, judge its answers, compute the metrics",

@@ -1,0 +1,132 @@
+"""New projects: the sample of the items, their order, gold items, and who cannot take part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.annotation.items import make_items
+from sightline.annotation.sampling import ordered, pick_items, share
+from sightline.annotation.sources.request import MadeItems, SourceRequest
+from sightline.annotation.store import AnnotationStore
+from sightline.annotation.task import Task
+from sightline.annotation.types import Item, Pick, Project, Values
+from sightline.errors import UserError
+from sightline.formats.verdicts import read_verdicts
+
+
+class NewProject(Struct, frozen=True):
+    """What `annotate new` says about a project.
+
+    Attributes:
+        name: Its name.
+        pick: How clusters are sampled; None: at random, if a number is known.
+        annotators: How many annotators judge an item; None as the task says.
+        shared: How many queries all annotators judge; None as the task says.
+        gold: A file of verdicts that are known; None for no gold items.
+        proposals: A file of verdicts of a model, which annotators confirm or change; None for none.
+        disjoint: Names of further projects whose annotators cannot take part.
+    """
+
+    name: str
+    pick: Pick | None = None
+    annotators: int | None = None
+    shared: int | None = None
+    gold: Path | None = None
+    proposals: Path | None = None
+    disjoint: tuple[str, ...] = ()
+
+
+class Created(Struct, frozen=True):
+    """A new project: its number, the project, its items, and notes for the user."""
+
+    number: int
+    project: Project
+    items: Sequence[Item]
+    notes: Sequence[str]
+
+
+def create_project(store: AnnotationStore, request: SourceRequest, new: NewProject) -> Created:
+    """Make the items of a project, and add it to the store.
+
+    Args:
+        store: The store.
+        request: The task and its sources.
+        new: What the user wants.
+
+    Returns:
+        The project.
+
+    Raises:
+        UserError: A source cannot be read or gives no item, or a project has the name.
+    """
+    task = request.task
+    for name in new.disjoint:
+        store.project(name)
+    made = make_items(request)
+    if not made.items:
+        raise UserError("the sources give no item", found=", ".join(request.sources))
+    annotators = task.annotators if new.annotators is None else new.annotators
+    if annotators < max(task.needed, 1):
+        raise UserError(
+            "--annotators is too small", found=annotators, expected=f"{max(task.needed, 1)} or more"
+        )
+    pick, picked = _picked(made, request, new)
+    shared = task.shared if new.shared is None else new.shared
+    judged = share(picked, shared, annotators, request.seed)
+    if new.gold:
+        known = _known_values(task, judged, new.gold)
+        judged = [replace(item, expected=known.get(item.targets, {})) for item in judged]
+    if new.proposals:
+        proposed = _known_values(task, judged, new.proposals)
+        judged = [replace(item, proposal=proposed.get(item.targets, {})) for item in judged]
+    phases = [phase.name for phase in task.phases]
+    items = ordered(judged, phases, mixed=task.mixed, seed=request.seed)
+    project = Project(
+        name=new.name,
+        task=task,
+        sources=request.sources,
+        data=made.data,
+        benchmark=made.benchmark,
+        seed=request.seed,
+        annotators=annotators,
+        pick=pick,
+        of=len(made.items),
+        disjoint=new.disjoint,
+    )
+    return Created(store.create(project, items), project, items, made.notes)
+
+
+def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[Pick, list[Item]]:
+    """The sample of the items, and how it was taken."""
+    count = request.count or request.task.sample or None
+    clusters = len({item.cluster for item in made.items})
+    if made.sampled or new.pick == "all" or count is None or count >= clusters:
+        return "all", made.items
+    pick = new.pick or ("stratified" if request.by else "random")
+    return pick, pick_items(made.items, pick, count, request.seed)
+
+
+def _known_values(task: Task, items: Sequence[Item], file: Path) -> dict[tuple[str, ...], Values]:
+    """Targets -> the values of the verdicts in a file that are about items of the project."""
+    targets = {item.targets for item in items}
+    verdicts = read_verdicts(file)
+    found = [verdict for verdict in verdicts if verdict.targets in targets]
+    if task.produces != "verdicts" or not found:
+        raise UserError(
+            "no line is about an item of this project",
+            file=file,
+            found=f"{len(verdicts):,} verdicts",
+            expected="verdicts on answers of the sources",
+        )
+    several = [field.name for field in task.fields if field.kind == "choices"]
+    return {
+        verdict.targets: {
+            task.decides[0]: verdict.verdict,
+            **(dict.fromkeys(several, verdict.labels) if verdict.labels else {}),
+        }
+        for verdict in found
+    }

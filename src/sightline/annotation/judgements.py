@@ -1,0 +1,128 @@
+"""The judgements of a project as records that name annotators, items and what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from sightline.annotation.decisions import decide, settlers, vote
+from sightline.annotation.state import State
+from sightline.annotation.types import OWNER, Annotator, Entry, Item, Values
+from sightline.types import Verdict, VerdictName
+
+OWNER_NAME = "owner"
+
+
+class Judgement(Struct, frozen=True):
+    """A judgement that stands: the item, who judged it in which role, and the entry."""
+
+    item: Item
+    name: str
+    role: str
+    entry: Entry
+
+
+def judgements(state: State, annotators: Sequence[Annotator]) -> Iterator[Judgement]:
+    """List the judgements that stand, without skips and undone ones.
+
+    Args:
+        state: The state.
+        annotators: The annotators.
+
+    Yields:
+        The judgements in the order of the items, then of the log.
+    """
+    known = {one.number: one for one in annotators}
+    for number, item in state.items.items():
+        for by, entry in sorted(state.of_item(number).items(), key=lambda one: one[1].number):
+            if entry.action == "judge":
+                one = known.get(by)
+                name, role = (one.name, one.role) if one else (OWNER_NAME, OWNER_NAME)
+                yield Judgement(item, name, role, entry)
+
+
+def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]:
+    """Turn judgements into verdicts; training items and tests are left out.
+
+    Args:
+        state: The state of a project whose task produces verdicts.
+        annotators: The annotators.
+
+    Yields:
+        A verdict per judgement, those of adjudicators and of the owner among them.
+    """
+    task = state.project.task
+    for one in judgements(state, annotators):
+        decision = vote(task, one.entry.values)
+        if decision is None or task.phase(one.item.phase).kind != "work":
+            continue
+        yield Verdict(
+            targets=one.item.targets,
+            question=task.question,
+            scorer="human",
+            judge=one.name,
+            kind="human",
+            verdict=_verdict_name(decision),
+            raw=_remarks(state, one.entry.values),
+            variant=one.item.variant,
+            labels=_labels(state, one.entry.values),
+            scores={} if state.project.pick == "all" else {"probability": one.item.probability},
+        )
+
+
+def decided(state: State, annotators: Sequence[Annotator]) -> Mapping[int, str]:
+    """List the items that are decided.
+
+    Args:
+        state: The state.
+        annotators: The annotators.
+
+    Returns:
+        Item -> the value that counts.
+    """
+    settling = settlers(annotators)
+    found = {
+        number: decide(state.project, item, state.of_item(number), settling)
+        for number, item in state.items.items()
+    }
+    return {
+        number: one.value for number, one in found.items() if one.value is not None and one.status != "open"
+    }
+
+
+def name_of(annotators: Sequence[Annotator], number: int) -> str:
+    """Name an annotator.
+
+    Args:
+        annotators: The annotators.
+        number: A number, or OWNER.
+
+    Returns:
+        The name.
+    """
+    if number == OWNER:
+        return OWNER_NAME
+    return next((one.name for one in annotators if one.number == number), str(number))
+
+
+def _verdict_name(value: str) -> VerdictName:
+    names: dict[str, VerdictName] = {
+        "right": "right",
+        "wrong": "wrong",
+        "undecided": "undecided",
+        "refused": "refused",
+        "miss": "miss",
+    }
+    return names[value]
+
+
+def _labels(state: State, values: Values) -> tuple[str, ...]:
+    """The values of the fields with several choices: the errors that the annotator names."""
+    names = [field.name for field in state.project.task.fields if field.kind == "choices"]
+    return tuple(value for name in names if not isinstance(one := values.get(name, ()), str) for value in one)
+
+
+def _remarks(state: State, values: Values) -> str:
+    names = [field.name for field in state.project.task.fields if field.kind == "text"]
+    return "\n".join(one for name in names if isinstance(one := values.get(name, ""), str) and one)

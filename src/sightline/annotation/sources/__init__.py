@@ -1,0 +1,1 @@
+"""Makers of items: one module for each kind of source."""

@@ -1,0 +1,228 @@
+"""Items of answers: one answer with its reference, or two answers whose meaning is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from sightline.annotation.sources.images import FolderImages
+from sightline.annotation.sources.request import MadeItems, SourceRequest
+from sightline.annotation.sources.runs import SourceRun, read_runs
+from sightline.annotation.types import Item, ItemImage
+from sightline.builders.rate import draw_units, sent_images, shared_instances, wrong_answers
+from sightline.errors import UserError, unknown_name
+from sightline.registry import benchmark_class
+from sightline.types import Case, Group, Outcome
+
+SAME_MEANING = "same_meaning"
+ERROR_TYPES = "error types"
+"""The texts of an item that list the errors which the benchmark's paper distinguishes."""
+
+
+def answer_items(request: SourceRequest) -> MadeItems:
+    """Make an item of each answer of runs.
+
+    Of several runs, an instance is left out if one of its answers failed, so that all are compared on the
+    same instances.
+
+    Args:
+        request: The sources: runs.
+
+    Returns:
+        The items.
+
+    Raises:
+        UserError: A run cannot be read, or no answer is left.
+    """
+    runs = read_runs(request.sources, request.store)
+    outcomes = [_first_answers(run) for run in runs]
+    kept = {one.key for unit in shared_instances(outcomes) for one in unit}
+    return _made(request, runs, *_items(request, runs, outcomes, kept))
+
+
+def wrong_answer_items(request: SourceRequest) -> MadeItems:
+    """Make an item of sampled answers that are not right, in proportion to a label (II-Bench, section 4.3).
+
+    Args:
+        request: The sources: runs; the same number is sampled of each.
+
+    Returns:
+        The items.
+
+    Raises:
+        UserError: A run cannot be read, or has no wrong answer.
+    """
+    runs = read_runs(request.sources, request.store)
+    outcomes = [_first_answers(run) for run in runs]
+    count = request.count or request.task.sample
+    drawn = [
+        draw_units(units, count or len(units), request.seed, request.by or None)
+        for units in map(wrong_answers, outcomes)
+    ]
+    kept = {one.key for units in drawn for (one,) in units}
+    items, notes = _items(request, runs, outcomes, kept)
+    errors = next((benchmark_class(run.benchmark).error_types for run in runs if run.benchmark), ())
+    if errors:
+        items = [replace(item, texts={**item.texts, ERROR_TYPES: errors}) for item in items]
+    return replace(_made(request, runs, items, notes), sampled=True)
+
+
+def answer_pair_items(request: SourceRequest) -> MadeItems:
+    """Make an item of each two answers whose meaning the benchmark compares (CODIS 4.2).
+
+    Runs of other settings of the same model are partners: with a run `codis:no-context`, each answer is
+    compared with the one without context, too.
+
+    Args:
+        request: The sources: runs.
+
+    Returns:
+        The items; pairs with equal texts need no human and are left out.
+
+    Raises:
+        UserError: A run cannot be read, or the benchmark compares no answers.
+    """
+    runs = read_runs(request.sources, request.store)
+    outcomes = [[one for group in run.groups.values() for one in group] for run in runs]
+    images, notes = _images(request, outcomes)
+    items = [
+        item
+        for run in runs
+        for group in run.groups.values()
+        for item in _pairs_of(request, run, _with_partners(run, group, runs), images)
+    ]
+    unique = {frozenset(item.targets): item for item in items}
+    if not unique:
+        raise UserError(
+            "no two answers are compared", found=f"{len(runs)} runs", expected="runs of CODIS, or of groups"
+        )
+    return _made(request, runs, list(unique.values()), notes)
+
+
+def _made(
+    request: SourceRequest, runs: Sequence[SourceRun], items: list[Item], notes: list[str]
+) -> MadeItems:
+    benchmark = next((f"{run.benchmark}:{run.setting}" for run in runs if run.benchmark), "")
+    return MadeItems(items, benchmark, notes, str(request.data.resolve()) if request.data else "")
+
+
+def _first_answers(run: SourceRun) -> list[Outcome]:
+    return [one for group in run.groups.values() for one in group if one.draw == 0]
+
+
+def _items(
+    request: SourceRequest,
+    runs: Sequence[SourceRun],
+    outcomes: Sequence[Sequence[Outcome]],
+    kept: Collection[str],
+) -> tuple[list[Item], list[str]]:
+    """The items of the kept answers, and notes on their images."""
+    images, notes = _images(request, outcomes)
+    items = [
+        _answer_item(request, run, one, images)
+        for run, of_run in zip(runs, outcomes, strict=True)
+        for one in of_run
+        if one.key in kept
+    ]
+    return items, notes
+
+
+def _answer_item(
+    request: SourceRequest, run: SourceRun, outcome: Outcome, images: FolderImages | None
+) -> Item:
+    return Item(
+        0,
+        texts=_filled(
+            context=[outcome.context],
+            question=[outcome.question],
+            options=outcome.options,
+            reference=outcome.references,
+            response=[outcome.response],
+        ),
+        images=_shown(outcome, images),
+        cluster=outcome.cluster or outcome.sample,
+        stratum=_label(outcome, request.by),
+        group=f"{outcome.sample} {outcome.variant}",
+        targets=(outcome.key,),
+        variant=outcome.variant,
+        hidden=_hidden(run, outcome, verdict=outcome.verdict),
+    )
+
+
+def _pairs_of(
+    request: SourceRequest, run: SourceRun, group: Group, images: FolderImages | None
+) -> Iterator[Item]:
+    answered = {
+        one.key: one
+        for one in (*group, *(one for of in group.partners.values() for one in of))
+        if one.answered
+    }
+    for case in _cases(run, group):
+        keys = case.targets
+        if case.question == SAME_MEANING and len(keys) == 2 and set(keys) <= answered.keys():
+            first = answered[keys[0]]
+            if keys[0] != keys[1] and case.texts[0] != case.texts[1]:
+                yield Item(
+                    0,
+                    texts=_filled(
+                        question=[case.probe_question], first=[case.texts[0]], second=[case.texts[1]]
+                    ),
+                    images=_shown(first, images),
+                    cluster=group.cluster or group.id,
+                    stratum=_label(first, request.by),
+                    group=group.id,
+                    targets=keys,
+                    hidden=_hidden(run, first),
+                )
+
+
+def _cases(run: SourceRun, group: Group) -> Iterator[Case]:
+    if run.benchmark:
+        yield from benchmark_class(run.benchmark)().cases(group)
+
+
+def _with_partners(run: SourceRun, group: Group, runs: Sequence[SourceRun]) -> Group:
+    """The group with the answers of the same model in other settings."""
+    partners = {
+        other.setting: other.groups[group.key].outcomes
+        for other in runs
+        if other.model == run.model and other.setting != run.setting and group.key in other.groups
+    }
+    return replace(group, partners=partners)
+
+
+def _images(
+    request: SourceRequest, outcomes: Sequence[Sequence[Outcome]]
+) -> tuple[FolderImages | None, list[str]]:
+    """The images that the answers name, in the data folder."""
+    paths = [path for of in sent_images(outcomes).values() for path in of]
+    if request.data is None:
+        names = len(set(paths))
+        return None, [f"no image is shown: {names:,} need --data DIR, or SIGHTLINE_DATA"] if names else []
+    images = FolderImages(request.data)
+    images.add(paths)
+    return images, images.notes()
+
+
+def _shown(outcome: Outcome, images: FolderImages | None) -> Mapping[str, tuple[ItemImage, ...]]:
+    found = images.found(outcome.images) if images else ()
+    return {"image": found} if found else {}
+
+
+def _filled(**texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Part -> its texts, without parts that have none."""
+    return {name: tuple(of) for name, of in texts.items() if any(of)}
+
+
+def _label(outcome: Outcome, name: str) -> str:
+    if not name:
+        return ""
+    if name not in outcome.labels:
+        raise unknown_name("label", name, outcome.labels)
+    value = outcome.labels[name]
+    return value if isinstance(value, str) else ", ".join(value)
+
+
+def _hidden(run: SourceRun, outcome: Outcome, **more: str) -> dict[str, str | tuple[str, ...]]:
+    return {"model": run.model, "run": run.name, "sample": outcome.sample, "judge": outcome.judge, **more}

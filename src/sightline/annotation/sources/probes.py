@@ -1,0 +1,155 @@
+"""Items of probes: questions that humans answer, as models do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from sightline.annotation.sources.images import FolderImages
+from sightline.annotation.sources.request import MadeItems, SourceRequest
+from sightline.annotation.types import Item
+from sightline.benchmarks.base import Benchmark, defaults
+from sightline.errors import UserError
+from sightline.plan.effective import setting_of
+from sightline.registry import benchmark
+from sightline.types import ImageRef, Labels, Probe, Sample
+
+WITHOUT, WITH, ANSWER = "without", "with", "answer"
+"""The phases: without context, with context; and the one phase of questions that have no context."""
+
+
+class Asked(Struct, frozen=True):
+    """A benchmark in a setting, with its samples and their probes."""
+
+    name: str
+    source: Benchmark
+    effective: Mapping[str, Any]
+    probes: Sequence[tuple[Sample, Probe]]
+
+
+def read_probes(request: SourceRequest) -> Asked:
+    """Read the probes of a benchmark.
+
+    Args:
+        request: The sources: one benchmark, with a setting after the colon.
+
+    Returns:
+        The probes in their order.
+
+    Raises:
+        UserError: There is no such benchmark or setting, or the data is wrong.
+    """
+    if len(request.sources) != 1:
+        found = ", ".join(request.sources)
+        raise UserError(
+            "one benchmark is needed", found=found, expected="such as codis, or groups:FILE.jsonl"
+        )
+    task = request.sources[0]
+    source = benchmark(task.partition(":")[0])
+    setting = setting_of(source, task)
+    effective = {**defaults(source, setting), "seed": request.seed, **request.options}
+    split = request.split or source.splits[0]
+    samples = source.samples(request.data, split, effective)
+    probes = [(sample, probe) for sample in samples for probe in source.probes(sample, effective)]
+    return Asked(f"{source.name}:{setting.name}", source, effective, probes)
+
+
+def probe_items(request: SourceRequest) -> MadeItems:
+    """Make items of probes. Each question with a context is first asked without it (CODIS, section 4.2).
+
+    Args:
+        request: The sources: one benchmark.
+
+    Returns:
+        The items.
+
+    Raises:
+        UserError: The benchmark, its data or its images cannot be read.
+    """
+    asked = read_probes(request)
+    shown = [shown_images(sample, probe) for sample, probe in asked.probes]
+    refs = [ref for refs in shown for ref in refs]
+    folder = request.data or _root(refs)
+    images = None if folder is None else FolderImages(folder)
+    if images is not None:
+        images.add(ref.path for ref in refs)
+    items: list[Item] = []
+    for (sample, probe), own in zip(asked.probes, shown, strict=True):
+        found = images.found([ref.path for ref in own]) if images else ()
+        items.append(_item(request, sample, probe, {"image": found} if found else {}))
+    items = [*_without_context(items), *items]
+    notes = images.notes() if images else []
+    return MadeItems(items, asked.name, notes, str(folder.resolve()) if folder else "")
+
+
+def shown_images(sample: Sample, probe: Probe) -> Sequence[ImageRef]:
+    """The images that a human sees with a probe.
+
+    Args:
+        sample: The sample.
+        probe: One of its probes.
+
+    Returns:
+        The images that are sent; those of the last turn, if several are sent; of none, that of the sample.
+    """
+    sent = [part for part in probe.messages[-1].parts if isinstance(part, ImageRef)] if probe.messages else []
+    return sent or sample.images[:1]
+
+
+def label_of(labels: Labels, name: str) -> str:
+    """The value of a label as text.
+
+    Args:
+        labels: The labels.
+        name: The name of the label; '' for none.
+
+    Returns:
+        Its value; '' if there is none.
+    """
+    value = labels.get(name, "")
+    return value if isinstance(value, str) else ", ".join(value)
+
+
+def _item(request: SourceRequest, sample: Sample, probe: Probe, images: Mapping[str, Any]) -> Item:
+    texts = {"context": (probe.context,) if probe.context else (), "options": probe.options}
+    cluster = sample.cluster or next((one.digest for one in images.get("image", ())), sample.id)
+    return Item(
+        0,
+        texts={"question": (probe.question,), **{name: of for name, of in texts.items() if of}},
+        images=images,
+        phase=WITH if probe.context else ANSWER,
+        cluster=cluster,
+        stratum=label_of(probe.labels, request.by),
+        group=f"{cluster} {probe.question}" if probe.context else sample.id,
+        variant=probe.variant,
+        hidden={"sample": sample.id, "references": probe.references},
+    )
+
+
+def _without_context(items: Sequence[Item]) -> Iterator[Item]:
+    """Each question about an image once without context, for all probes that ask it."""
+    asked: dict[tuple[str, ...], list[Item]] = {}
+    for item in items:
+        if item.phase == WITH:
+            images = tuple(image.digest for image in item.images.get("image", ()))
+            asked.setdefault((*images, *item.texts["question"]), []).append(item)
+    for same in asked.values():
+        first = same[0]
+        texts = {name: of for name, of in first.texts.items() if name != "context"}
+        yield Item(
+            0,
+            texts=texts,
+            images=first.images,
+            phase=WITHOUT,
+            cluster=first.cluster,
+            stratum=first.stratum,
+            group=first.cluster,
+            hidden={"probes": tuple(f"{one.hidden['sample']}\t{one.variant}" for one in same)},
+        )
+
+
+def _root(refs: Sequence[ImageRef]) -> Path | None:
+    return Path(refs[0].root) if refs and refs[0].root else None

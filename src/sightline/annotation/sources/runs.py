@@ -1,0 +1,65 @@
+"""Judged runs as sources: runs of the store, results folders, and files of answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from msgspec import Struct
+
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.evaluation.compare_runs import judged_run
+from sightline.formats.jsonl import read_outcomes
+from sightline.formats.run_metadata import METRICS
+from sightline.results.run_names import find_run
+from sightline.types import Group, GroupKey, Outcome
+
+
+class SourceRun(Struct, frozen=True):
+    """A run: what the user called it, its benchmark, setting and split ('' if unknown), model, groups."""
+
+    name: str
+    benchmark: str
+    setting: str
+    split: str
+    model: str
+    groups: dict[GroupKey, Group]
+
+
+def read_runs(words: tuple[str, ...], store: Store) -> list[SourceRun]:
+    """Read runs.
+
+    Args:
+        words: Numbers or names of runs in the store, results folders, or files of answers.
+        store: The store.
+
+    Returns:
+        The runs in their order, each once.
+
+    Raises:
+        UserError: There is no such run, or the runs are of several benchmarks.
+    """
+    runs = [_read(word, store) for word in dict.fromkeys(words)]
+    names = dict.fromkeys(run.benchmark for run in runs if run.benchmark)
+    if len(names) > 1:
+        raise UserError("the runs are of several benchmarks", found=", ".join(names), expected="one")
+    return runs
+
+
+def _read(word: str, store: Store) -> SourceRun:
+    path = Path(word)
+    if path.is_file():
+        return SourceRun(word, "", "", "", word, _groups(path))
+    folder = path.is_dir() and (path / METRICS).is_file()
+    run = judged_run(store, path if folder or path.is_dir() else find_run(store, word))
+    result = run.result
+    split = str(result.options.get("split", ""))
+    return SourceRun(run.name, result.benchmark, result.setting, split, result.model, dict(run.groups))
+
+
+def _groups(file: Path) -> dict[GroupKey, Group]:
+    members: dict[GroupKey, list[Outcome]] = defaultdict(list)
+    for outcome in read_outcomes(file):
+        members[outcome.sample, outcome.draw, ""].append(outcome)
+    return {key: Group(key[0], key[1], of[0].cluster, tuple(of)) for key, of in members.items()}

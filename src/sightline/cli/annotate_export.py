@@ -1,0 +1,48 @@
+"""`sightline annotate export`: write what humans judged."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sightline.cli.annotation_arguments import add_project, opened_project, state_of
+from sightline.output import print_line
+
+SUMMARY = "write verdicts, answers or data, the log, and tables of what humans judged"
+
+EXAMPLE = """examples:
+  sightline annotate export blind --out blind
+  sightline score contextual results/a/answers.jsonl --judge human:blind/verdicts.jsonl
+  sightline judge-report results/a results/b --human blind/verdicts.jsonl
+  sightline annotate export humans --out humans
+  sightline score codis humans/anna/default.jsonl --model human:anna --data data/codis
+  sightline annotate export blind --out blind --xlsx
+
+DIR receives log.jsonl, with every entry of the log; judgements.csv, a table of the judgements that stand;
+and what the task produces: verdicts.jsonl, or a folder per annotator with answers by setting. The files are
+replaced.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `annotate export`."""
+    parser.epilog = EXAMPLE
+    add_project(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
+    parser.add_argument("--xlsx", action="store_true", help="write judgements.xlsx, too")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Write the files, and list them."""
+    from sightline.annotation.export import export_project
+
+    with opened_project(options.project, options.store) as (store, row):
+        state, annotators, entries = (
+            state_of(store, row),
+            store.annotators(row.number),
+            store.entries(row.number),
+        )
+    for file, content in export_project(state, annotators, entries, Path(options.out), xlsx=options.xlsx):
+        print_line(f"{file}: {content}")
+    return 0

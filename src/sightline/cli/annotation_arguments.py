@@ -1,0 +1,66 @@
+"""Arguments and the store of the subcommands of `annotate`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import ArgumentGroup, add_store
+
+if TYPE_CHECKING:
+    from sightline.annotation.state import State
+    from sightline.annotation.store import AnnotationStore, ProjectRow
+
+
+def add_project(group: ArgumentGroup) -> None:
+    """Add the argument PROJECT, and --store.
+
+    Args:
+        group: The parser that receives them.
+    """
+    group.add_argument("project", metavar="PROJECT", help="name or number of the project")
+    add_store(group)
+
+
+@contextmanager
+def opened_project(word: str, url: str) -> Iterator[tuple[AnnotationStore, ProjectRow]]:
+    """Open the store of a project.
+
+    Args:
+        word: The name or number of the project.
+        url: The path or URL of the store.
+
+    Yields:
+        The annotations of the store, and the project.
+
+    Raises:
+        UserError: There is no such store, or no such project.
+    """
+    from sightline.annotation.store import AnnotationStore
+    from sightline.engine.store import Store
+
+    store = Store.open(url, create=False)
+    try:
+        annotations = AnnotationStore(store, time.time)
+        yield annotations, annotations.project(word)
+    finally:
+        store.close()
+
+
+def state_of(store: AnnotationStore, row: ProjectRow) -> State:
+    """Read the state of a project.
+
+    Args:
+        store: The annotations of the store.
+        row: The project.
+
+    Returns:
+        Its state, with the whole log.
+    """
+    from sightline.annotation.state import State
+
+    state = State(row.project, store.items(row.number))
+    state.advance(store.entries(row.number))
+    return state
