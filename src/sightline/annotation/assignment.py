@@ -38,9 +38,10 @@ def choose(
         return None
     live = [lease for lease in leases if lease.until > now]
     done = state.of_annotator(annotator.number)
-    for lease in live:
-        if lease.annotator == annotator.number and lease.item not in done:
-            return state.items[lease.item]
+    in_hand = [lease for lease in live if lease.annotator == annotator.number and lease.item not in done]
+    if in_hand:
+        # The latest: after an undo, the item that was undone.
+        return state.items[max(in_hand, key=lambda lease: lease.until).item]
     if annotator.role == ADJUDICATOR:
         return _to_settle(state, annotators, annotator, live)
     phases = [phase.name for phase in state.project.task.phases] or [""]

@@ -1,0 +1,225 @@
+"""Assignment: whatever annotators do, in whatever order, the rules of the project hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from sightline.annotation.assignment import choose
+from sightline.annotation.decisions import decide, settlers
+from sightline.annotation.gold import is_gold
+from sightline.annotation.state import State
+from sightline.annotation.task import ADJUDICATOR, Phase, Task
+from sightline.annotation.task_files import task
+from sightline.annotation.types import Action, Annotator, Entry, Item, Lease, Project
+
+RATE = replace(task("rate"), gold=replace(task("rate").gold, every=4))
+
+
+class Work:
+    """A project in memory, with annotators who work one step after another."""
+
+    def __init__(self, project: Project, items: Sequence[Item], annotators: Sequence[Annotator]) -> None:
+        self.state = State(project, items)
+        self.annotators = list(annotators)
+        self.leases: list[Lease] = []
+        self.log: list[Entry] = []
+        self.now = 0.0
+
+    def take(self, annotator: Annotator) -> Item | None:
+        self.now += 1
+        item = choose(self.state, self.annotators, annotator, self.leases, self.now)
+        if item is not None:
+            self.leases = [
+                lease
+                for lease in self.leases
+                if (lease.item, lease.annotator) != (item.number, annotator.number)
+            ]
+            self.leases.append(Lease(item.number, annotator.number, self.now + 1800))
+        return item
+
+    def act(self, annotator: Annotator, item: Item, action: Action, value: str = "right") -> None:
+        number = len(self.log) + 1
+        values = {"verdict": value} if action == "judge" else {}
+        entry = Entry(number, item.number, annotator.number, action, f"form {number}", self.now, values)
+        self.log.append(entry)
+        self.state.advance([entry])
+        self.leases = [
+            one for one in self.leases if (one.item, one.annotator) != (item.number, annotator.number)
+        ]
+        if action == "undo":
+            self.leases.append(Lease(item.number, annotator.number, self.now + 1800))
+
+    def finish(self, annotator: Annotator, value: str = "right") -> list[Item]:
+        """Let an annotator judge everything; returns the items in their order."""
+        seen = []
+        while (item := self.take(annotator)) is not None:
+            self.act(annotator, item, "judge", value)
+            seen.append(item)
+        return seen
+
+
+def rating(items: int, annotators: int = 3, per_item: int = 3, **fields: object) -> Work:
+    project = Project("p", RATE, annotators=per_item)
+    return Work(
+        project,
+        [Item(number, **fields) for number in range(1, items + 1)],  # type: ignore[arg-type]
+        [Annotator(number, f"annotator {number}") for number in range(1, annotators + 1)],
+    )
+
+
+Steps = st.lists(
+    st.tuples(
+        st.integers(0, 4), st.sampled_from(["judge", "judge", "judge", "skip", "broken", "undo", "leave"])
+    ),
+    max_size=120,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 3), Steps)
+def test_no_item_gets_more_judgements_than_it_needs_and_none_twice_from_one_annotator(
+    items: int, per_item: int, steps: list[tuple[int, str]]
+) -> None:
+    work = rating(items, annotators=5, per_item=per_item)
+    hand: dict[int, Item] = {}
+    last: dict[int, Item] = {}
+    for who, what in steps:
+        work.now += 1
+        annotator = work.annotators[who]
+        if what == "undo":
+            if who in last:
+                hand[who] = last.pop(who)
+                work.act(annotator, hand[who], "undo")
+            continue
+        item = work.take(annotator)
+        if item is None:
+            continue
+        assert hand.get(who, item) == item, "the item in hand comes first"
+        assert item.number not in work.state.of_annotator(annotator.number)
+        hand[who] = item
+        in_hand = {(lease.item, lease.annotator) for lease in work.leases}
+        for number in work.state.items:
+            judged = {by for by, entry in work.state.of_item(number).items() if entry.action == "judge"}
+            holding = {by for held, by in in_hand if held == number}
+            assert len(judged | holding) <= per_item
+        if what != "leave":
+            work.act(annotator, item, what)  # type: ignore[arg-type]
+            held = [one.item for one in work.leases if one.annotator == annotator.number]
+            hand.pop(who)
+            if held:
+                hand[who] = work.state.items[held[-1]]
+            last[who] = item
+
+
+@settings(max_examples=60, deadline=None)
+@given(Steps)
+def test_the_same_log_gives_the_same_choice(steps: list[tuple[int, str]]) -> None:
+    work = rating(8, annotators=5, per_item=2)
+    for who, what in steps:
+        item = work.take(work.annotators[who])
+        if item is not None and what in ("judge", "skip", "broken"):
+            work.act(work.annotators[who], item, what)  # type: ignore[arg-type]
+    again = State(work.state.project, list(work.state.items.values()))
+    again.advance(work.log)
+    for annotator in work.annotators:
+        expected = choose(work.state, work.annotators, annotator, work.leases, work.now)
+        assert choose(again, work.annotators, annotator, work.leases, work.now) == expected
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20))
+def test_members_of_a_group_never_follow_each_other_where_that_is_possible(groups: list[int]) -> None:
+    items = [Item(number, group=f"g{group}") for number, group in enumerate(groups, start=1)]
+    annotator = Annotator(1, "a")
+    seen = Work(Project("p", RATE, annotators=1), items, [annotator]).finish(annotator)
+    assert len(seen) == len(items)
+    possible = max(Counter(groups).values()) <= (len(groups) + 1) // 2
+    assert not possible or all(one.group != two.group for one, two in pairwise(seen))
+
+
+def test_an_annotator_never_judges_their_own_work() -> None:
+    work = rating(3, authors=("Annotator 1",))
+    assert work.finish(work.annotators[0]) == []
+    assert len(work.finish(work.annotators[1])) == 3
+
+
+def test_what_is_nearest_to_completion_comes_first() -> None:
+    work = rating(4)
+    first, second, _ = work.annotators
+    item = work.take(first)
+    assert item is not None
+    work.act(first, item, "judge")
+    assert work.take(second) == item
+
+
+def test_a_lease_that_ends_gives_the_item_to_others() -> None:
+    work = rating(1, per_item=1)
+    first, second, _ = work.annotators
+    assert work.take(first) is not None
+    assert work.take(second) is None
+    work.now += 3600
+    assert work.take(second) is not None
+
+
+def test_an_adjudicator_gets_ties_only_and_each_once() -> None:
+    fifth = Annotator(5, "fifth", ADJUDICATOR)
+    work = rating(4, annotators=4, per_item=4)
+    work.annotators.append(fifth)
+    assert work.take(fifth) is None
+    for annotator, value in zip(work.annotators, ["right", "right", "wrong", "wrong"], strict=False):
+        for item in work.state.items.values():
+            work.act(annotator, item, "judge", value if item.number < 3 else "right")
+    assert [item.number for item in work.finish(fifth, "wrong")] == [1, 2]
+    decision = decide(
+        work.state.project, work.state.items[1], work.state.of_item(1), settlers(work.annotators)
+    )
+    assert (decision.status, decision.value, len(decision.votes)) == ("settled", "wrong", 4)
+
+
+def test_gold_items_go_to_everybody_at_places_of_their_own_and_count_for_no_item() -> None:
+    gold = [Item(number, expected={"verdict": "right"}) for number in (1, 2, 3)]
+    items = [*gold, *(Item(number) for number in range(4, 16))]
+    annotators = [Annotator(number, f"a{number}") for number in (1, 2)]
+    work = Work(Project("p", RATE, annotators=2), items, annotators)
+    places = []
+    for annotator in annotators:
+        seen = work.finish(annotator)
+        assert len(seen) >= 12 + 2
+        places.append([place for place, item in enumerate(seen) if is_gold(work.state, item)])
+    assert places[0] != places[1]
+    assert all(len({place // 4 for place in own}) == len(own) for own in places), "one in each four"
+
+
+def test_annotators_who_fail_gold_are_paused_if_the_owner_says_so_until_they_are_forgiven() -> None:
+    rule = replace(RATE.gold, every=1, failures=2, action="pause")
+    project = Project("p", replace(RATE, gold=rule), annotators=1)
+    gold = [Item(number, expected={"verdict": "right"}) for number in (1, 2, 3)]
+    annotator = Annotator(1, "a")
+    work = Work(project, [*gold, *(Item(number) for number in range(4, 9))], [annotator])
+    assert len(work.finish(annotator, "wrong")) == 2
+    assert work.take(replace(annotator, forgiven=2)) is not None
+
+
+def test_a_phase_begins_when_the_earlier_one_ends_and_a_failed_test_ends_the_work() -> None:
+    phases = (Phase("test", kind="qualification"), Phase("work"))
+    declared = replace(RATE, phases=phases)
+    items = [Item(n, phase="test", expected={"verdict": "right"}) for n in (1, 2)]
+    items += [Item(n, phase="work") for n in (3, 4)]
+    annotators = [Annotator(1, "a"), Annotator(2, "b")]
+    work = Work(Project("p", declared, annotators=1), items, annotators)
+    assert [item.number for item in work.finish(annotators[0], "wrong")] == [1, 2]
+    assert [item.number for item in work.finish(annotators[1], "right")] == [1, 2, 3, 4]
+
+
+def test_without_context_comes_before_every_context() -> None:
+    declared: Task = task("respond")
+    items = [Item(n, phase="with", group="g") for n in (1, 2)] + [Item(3, phase="without", group="x")]
+    annotator = Annotator(1, "a")
+    seen = Work(Project("p", declared, annotators=1), items, [annotator]).finish(annotator)
+    assert [item.phase for item in seen] == ["without", "with", "with"]
