@@ -26,12 +26,15 @@ class ProcessUsage(NamedTuple):
     memory: float
 
 
-def run_python(arguments: Sequence[str], source: Path | None = None) -> ProcessUsage:
+def run_python(
+    arguments: Sequence[str], source: Path | None = None, folder: Path | None = None
+) -> ProcessUsage:
     """Run this Python with arguments, and measure the process; its standard output is discarded.
 
     Args:
         arguments: The arguments, such as a script and its options.
         source: A folder of packages to import before the installed ones.
+        folder: The current folder of the process; None for that of this one.
 
     Returns:
         What the process used.
@@ -43,7 +46,11 @@ def run_python(arguments: Sequence[str], source: Path | None = None) -> ProcessU
     with tempfile.TemporaryFile("w+") as errors:
         began = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=errors, env=environment
+            [sys.executable, *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=environment,
+            cwd=folder,
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began

@@ -8,8 +8,8 @@ import pytest
 from tests.outcome_index.conftest import RunGroups
 
 from sightline.engine.store import Store
-from sightline.errors import UserError
 from sightline.evaluation.compare_runs import compare_runs
+from sightline.outcome_index.compared_runs import ComparedRuns
 from sightline.outcome_index.group_filter import GroupFilter
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.types import ChangedGroup, ChangeList
@@ -23,14 +23,13 @@ def index(store: Store, run_groups: RunGroups) -> OutcomeIndex:
     found = OutcomeIndex(store)
     for run in (1, 2):
         found.build(run)
-    found.build_comparison(1, 2)
+    found.comparisons.build(1, 2)
     return found
 
 
 def test_the_numbers_are_those_of_compare(index: OutcomeIndex, store: Store) -> None:
     expected = compare_runs(store, [(1, 2)])
-    found = index.comparison(1, 2)
-    assert found is not None
+    found = compared(index).summary
     assert list(found.counts) == count_changes(expected.answers)
     assert [one.difference for one in found.metrics] == list(expected.differences)
     assert [one.base for one in found.metrics] == list(expected.base)
@@ -39,8 +38,7 @@ def test_the_numbers_are_those_of_compare(index: OutcomeIndex, store: Store) -> 
 
 def test_each_list_holds_the_groups_behind_its_number(index: OutcomeIndex, store: Store) -> None:
     changes = group_changes(compare_runs(store, [(1, 2)]).answers)
-    summary = index.comparison(1, 2)
-    assert summary is not None
+    summary = compared(index).summary
     for name in get_args(ChangeList):
         listed = pages(index, name)
         expected = {change.answers[0].group[0] for change in changes if holds(name, change)}
@@ -60,18 +58,23 @@ def test_a_list_can_be_filtered(index: OutcomeIndex) -> None:
 
 
 def test_the_changes_by_label_add_up(index: OutcomeIndex, store: Store) -> None:
-    summary = index.comparison(1, 2)
-    assert summary is not None
+    summary = compared(index).summary
     changes = group_changes(compare_runs(store, [(1, 2)]).answers)
     for label, counts in summary.by_label:
         assert counts.unit == "groups"
         assert counts.scored <= len(changes), label
 
 
-def test_runs_that_are_not_compared_yet_are_an_error(index: OutcomeIndex) -> None:
-    assert index.comparison(2, 1) is None
-    with pytest.raises(UserError, match="not compared yet"):
-        index.changes(2, 1, "lost")
+def test_only_runs_that_were_compared_have_a_comparison(index: OutcomeIndex) -> None:
+    assert index.comparisons.find(2, 1) is None
+    made = index.comparisons.build(2, 1)
+    assert index.comparisons.find(2, 1) is made
+
+
+def compared(index: OutcomeIndex) -> ComparedRuns:
+    found = index.comparisons.find(1, 2)
+    assert found is not None
+    return found
 
 
 def holds(name: ChangeList, change: GroupChange) -> bool:
@@ -84,7 +87,7 @@ def pages(index: OutcomeIndex, name: ChangeList, wanted: GroupFilter | None = No
     found: list[ChangedGroup] = []
     after = None
     while True:
-        page = index.changes(1, 2, name, wanted or GroupFilter(), after, limit=20)
+        page = compared(index).page(name, wanted or GroupFilter(), after, limit=20)
         found += page.rows
         after = page.next
         if after is None:

@@ -49,14 +49,14 @@ def test_hostile_texts_are_indexed_and_returned_unchanged(store_url: str, tmp_pa
     index = OutcomeIndex(store)
     index.build(1)
     for number, text in enumerate(HOSTILE, start=1):
-        detail = index.group(1, number)
+        detail = index.open(1).group(number)
         assert detail.outcomes[0].response == text
         name = names[number - 1]
-        labelled = index.groups(1, GroupFilter(labels=((f"label {name}", name),)))
+        labelled = index.open(1).page(GroupFilter(labels=((f"label {name}", name),)))
         assert [row.number for row in labelled.rows] == [number]
-        found = index.groups(1, GroupFilter(search=name))
+        found = index.open(1).page(GroupFilter(search=name))
         assert number in [row.number for row in found.rows]
-    assert len([one for one in index.facets(1).facets if one.label]) == len(HOSTILE)
+    assert len([one for one in index.open(1).facets().facets if one.label]) == len(HOSTILE)
     store.close()
 
 

@@ -13,7 +13,7 @@ from tests.outcome_index.conftest import write_lines
 import sightline
 from sightline.engine import index_tables
 from sightline.engine.store import Store
-from sightline.outcome_index.images import SIDE, ImageError
+from sightline.outcome_index.images import SIDE, ImageContent, ImageError
 from sightline.outcome_index.index import OutcomeIndex
 
 
@@ -46,22 +46,29 @@ def indexed(store: Store, *data: Path) -> OutcomeIndex:
     return index
 
 
+def content(index: OutcomeIndex, digest: str) -> ImageContent:
+    return index.images(1).content(index.open(1).image_path(digest), digest)
+
+
+def thumbnail(index: OutcomeIndex, digest: str) -> bytes:
+    return index.images(1).thumbnail(index.open(1).image_path(digest), digest)
+
+
 def digest(index: OutcomeIndex, number: int) -> str:
-    ((image,),) = index.group(1, number).images
-    row = index.group(1, number).row
+    ((image,),) = index.open(1).group(number).images
+    row = index.open(1).group(number).row
     assert row.image == image
     return image.digest
 
 
 def test_an_image_is_shown_as_it_was_sent(store: Store, data: Path) -> None:
     index = indexed(store)
-    content = index.image(1, digest(index, 1))
-    assert content == ("image/jpeg", (data / "images" / "a.jpg").read_bytes())
+    assert content(index, digest(index, 1)) == ("image/jpeg", (data / "images" / "a.jpg").read_bytes())
 
 
 def test_a_format_that_browsers_do_not_show_becomes_png(store: Store) -> None:
     index = indexed(store)
-    kind, body = index.image(1, digest(index, 2))
+    kind, body = content(index, digest(index, 2))
     with Image.open(io.BytesIO(body)) as image:
         assert (kind, image.format, image.size) == ("image/png", "PNG", (800, 400))
         assert image.getpixel((1, 1)) == (0, 0, 255)
@@ -69,11 +76,11 @@ def test_a_format_that_browsers_do_not_show_becomes_png(store: Store) -> None:
 
 def test_a_thumbnail_is_made_once(store: Store, data: Path) -> None:
     index = indexed(store)
-    first = index.thumbnail(1, digest(index, 1))
+    first = thumbnail(index, digest(index, 1))
     with Image.open(io.BytesIO(first)) as image:
         assert (image.format, image.size) == ("WEBP", (SIDE, SIDE // 2))
     shutil.rmtree(data / "images")
-    assert index.thumbnail(1, digest(index, 1)) == first
+    assert thumbnail(index, digest(index, 1)) == first
     with store.database.read() as connection:
         assert len(connection.execute(index_tables.thumbnails.select()).all()) == 1
 
@@ -82,17 +89,17 @@ def test_an_image_that_changed_is_reported_and_not_shown(store: Store, data: Pat
     index = indexed(store)
     sent = digest(index, 1)
     Image.new("RGB", (800, 400), "green").save(data / "images" / "a.jpg")
-    for show in (index.image, index.thumbnail):
+    for show in (content, thumbnail):
         with pytest.raises(ImageError, match=rf"not the image that was sent.*found .*expected {sent}"):
-            show(1, sent)
+            show(index, sent)
 
 
 def test_a_folder_that_moved_is_named_by_data(store: Store, data: Path, tmp_path: Path) -> None:
     sent = digest(indexed(store), 1)
     moved = data.rename(tmp_path / "moved")
     with pytest.raises(ImageError, match=r"no such image; expected .*--data DIR"):
-        indexed(store).image(1, sent)
-    assert indexed(store, moved).image(1, sent).body == (moved / "images" / "a.jpg").read_bytes()
+        content(indexed(store), sent)
+    assert content(indexed(store, moved), sent).body == (moved / "images" / "a.jpg").read_bytes()
 
 
 def test_a_link_out_of_the_data_folder_is_refused(store: Store, data: Path, tmp_path: Path) -> None:
@@ -100,7 +107,7 @@ def test_a_link_out_of_the_data_folder_is_refused(store: Store, data: Path, tmp_
     outside = (data / "images" / "a.jpg").rename(tmp_path / "a.jpg")
     (data / "images" / "a.jpg").symlink_to(outside)
     with pytest.raises(ImageError, match="outside the data folder"):
-        indexed(store).image(1, sent)
+        content(indexed(store), sent)
 
 
 @pytest.mark.parametrize("path", ["../a.jpg", "/etc/passwd", "images/../../a.jpg", "a\0b"])
@@ -111,10 +118,10 @@ def test_a_path_out_of_the_data_folder_is_refused(path: str, store: Store, tmp_p
     with store.database.write() as connection:
         connection.execute(index_tables.images.update().values(path=path.encode()))
     with pytest.raises(ImageError, match=r"outside the data folder|no such image"):
-        index.image(1, sent)
+        content(index, sent)
 
 
 @pytest.mark.parametrize("name", ["0" * 64, "..", "A" * 64, "x"])
 def test_an_image_that_the_run_did_not_send_is_an_error(name: str, store: Store) -> None:
     with pytest.raises(ImageError, match="no such image"):
-        indexed(store).image(1, name)
+        content(indexed(store), name)

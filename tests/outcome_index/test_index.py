@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import combinations
 
 import msgspec
@@ -102,7 +103,7 @@ def pages(index: OutcomeIndex, wanted: GroupFilter, limit: int) -> list[int]:
     found: list[int] = []
     after, total = None, None
     while True:
-        page = index.groups(1, wanted, after, limit)
+        page = index.open(1).page(wanted, after, limit)
         assert total in (None, page.total)
         total = page.total
         found += [row.number for row in page.rows]
@@ -130,7 +131,7 @@ def test_each_count_of_a_facet_is_the_number_of_groups_that_the_filter_with_its_
     wanted: GroupFilter, built: tuple[OutcomeIndex, list[JudgedGroup]]
 ) -> None:
     index, judged = built
-    facets = index.facets(1, wanted)
+    facets = index.open(1).facets(wanted)
     assert facets.total == sum(fulfils(one, wanted) for one in judged)
     for facet in facets.facets:
         for value in facet.values:
@@ -149,7 +150,7 @@ def test_the_neighbours_of_a_group_are_those_of_the_list(
 ) -> None:
     index, _ = built
     listed = pages(index, wanted, 40)
-    found = index.neighbours(1, number, wanted)
+    found = index.open(1).neighbours(number, wanted)
     if number in listed:
         place = listed.index(number)
         assert found.previous == (listed[place - 1] if place else None)
@@ -178,7 +179,7 @@ def test_a_group_has_the_lines_of_the_results_folder(
 ) -> None:
     index, judged = built
     for number, one in enumerate(judged, start=1):
-        detail = index.group(1, number)
+        detail = index.open(1).group(number)
         assert detail.outcomes == one.group.outcomes
         assert detail.verdicts == tuple(one.verdicts)
         assert detail.row.number == number
@@ -190,7 +191,7 @@ def test_a_group_that_does_not_exist_is_an_error(
     number: int, built: tuple[OutcomeIndex, list[JudgedGroup]]
 ) -> None:
     with pytest.raises(UserError, match="a number from 1 to 150"):
-        built[0].group(1, number)
+        built[0].open(1).group(number)
 
 
 def test_the_result_is_that_of_a_report(built: tuple[OutcomeIndex, list[JudgedGroup]], store: Store) -> None:
@@ -244,20 +245,20 @@ def test_an_interrupted_build_leaves_nothing_and_the_next_one_succeeds(store: St
         index.build(1, interrupt)
     assert index_ids(store) == []
     index.build(1)
-    assert index.groups(1).total == 150
+    assert index.open(1).page().total == 150
 
 
 def test_a_dropped_index_is_built_again(store: Store) -> None:
     index = OutcomeIndex(store)
     index.build(1)
-    index.groups(1, GroupFilter(search="plum"))
+    index.open(1).page(GroupFilter(search="plum"))
     with store.database.write() as connection:
         index_tables.drop_tables(connection)
         assert index_tables.existing(connection) == []
     again = OutcomeIndex(store)
     assert again.state(1).step == "absent"
     again.build(1)
-    assert again.groups(1).total == 150
+    assert again.open(1).page().total == 150
 
 
 def test_two_runs_have_indexes_of_their_own(store: Store, run_groups: RunGroups) -> None:
@@ -268,7 +269,7 @@ def test_two_runs_have_indexes_of_their_own(store: Store, run_groups: RunGroups)
     for run in (1, 2):
         wanted = GroupFilter(verdict="error", search="very")
         expected = sum(fulfils(one, wanted) for one in judged_groups(store, run))
-        assert index.groups(run, wanted).total == expected
+        assert index.open(run).page(wanted).total == expected
     assert [one.groups for one in index.runs()] == [150, 150]
 
 
@@ -283,3 +284,29 @@ def test_the_first_search_makes_the_words_once_and_reports_its_progress(store: S
     assert run.has_words()
     run.make_words(lambda done, total: steps.clear())
     assert steps
+
+
+@pytest.mark.parametrize("others_share", [0.0, 0.3, 1.0])
+def test_words_that_two_processes_make_at_once_or_one_continues_find_the_same_groups(
+    others_share: float, store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.outcome_index.run_index.WORDS_TOGETHER", 20)
+    OutcomeIndex(store).build(1)
+    run, second = OutcomeIndex(store).open(1), Store.open(store_url)
+    other = OutcomeIndex(second).open(1)
+
+    def stop(done: int, total: int) -> None:
+        if done >= others_share * total:
+            raise KeyboardInterrupt
+
+    def meanwhile(done: int, total: int) -> None:
+        if done == 20:
+            with suppress(KeyboardInterrupt):
+                other.make_words(stop)
+
+    run.make_words(meanwhile)
+    for word in ("plum", "cafe", "149"):
+        wanted = GroupFilter(search=word)
+        expected = sum(fulfils(one, wanted) for one in judged_groups(store, 1))
+        assert run.page(wanted).total == other.page(wanted).total == expected
+    second.close()

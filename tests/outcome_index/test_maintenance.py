@@ -13,7 +13,7 @@ from sightline.outcome_index.index import OutcomeIndex
 def build(store: Store) -> OutcomeIndex:
     index = OutcomeIndex(store)
     index.build(1)
-    assert index.groups(1, GroupFilter(search="fruit")).total > 0
+    assert index.open(1).page(GroupFilter(search="fruit")).total > 0
     return index
 
 

@@ -25,11 +25,16 @@ def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:
     assert opened.state(run).step == "ready"
     assert opened.summary(run).result == original.summary(1).result
     assert opened.summary(run).line.task == "codis:default"
-    assert opened.groups(run) == original.groups(1)
+    assert opened.open(run).page() == original.open(1).page()
     for number in range(1, 7):
-        assert opened.group(run, number) == original.group(1, number)
-    digest = opened.group(run, 1).images[0][0].digest
-    assert opened.image(run, digest) == original.image(1, digest)
+        assert opened.open(run).group(number) == original.open(1).group(number)
+    image = opened.open(run).group(1).images[0][0]
+    assert opened.open(run).image_path(image.digest) == image.path
+    shown = [
+        index.images(number).content(image.path, image.digest)
+        for index, number in ((opened, run), (original, 1))
+    ]
+    assert shown[0] == shown[1]
     there.close()
     here.close()
 

@@ -13,7 +13,6 @@ from sightline.output import print_note
 if TYPE_CHECKING:
     from sightline.engine.store import Store
     from sightline.metric_types import Result
-    from sightline.reporting.html.group_view import ImageSource
 
 
 def write_html(
@@ -42,22 +41,15 @@ def write_html(
         UserError: There is no such run, or the report does not fit into a file.
         EnvironmentFailedError: The store or the file cannot be used.
     """
-    from sightline.outcome_index.images import RunImages
     from sightline.outcome_index.index import OutcomeIndex
     from sightline.reporting.html.environment import environment
     from sightline.reporting.html.report_file import GROUPS, ReportedRun, write_report
-    from sightline.reporting.html.thumbnails import thumbnails
     from sightline.results.published import add_published
     from sightline.results.run_names import name_or_number
-    from sightline.results.stored_run import read_stored_run
 
     environment()  # raises the error of a missing extra before anything is judged
 
-    def images(side: int, run: int) -> ImageSource:
-        stored = read_stored_run(store, run)
-        return thumbnails(RunImages(store, [*folders, *map(Path, stored.folders)]), side)
-
-    index = OutcomeIndex(store)
+    index = OutcomeIndex(store, folders)
     runs = []
     for number in numbers:
         index_run(index, store, number)
@@ -65,6 +57,6 @@ def write_html(
         result = add_published(result, *against) if against else result
         runs.append(ReportedRun(number, name_or_number(store, number), result))
     today = datetime.now().astimezone().strftime("%d %B %Y").lstrip("0")
-    write_report(index, runs, file, images=images, date=today, groups=GROUPS if groups is None else groups)
+    write_report(index, runs, file, date=today, groups=GROUPS if groups is None else groups)
     print_note(f"report: {file}")
     return [run.result for run in runs]

@@ -68,14 +68,14 @@ def execute(options: argparse.Namespace) -> int:
         )
         shown: ShownGroups | FlippedGroups
         if options.flips is None:
-            page = index.groups(run, wanted, limit=options.number)
-            rows = [index.group(run, row.number) for row in page.rows]
+            opened = index.open(run)
+            page = opened.page(wanted, limit=options.number)
+            rows = opened.details([row.number for row in page.rows])
             shown = ShownGroups(run=run, total=page.total, groups=rows)
         else:
             other = read_stored_run(store, find_run(store, options.flips)).number
             index_run(index, store, other, quiet=options.quiet)
-            index.build_comparison(run, other)
-            flips = index.changes(run, other, "flipped", wanted, limit=options.number)
+            flips = index.comparisons.build(run, other).page("flipped", wanted, limit=options.number)
             shown = FlippedGroups(run=run, other=other, total=flips.total, groups=list(flips.rows))
         if options.json:
             print_json(shown)

@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from sightline.outcome_index.images import ImageError
+from sightline.outcome_index.images import ImageError, RunImages
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.types import ChangedGroup, GroupDetail, GroupRow, IndexedImage
 from sightline.output import print_note
@@ -60,13 +60,14 @@ def print_groups(shown: ShownGroups | FlippedGroups, index: OutcomeIndex) -> Non
     """
     console = Console(highlight=False)
     problems: list[ImageError] = []
+    images = index.images(shown.run if isinstance(shown, ShownGroups) else shown.other)
     for place, sides in enumerate(_sides(shown), start=1):
-        run, detail = sides[-1]
+        detail = sides[-1][1]
         console.print(_title(place, detail.row))
         for question in dict.fromkeys(one.question for one in detail.outcomes):
             console.print(Padding(Text(_short(question)), (0, 0, 0, 3)))
         for image in dict.fromkeys(image for several in detail.images for image in several):
-            console.print(Padding(_link(image, index, run, problems), (0, 0, 0, 3)), soft_wrap=True)
+            console.print(Padding(_link(image, images, problems), (0, 0, 0, 3)), soft_wrap=True)
         console.print(Padding(_answers(sides), (0, 0, 1, 3)))
     listed = len(shown.groups)
     console.print(Text(f"{listed} of {shown.total} groups" if listed else "no group", style="bold"))
@@ -95,10 +96,10 @@ def _title(place: int, row: GroupRow) -> Text:
     return title.append(f"  {labels}", "not bold bright_black") if labels else title
 
 
-def _link(image: IndexedImage, index: OutcomeIndex, run: int, problems: list[ImageError]) -> Text:
+def _link(image: IndexedImage, images: RunImages, problems: list[ImageError]) -> Text:
     """The path of an image, a link in terminals that have links. Not found: its name, and a problem more."""
     try:
-        path = Path(index.image_file(run, image))
+        path = Path(images.find(image.path, image.digest).path)
     except ImageError as error:
         problems.append(error)
         return Text(visible(image.path), "bright_black")

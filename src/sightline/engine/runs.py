@@ -31,6 +31,9 @@ PAGE = 4
 """The chunks that are read together."""
 
 _CHECKSUM_BYTES = 4
+_LARGEST_NUMBER = 2**63 - 1
+"""A larger number is none of a database."""
+_ROWS = select(schema.runs.c.id, schema.runs.c.body, schema.runs.c.created, schema.runs.c.finished)
 
 
 class RunRow(Struct, frozen=True):
@@ -132,13 +135,29 @@ class Runs:
             UserError: There is no such run.
             EnvironmentFailedError: Its row is damaged.
         """
-        runs = schema.runs
-        query = select(runs.c.body, runs.c.finished).where(runs.c.id == run)
-        with self._database.read() as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None:
+        row = self.row(run)
+        return self.description(row), row.finished is not None
+
+    @repeat_if_lost
+    def row(self, run: int) -> RunRow:
+        """Look up the row of a run. Its description is not decoded.
+
+        Args:
+            run: Its number.
+
+        Returns:
+            The row.
+
+        Raises:
+            UserError: There is no such run.
+        """
+        if run > _LARGEST_NUMBER:
             raise no_run(run, self._database.name)
-        return self._decode(run, row[0]), row[1] is not None
+        with self._database.read() as connection:
+            found = connection.execute(_ROWS.where(schema.runs.c.id == run)).one_or_none()
+        if found is None:
+            raise no_run(run, self._database.name)
+        return RunRow(*found)
 
     @repeat_if_lost
     def all(self) -> list[RunRow]:
@@ -147,10 +166,8 @@ class Runs:
         Returns:
             The runs in the order of their numbers.
         """
-        table = schema.runs
         with self._database.read() as connection:
-            query = select(table.c.id, table.c.body, table.c.created, table.c.finished).order_by(table.c.id)
-            rows = connection.execute(query).all()
+            rows = connection.execute(_ROWS.order_by(schema.runs.c.id)).all()
         return [RunRow(*row) for row in rows]
 
     def description(self, row: RunRow) -> dict[str, Any]:

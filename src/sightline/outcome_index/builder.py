@@ -15,17 +15,17 @@ from msgspec import Struct
 from sqlalchemy import insert, select, update
 
 from sightline.engine import index_tables
-from sightline.engine.compression import Compressor
 from sightline.engine.database import insert as insert_rows
 from sightline.engine.database import insert_new
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
-from sightline.outcome_index.blocks import BLOCK, encode_block
+from sightline.outcome_index.blocks import BLOCK, LINES, ROWS
 from sightline.outcome_index.group_entry import StoredRow, group_entry
 from sightline.outcome_index.index_key import MOST_WAITING, Awaited, awaited
 from sightline.outcome_index.rank_set import encode_ranks, integers_to_bytes
+from sightline.outcome_index.stored_body import StoredBody
 from sightline.results.folder import Lines, lines_of
 from sightline.results.result_cache import CachedResult
 from sightline.types import Outcome
@@ -62,6 +62,9 @@ class IndexBody(Struct, frozen=True):
     groups: int
     result: bytes
     awaited: Awaited
+
+
+BODY = StoredBody(IndexBody, "index_runs")
 
 
 class IndexBuilder:
@@ -160,7 +163,7 @@ class IndexBuilder:
             )
             index_tables.drop_indexes(connection, connection.scalars(earlier).all())
             complete = {
-                "body": Compressor().compress(msgspec.msgpack.encode(body)),
+                "body": BODY.encode(body),
                 "done": self._samples,
                 "total": self._samples,
                 "alive": time.time(),
@@ -198,7 +201,8 @@ class IndexBuilder:
             (
                 self._id,
                 first_block + start // BLOCK,
-                *encode_block(rows[start : start + BLOCK], lines[start : start + BLOCK]),
+                ROWS.encode(rows[start : start + BLOCK]),
+                LINES.encode(lines[start : start + BLOCK]),
             )
             for start in range(0, len(rows), BLOCK)
         ]

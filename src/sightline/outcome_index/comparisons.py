@@ -1,23 +1,15 @@
-"""Comparisons of two indexed runs: their numbers, and the groups behind each of them."""
+"""Compares two indexed runs: the numbers, and the groups behind each of them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, get_args
 
-import msgspec
 from msgspec import Struct
 
-from sightline.engine.compression import Compressor
 from sightline.outcome_index.group_detail import read_lines
-from sightline.outcome_index.rank_set import (
-    decode_ranks,
-    encode_ranks,
-    integers_of_bytes,
-    integers_to_bytes,
-)
+from sightline.outcome_index.rank_set import encode_ranks, integers_to_bytes
 from sightline.outcome_index.run_index import RunIndex
 from sightline.outcome_index.types import ChangeList, ComparedMetric, RunComparison
 from sightline.plan.spec import Decide
@@ -39,7 +31,8 @@ from sightline.results.judged_run import JudgedRun, group_of_lines
 from sightline.results.pairing import GroupPair, pair_groups
 from sightline.types import Group, GroupKey
 
-_CHANGES: tuple[Change, ...] = ("both_right", "gained", "lost", "both_wrong", "unscored")
+CHANGES: tuple[Change, ...] = ("both_right", "gained", "lost", "both_wrong", "unscored")
+"""What became of a group, in the order of their codes."""
 
 
 class ComparisonBody(Struct, frozen=True):
@@ -49,7 +42,7 @@ class ComparisonBody(Struct, frozen=True):
         summary: The numbers.
         other: The position of each pair of groups in the other run, from 0.
         base: The position of the same pair in the base run.
-        changes: What became of each pair, as positions in `_CHANGES`.
+        changes: What became of each pair, as places in `CHANGES`.
         lists: The ranks in the other run of the groups in each list.
     """
 
@@ -58,52 +51,6 @@ class ComparisonBody(Struct, frozen=True):
     base: bytes
     changes: bytes
     lists: Mapping[ChangeList, bytes]
-
-
-class RunChanges:
-    """A comparison as it is read. Ranks are those of the other run."""
-
-    def __init__(self, other: RunIndex, body: ComparisonBody) -> None:
-        """Prepare it.
-
-        Args:
-            other: The index of the other run.
-            body: The comparison.
-        """
-        self.summary = body.summary
-        self._other = other
-        self._body = body
-
-    def select(self, name: ChangeList) -> int:
-        """Find the groups of a list.
-
-        Args:
-            name: The list.
-
-        Returns:
-            Their ranks in the other run.
-        """
-        return decode_ranks(self._body.lists[name], self._other.groups)
-
-    def base_of(self, number: int) -> tuple[int, Change]:
-        """Find a group in the base run.
-
-        Args:
-            number: Its position in the other run, from 0.
-
-        Returns:
-            Its position in the base run, and what became of it.
-        """
-        place = self._places[number]
-        return self._base[place], _CHANGES[self._body.changes[place]]
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {number: place for place, number in enumerate(integers_of_bytes(self._body.other))}
-
-    @cached_property
-    def _base(self) -> Sequence[int]:
-        return integers_of_bytes(self._body.base)
 
 
 def make_comparison(
@@ -148,44 +95,16 @@ def make_comparison(
         ),
         other=integers_to_bytes(numbers),
         base=integers_to_bytes(positions[0][pair.base.key] for pair, _ in compared),
-        changes=bytes(_CHANGES.index(change.change) for _, change in compared),
+        changes=bytes(CHANGES.index(change.change) for _, change in compared),
         lists={name: encode_ranks(found, indexes[1].groups) for name, found in lists.items()},
     )
-
-
-def encode_comparison(body: ComparisonBody) -> bytes:
-    """Encode a comparison for the table.
-
-    Args:
-        body: The comparison.
-
-    Returns:
-        The encoded comparison.
-    """
-    return Compressor().compress(msgspec.msgpack.encode(body))
-
-
-def decode_comparison(body: bytes) -> ComparisonBody:
-    """Decode a comparison: the inverse of `encode_comparison`.
-
-    Args:
-        body: The encoded comparison.
-
-    Returns:
-        The comparison.
-
-    Raises:
-        DamagedBodyError: It is damaged.
-        msgspec.MsgspecError: It is of another version.
-    """
-    return msgspec.msgpack.decode(Compressor().decompress(body), type=ComparisonBody)
 
 
 def _judged_run(name: str, index: RunIndex) -> JudgedRun:
     decide: Decide = "majority" if index.result.options.get("decide") == "majority" else "first"
     groups: dict[GroupKey, Group] = {}
-    for row, lines in zip(index.all_rows(), index.all_lines(), strict=True):
-        key = (row.sample, row.draw, row.pooled)
+    for facts, lines in zip(index.facts(), index.lines(range(1, index.groups + 1)), strict=True):
+        key = (facts.sample, facts.draw, facts.pooled)
         groups[key] = group_of_lines(key, *read_lines(lines), decide)
     return JudgedRun(name=name, result=index.result, groups=groups)
 

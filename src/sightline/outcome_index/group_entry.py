@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from sightline.metrics.answer_pairs import normalised_answers
-from sightline.outcome_index.types import Consistency, Mark, ResponseLength, RightShare
+from sightline.outcome_index.types import Consistency, GroupFacts, Mark, ResponseLength, RightShare
 from sightline.scoring.letters import LETTERS
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group, Outcome, Verdict
@@ -26,19 +24,9 @@ _SHARES: tuple[RightShare, ...] = ("none", "some", "unscored", "all")
 _SIMILARITY_STEPS = 1 << 20
 
 
-class StoredRow(Struct, frozen=True, array_like=True):
-    """A row of a list as a block has it: a `GroupRow` without number and rank, and the raw digest."""
+class StoredRow(GroupFacts, frozen=True, array_like=True):
+    """A row of a list as a block has it; `digest` is the raw SHA-256 of the image."""
 
-    sample: str
-    draw: int
-    pooled: str
-    question: str
-    marks: tuple[Mark, ...]
-    right: RightShare
-    consistency: Consistency | None
-    flags: tuple[str, ...]
-    similarity: float | None
-    labels: tuple[tuple[str, str], ...]
     image: str
     digest: bytes
 

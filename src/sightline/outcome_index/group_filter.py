@@ -56,6 +56,10 @@ class GroupFilter(Struct, frozen=True):
         return [*fields, *labels, *([("search", self.search)] if self.search else [])]
 
 
+EVERY = GroupFilter()
+"""All groups."""
+
+
 def filter_of(parameters: Iterable[tuple[str, str]]) -> GroupFilter:
     """Read a filter from the parameters of a URL: the inverse of `GroupFilter.to_query`.
 

@@ -6,6 +6,8 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from sightline.engine.compression import Compressor
 
 _LIST, _BITS = b"\0", b"\1"
@@ -26,6 +28,22 @@ def set_of(ranks: Iterable[int], size: int) -> int:
     for rank in ranks:
         bits[rank >> 3] |= 1 << (rank & 7)
     return int.from_bytes(bits, "little")
+
+
+def all_ranks(ranks: int) -> list[int]:
+    """All ranks of a set; for many ranks, this is faster than `ranks_after`.
+
+    Args:
+        ranks: The set.
+
+    Returns:
+        The ranks, the lowest first.
+    """
+    body = ranks.to_bytes(ranks.bit_length() // 8 + 1, "little")
+    found: list[int] = np.flatnonzero(
+        np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little")
+    ).tolist()
+    return found
 
 
 def ranks_after(ranks: int, after: int) -> Iterator[int]:

@@ -22,12 +22,6 @@ MOST_CHARACTERS = 200_000
 MOST_LETTERS = 200
 """The most characters of a word; what follows is ignored."""
 
-_COMPLETE = -1
-"""The number of the row that marks the words as complete."""
-
-_COMPLETE_WORD = "_complete_"
-"""The word of that row: no text has a word with this character."""
-
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
 
@@ -82,52 +76,28 @@ class TextIndex:
         self._id = index_id
         self._sqlite_table = f"{WORDS}_{index_id}"
 
-    def exists(self) -> bool:
-        """Say whether the words of this index are complete.
+    def added(self) -> int:
+        """Count the groups whose words were added; they are added in the order of their numbers.
 
         Returns:
-            Whether `finish` was called.
+            Their number.
         """
         with self._database.read() as connection:
-            tables = existing(connection)
-            if connection.dialect.name == "sqlite":
-                return self._sqlite_table in tables and self._is_complete(connection)
-            return WORDS in tables and self._is_complete(connection)
-
-    def start(self) -> None:
-        """Create the table, and drop the words of an attempt that was interrupted."""
-        with self._database.write() as connection:
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql(f"DROP TABLE IF EXISTS {self._sqlite_table}")
-                connection.exec_driver_sql(
-                    f"CREATE VIRTUAL TABLE {self._sqlite_table} USING "
-                    "fts5(words, content='', detail=none, tokenize=\"ascii tokenchars '_'\")"
-                )
-                return
-            connection.exec_driver_sql(
-                f"CREATE TABLE IF NOT EXISTS {WORDS} (index_id bigint NOT NULL, number bigint NOT NULL, "
-                "words tsvector NOT NULL, PRIMARY KEY (index_id, number))"
-            )
-            connection.exec_driver_sql(
-                f"CREATE INDEX IF NOT EXISTS {WORDS}_by_word ON {WORDS} USING gin (words)"
-            )
-            connection.exec_driver_sql(f"DELETE FROM {WORDS} WHERE index_id = %s", (self._id,))
+            table = self._sqlite_table if connection.dialect.name == "sqlite" else WORDS
+            return self._added(connection) if table in existing(connection) else 0
 
     def add(self, first: int, texts: Sequence[str]) -> None:
-        """Add groups.
+        """Add groups, unless another process added them meanwhile.
 
         Args:
-            first: The number of the first of them.
+            first: The number of the first of them: all groups before it were added.
             texts: Their texts.
         """
         numbered = [(number, sorted(words_of(text))) for number, text in enumerate(texts, start=first)]
         with self._database.write() as connection:
-            self._insert(connection, numbered)
-
-    def finish(self) -> None:
-        """Mark the words as complete."""
-        with self._database.write() as connection:
-            self._insert(connection, [(_COMPLETE, [])])
+            self._create(connection)
+            there = self._added(connection)
+            self._insert(connection, [row for row in numbered if row[0] >= there])
 
     def find(self, search: str) -> list[int]:
         """Find the groups that contain all words of a search.
@@ -153,20 +123,38 @@ class TextIndex:
                 values = (" & ".join(f"'{word}'" for word in words), self._id)
             return [int(number) for (number,) in connection.exec_driver_sql(query, values)]
 
-    def _is_complete(self, connection: Connection) -> bool:
+    def _create(self, connection: Connection) -> None:
+        """Create the table, unless it exists."""
         if connection.dialect.name == "sqlite":
-            query = f"SELECT 1 FROM {self._sqlite_table} WHERE {self._sqlite_table} MATCH ?"
-            return connection.exec_driver_sql(query, (_COMPLETE_WORD,)).first() is not None
-        query = f"SELECT 1 FROM {WORDS} WHERE index_id = %s AND number = %s"
-        return connection.exec_driver_sql(query, (self._id, _COMPLETE)).first() is not None
+            connection.exec_driver_sql(
+                f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._sqlite_table} USING "
+                "fts5(words, content='', detail=none, tokenize='ascii')"
+            )
+            return
+        # One process at a time, also while the table does not exist yet.
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (WORDS,))
+        connection.exec_driver_sql(
+            f"CREATE TABLE IF NOT EXISTS {WORDS} (index_id bigint NOT NULL, number bigint NOT NULL, "
+            "words tsvector NOT NULL, PRIMARY KEY (index_id, number))"
+        )
+        connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {WORDS}_by_word ON {WORDS} USING gin (words)")
+
+    def _added(self, connection: Connection) -> int:
+        if connection.dialect.name == "sqlite":
+            # FTS5 keeps a row here for each row of the virtual table.
+            query = f"SELECT max(id) FROM {self._sqlite_table}_docsize"
+            last = connection.exec_driver_sql(query).scalar()
+        else:
+            query = f"SELECT max(number) FROM {WORDS} WHERE index_id = %s"
+            last = connection.exec_driver_sql(query, (self._id,)).scalar()
+        return 0 if last is None else int(last) + 1
 
     def _insert(self, connection: Connection, numbered: Sequence[tuple[int, list[str]]]) -> None:
+        if not numbered:
+            return
         if connection.dialect.name == "sqlite":
             statement = f"INSERT INTO {self._sqlite_table} (rowid, words) VALUES (?, ?)"
-            rows: list[tuple[object, ...]] = [
-                (number, " ".join(words) if number != _COMPLETE else _COMPLETE_WORD)
-                for number, words in numbered
-            ]
+            rows: list[tuple[object, ...]] = [(number, " ".join(words)) for number, words in numbered]
         else:
             values = "(%s, %s, array_to_tsvector(%s::text[]))"
             statement = f"INSERT INTO {WORDS} (index_id, number, words) VALUES {values}"

@@ -90,12 +90,10 @@ class Mark(Struct, frozen=True):
         return f"{self.variant}: {self.verdict}"
 
 
-class GroupRow(Struct, frozen=True):
-    """A group in a list.
+class GroupFacts(Struct, frozen=True):
+    """What lists say of a group.
 
     Attributes:
-        number: The number of the group in its run, from 1, in the order of the samples.
-        rank: Its rank from 0; the most informative group comes first.
         sample: The id of the sample.
         draw: The repeat, from 0.
         pooled: The variant whose draws the group pools; '' if it does not.
@@ -106,11 +104,8 @@ class GroupRow(Struct, frozen=True):
         flags: What stands out, such as `judges differ`, `truncated`, `same answer`.
         similarity: The smallest similarity of two of its answers, 0 to 1; None if it was not measured.
         labels: Label name -> values, of all its probes.
-        image: The first image; None without images.
     """
 
-    number: int
-    rank: int
     sample: str
     draw: int
     pooled: str
@@ -121,6 +116,19 @@ class GroupRow(Struct, frozen=True):
     flags: tuple[str, ...]
     similarity: float | None
     labels: tuple[tuple[str, str], ...]
+
+
+class GroupRow(GroupFacts, frozen=True):
+    """A group in a list.
+
+    Attributes:
+        number: The number of the group in its run, from 1, in the order of the samples.
+        rank: Its rank from 0; the most informative group comes first.
+        image: The first image; None without images.
+    """
+
+    number: int
+    rank: int
     image: IndexedImage | None = None
 
 

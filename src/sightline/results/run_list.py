@@ -8,13 +8,15 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.run_labels import Labels
+from sightline.engine.runs import RunRow
 from sightline.engine.store import Store
 from sightline.local_time import local_time
 from sightline.results.description import EvaluationDescription
 from sightline.results.earlier_options import default_options, known_setting
 from sightline.results.run_options import flat_options
-from sightline.results.stored_run import StoredRun, readable_runs
+from sightline.results.stored_run import StoredRun, read_row, readable_runs
 
 COMPLETE, DAMAGED = "complete", "damaged"
 
@@ -82,25 +84,56 @@ def list_runs(store: Store) -> list[RunLine]:
         number: {**one, **others} for number, one, others in zip(readable, own, differing, strict=True)
     }
     labels, held = store.labels.all(), store.leases.held()
-    lines = []
-    for row in store.runs.all():
-        run, of_run = readable.get(row.number), labels.get(row.number, Labels())
-        lines.append(
-            RunLine(
-                number=row.number,
-                name=of_run.name,
-                tags=of_run.tags,
-                note=of_run.note,
-                task=run.task if run else "",
-                model=run.description.model if run else "",
-                judges=run.description.judges if run else (),
-                started=local_time(row.created) if isinstance(row.created, float | int) else "",
-                limit=run.description.options.get("limit") if run else None,
-                options=options.get(row.number, {}),
-                state=_state(run, is_held=row.number in held) if run else DAMAGED,
-            )
+    return [
+        _line(
+            row,
+            readable.get(row.number),
+            labels.get(row.number, Labels()),
+            options.get(row.number, {}),
+            is_held=row.number in held,
         )
-    return lines
+        for row in store.runs.all()
+    ]
+
+
+def read_run_line(store: Store, number: int) -> RunLine:
+    """Read the line of a run, for a page of this run: it does not say how the run differs from others.
+
+    Args:
+        store: The store.
+        number: The number of the run.
+
+    Returns:
+        The line; its options are those that differ from the defaults, and the split.
+
+    Raises:
+        UserError: There is no such run.
+    """
+    row = store.runs.row(number)
+    try:
+        run = read_row(store, row)
+    except StoreFailedError:
+        run = None
+    options = _options(run.description) if run else {}
+    return _line(row, run, store.labels.of(number), options, is_held=number in store.leases.held())
+
+
+def _line(
+    row: RunRow, run: StoredRun | None, labels: Labels, options: Mapping[str, Any], *, is_held: bool
+) -> RunLine:
+    return RunLine(
+        number=row.number,
+        name=labels.name,
+        tags=labels.tags,
+        note=labels.note,
+        task=run.task if run else "",
+        model=run.description.model if run else "",
+        judges=run.description.judges if run else (),
+        started=local_time(row.created) if isinstance(row.created, float | int) else "",
+        limit=run.description.options.get("limit") if run else None,
+        options=options,
+        state=_state(run, is_held=is_held) if run else DAMAGED,
+    )
 
 
 def select_runs(runs: Sequence[RunLine], tags: Collection[str], benchmark: str, model: str) -> list[RunLine]:

@@ -74,7 +74,7 @@ class Builds:
         Raises:
             UserError: A run is not indexed.
         """
-        if self._index.comparison(base, other) is not None:
+        if self._index.comparisons.find(base, other) is not None:
             return IndexState("ready")
         if error := self._errors.get((base, other)):
             return IndexState("failed", error=error)
@@ -102,7 +102,7 @@ class Builds:
                 if len(job) == 1:
                     self._index.build(*job)
                 else:
-                    self._index.build_comparison(*job)
+                    self._index.comparisons.build(*job)
             except Exception as error:  # Its page shows the reason.
                 self._errors[job] = str(error)
             finally:

@@ -48,12 +48,13 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
     other = next((one for one in others if one.run == number_of(request, "with")), others[0])
     names = names_of_two(base.line, other.line)
     state = viewer.builds.compared(base.run, other.run)
-    comparison = viewer.index.comparison(base.run, other.run)
-    if comparison is None:
+    compared = viewer.index.comparisons.find(base.run, other.run)
+    if compared is None:
         return progress_page(viewer, request, " and ".join(names), state)
+    comparison = compared.summary
     shown = _list(request, comparison.lists)
     after = number_of(request, "after")
-    page = viewer.index.changes(base.run, other.run, shown, after=after, limit=PAGE)
+    page = compared.page(shown, after=after, limit=PAGE)
     images = shown_images(viewer, base.run, small=True)
     results = [one.result.metrics for one in (base, other) if one.result is not None]
     leading = leading_metrics(base.line.task.partition(":")[0], results)

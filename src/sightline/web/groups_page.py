@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -21,7 +20,6 @@ from sightline.web.viewer import Viewer
 from sightline.web.waiting import waiting_page
 
 PAGE = 25
-EXPORT_PAGE = 200
 
 FIELD_WORDS = {
     "right": "Answers right",
@@ -40,7 +38,7 @@ def groups_page(viewer: Viewer, request: Request) -> Response:
         return waiting
     wanted = filter_of(request.query_params.multi_items())
     after = number_of(request, "after")
-    page = viewer.index.groups(summary.run, wanted, after, PAGE)
+    index = viewer.index.open(summary.run)
     return viewer.page(
         "groups_page.html",
         {
@@ -49,9 +47,9 @@ def groups_page(viewer: Viewer, request: Request) -> Response:
             "groups": summary.groups,
             "wanted": wanted,
             "query": urlencode(wanted.to_query()),
-            "page": page,
+            "page": index.page(wanted, after, PAGE),
             "after": after,
-            "facets": viewer.index.facets(summary.run, wanted).facets,
+            "facets": index.facets(wanted).facets,
             "heading": lambda facet: facet.label or FIELD_WORDS[facet.name],
             "is_chosen": lambda facet, value: is_chosen(wanted, facet, value),
             "toggled": lambda facet, value: _address(summary, toggled(wanted, facet, value)),
@@ -67,14 +65,15 @@ def group_page(viewer: Viewer, request: Request) -> Response:
         return waiting
     number = request.path_params["number"]
     wanted = filter_of(request.query_params.multi_items())
-    detail = viewer.index.group(summary.run, number)
+    index = viewer.index.open(summary.run)
+    detail = index.group(number)
     return viewer.page(
         "group_page.html",
         {
             "section": "Runs",
             "run": summary.line,
             "group": group_view(detail, shown_images(viewer, summary.run)),
-            "neighbours": viewer.index.neighbours(summary.run, number, wanted),
+            "neighbours": index.neighbours(number, wanted),
             "query": urlencode(wanted.to_query()),
             "json": b"\n".join(map(answer_line, detail.outcomes)).decode(),
             "command": ask_again_command(read_stored_run(viewer.store, summary.run), summary.line),
@@ -89,22 +88,10 @@ def export_answers(viewer: Viewer, request: Request) -> Response:
         return waiting
     wanted = filter_of(request.query_params.multi_items())
     return StreamingResponse(
-        _lines(viewer, summary.run, wanted),
+        viewer.index.open(summary.run).answer_lines(wanted),
         media_type="application/x-ndjson",
         headers={"content-disposition": f'attachment; filename="answers-{summary.run}.jsonl"'},
     )
-
-
-def _lines(viewer: Viewer, run: int, wanted: GroupFilter) -> Iterator[bytes]:
-    after: int | None = None
-    while True:
-        page = viewer.index.groups(run, wanted, after, EXPORT_PAGE)
-        for row in page.rows:
-            for outcome in viewer.index.group(run, row.number).outcomes:
-                yield answer_line(outcome) + b"\n"
-        if page.next is None:
-            return
-        after = page.next
 
 
 def is_chosen(wanted: GroupFilter, facet: Facet, value: str) -> bool:

@@ -7,15 +7,13 @@ folders, and only while they have that digest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sightline.outcome_index.images import ImageError, RunImages
+from sightline.outcome_index.images import ImageError
 from sightline.outcome_index.types import GroupRow, IndexedImage
 from sightline.reporting.html.group_view import ImageSource, ShownImage
-from sightline.results.stored_run import read_stored_run
 from sightline.web.viewer import Viewer
 
 KEPT = "private, max-age=31536000, immutable"
@@ -42,8 +40,7 @@ def shown_images(viewer: Viewer, run: int, *, small: bool = False) -> ImageSourc
     Returns:
         The function that finds how an image is shown.
     """
-    recorded = map(Path, read_stored_run(viewer.store, run).folders)
-    images = RunImages(viewer.store, [*viewer.data, *recorded])
+    images = viewer.index.images(run)
     kind = "thumbnails" if small else "images"
 
     def shown(image: IndexedImage) -> ShownImage:
@@ -61,11 +58,13 @@ def shown_images(viewer: Viewer, run: int, *, small: bool = False) -> ImageSourc
 
 def image(viewer: Viewer, request: Request) -> Response:
     """An image as it was sent."""
-    found = viewer.index.image(request.path_params["run"], request.path_params["digest"])
+    run, digest = request.path_params["run"], request.path_params["digest"]
+    found = viewer.index.images(run).content(viewer.index.open(run).image_path(digest), digest)
     return Response(found.body, media_type=found.media_type, headers={"cache-control": KEPT})
 
 
 def thumbnail(viewer: Viewer, request: Request) -> Response:
     """An image, small."""
-    body = viewer.index.thumbnail(request.path_params["run"], request.path_params["digest"])
+    run, digest = request.path_params["run"], request.path_params["digest"]
+    body = viewer.index.images(run).thumbnail(viewer.index.open(run).image_path(digest), digest)
     return Response(body, media_type="image/webp", headers={"cache-control": KEPT})

@@ -14,7 +14,7 @@ from sightline.judging.judge_data import JudgedAnswer, JudgeData
 from sightline.judging.judge_report import judge_report
 from sightline.metric_types import MetricValue, Result
 from sightline.outcome_index.group_filter import GroupFilter
-from sightline.outcome_index.index import OutcomeIndex
+from sightline.outcome_index.run_index import RunIndex
 from sightline.outcome_index.types import RunSummary
 from sightline.reporting.judges import judge_tables
 from sightline.reporting.report_table import ReportTable, visible_table
@@ -49,18 +49,18 @@ def judges_page(viewer: Viewer, request: Request) -> Response:
     summary = viewer.index.summary(number)
     if (waiting := waiting_page(viewer, request, summary)) is not None:
         return waiting
-    result = viewer.index.open(number).result
-    tables, reason = _against_humans(viewer.index, summary)
-    differing = viewer.index.groups(number, GroupFilter(judges="differ"), limit=FIRST_GROUPS)
+    index = viewer.index.open(number)
+    tables, reason = _against_humans(index, summary)
+    differing = index.page(GroupFilter(judges="differ"), limit=FIRST_GROUPS)
     return viewer.page(
         "judges_page.html",
         {
             "section": "Judges",
             "run": summary.line,
             "groups": summary.groups,
-            "matrix": agreement_matrix(result, summary.line.judges),
-            "by_judge": [one for one in result.metrics if one.subset.startswith("judge=")],
-            "agreements": [one for one in result.metrics if one.metric in OF_JUDGES],
+            "matrix": agreement_matrix(index.result, summary.line.judges),
+            "by_judge": [one for one in index.result.metrics if one.subset.startswith("judge=")],
+            "agreements": [one for one in index.result.metrics if one.metric in OF_JUDGES],
             "tables": tables,
             "reason": reason,
             "differing": differing,
@@ -89,15 +89,15 @@ def agreement_matrix(result: Result, judges: Sequence[str]) -> AgreementMatrix:
     )
 
 
-def _against_humans(index: OutcomeIndex, summary: RunSummary) -> tuple[list[ReportTable], str]:
+def _against_humans(index: RunIndex, summary: RunSummary) -> tuple[list[ReportTable], str]:
     """The tables of the judge report, or why there are none."""
-    page = index.groups(summary.run, GroupFilter(judges="human"), limit=MOST_GROUPS)
+    page = index.page(GroupFilter(judges="human"), limit=MOST_GROUPS)
     if not page.rows:
         return (
             [],
             "No human judged an answer of this run: add --judge human:FILE, see `sightline build rate`.",
         )
-    details = [index.group(summary.run, row.number) for row in page.rows]
+    details = index.details([row.number for row in page.rows])
     answers = {
         (one.key, one.variant): JudgedAnswer(
             one.key, one.variant, one.cluster or one.sample, (summary.line.model,), one.labels, one.scores

@@ -87,14 +87,15 @@ class _Counted(Struct, frozen=True):
 
 
 def _counted(viewer: Viewer, summary: RunSummary, result: Result) -> _Counted:
+    index = viewer.index.open(summary.run)
     named = NamedResult(run_name(summary.line), result)
     return _Counted(
         stats=stats(named),
         table=result_table([named]),
         sections=section_views([named]),
-        verdicts=_verdicts(viewer.index.facets(summary.run)),
+        verdicts=_verdicts(index.facets()),
         notes=[*run_notes(result), *value_notes(result.metrics)],
-        first=viewer.index.groups(summary.run, limit=FIRST_GROUPS).rows,
+        first=index.page(limit=FIRST_GROUPS).rows,
         image=card_image(summary.run),
     )
 

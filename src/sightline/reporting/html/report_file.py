@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,12 +12,15 @@ from msgspec.structs import replace
 from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicFile
 from sightline.metric_types import Result
+from sightline.outcome_index.compared_runs import ComparedRuns
 from sightline.outcome_index.index import OutcomeIndex
+from sightline.outcome_index.run_index import RunIndex
 from sightline.reporting.html.comparison_view import ComparisonView, change_list, comparison_view
 from sightline.reporting.html.group_view import ImageSource, group_view
 from sightline.reporting.html.report import GroupList, PartContent, report_page
 from sightline.reporting.html.run_results import NamedResult
 from sightline.reporting.html.short_texts import without_servers
+from sightline.reporting.html.thumbnails import thumbnails
 from sightline.reporting.leading import leading_metrics
 from sightline.reporting.tables import run_names
 from sightline.reporting.varied_options import short_names
@@ -38,9 +40,6 @@ CHANGED_SHARE = 4
 CHANGES: tuple[Literal["lost", "gained"], ...] = ("lost", "gained")
 """The lists of changed groups."""
 
-Images = Callable[[int, int], ImageSource]
-"""Finds the images of a run (its number), at most so many pixels wide (first)."""
-
 
 class ReportedRun(Struct, frozen=True):
     """A run of a report; `label` is what the store calls it."""
@@ -55,7 +54,6 @@ def write_report(
     runs: Sequence[ReportedRun],
     file: Path,
     *,
-    images: Images,
     date: str,
     groups: int = GROUPS,
 ) -> int:
@@ -65,7 +63,6 @@ def write_report(
         index: The index of the store; the runs are indexed.
         runs: The runs.
         file: The file; an existing one is replaced.
-        images: Finds the images of a run.
         date: The date to print.
         groups: The groups of each part.
 
@@ -78,7 +75,7 @@ def write_report(
     """
     for shown, width in _sizes(groups):
         notice = "" if shown == groups else f"{groups} groups of each part were asked for; {shown} fit"
-        content = [_part(index, part, shown, partial(images, width)) for part in parts_of(runs)]
+        content = [_part(index, part, shown, width) for part in parts_of(runs)]
         page = report_page(content, date, notice).encode(errors="backslashreplace")
         if len(page) <= MOST_BYTES:
             with AtomicFile(file) as output:
@@ -143,26 +140,25 @@ def _sizes(groups: int) -> Iterator[tuple[int, int]]:
         yield groups, WIDTHS[-1]
 
 
-def _part(
-    index: OutcomeIndex, runs: Sequence[ReportedRun], groups: int, images: Callable[[int], ImageSource]
-) -> PartContent:
+def _part(index: OutcomeIndex, runs: Sequence[ReportedRun], groups: int, width: int) -> PartContent:
     named = tuple(NamedResult(name, run.result) for name, run in zip(names_of(runs), runs, strict=True))
     first, *others = runs
-    lists = (_most_informative(index, first.number, named, groups, images(first.number)),) if groups else ()
+    shown = thumbnails(index.images(first.number), width)
+    lists = (_most_informative(index.open(first.number), named, groups, shown),) if groups else ()
     comparisons, notes = [], []
     for other, name in zip(others, named[1:], strict=True):
         names = (named[0].name, name.name)
         try:
-            index.build_comparison(first.number, other.number)
+            compared = index.comparisons.build(first.number, other.number)
         except UserError as error:
             notes.append(f"{names[1]} is not compared with {names[0]}: {error}")
         else:
-            comparisons.append(_comparison(index, first, other, names, groups, images(first.number)))
+            comparisons.append(_comparison(compared, first, other, names, groups, shown))
     return PartContent(named, lists, tuple(comparisons), tuple(notes))
 
 
 def _comparison(
-    index: OutcomeIndex,
+    compared: ComparedRuns,
     base: ReportedRun,
     other: ReportedRun,
     names: tuple[str, str],
@@ -170,22 +166,18 @@ def _comparison(
     shown: ImageSource,
 ) -> ComparisonView:
     """The comparison of two runs, with some of the groups that became right or wrong."""
-    found = index.comparison(base.number, other.number)
-    assert found is not None  # it was built
     most = (groups + CHANGED_SHARE - 1) // CHANGED_SHARE
-    lists = [
-        change_list(change, index.changes(base.number, other.number, change, limit=most), shown)
-        for change in CHANGES
-        if most
-    ]
+    lists = [change_list(change, compared.page(change, limit=most), shown) for change in CHANGES if most]
     metrics = [base.result.metrics, other.result.metrics]
-    return comparison_view(found, names, lists, shown=leading_metrics(base.result.benchmark, metrics))
+    return comparison_view(
+        compared.summary, names, lists, shown=leading_metrics(base.result.benchmark, metrics)
+    )
 
 
 def _most_informative(
-    index: OutcomeIndex, run: int, named: Sequence[NamedResult], groups: int, shown: ImageSource
+    index: RunIndex, named: Sequence[NamedResult], groups: int, shown: ImageSource
 ) -> GroupList:
-    page = index.groups(run, limit=groups)
-    views = tuple(group_view(index.group(run, row.number), shown) for row in page.rows)
+    page = index.page(limit=groups)
+    views = tuple(group_view(one, shown) for one in index.details([row.number for row in page.rows]))
     of = f" of {named[0].name}" if len(named) > 1 else ""
     return GroupList(f"Most informative groups{of}", f"{len(views):,} of {page.total:,} groups", views)

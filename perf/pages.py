@@ -1,0 +1,200 @@
+"""The viewer on a large store: the cost of the index, and the time of each page to its first byte.
+
+    python perf/pages.py [--short] [--sizes N ...] [--folder DIR]
+
+The data are those of growth.py, with images (viewer_store.py). For each size, the index of a run is built in
+this process; then `sightline serve` runs as a process of its own, and each page is visited over loopback,
+with other arguments each time. The table has the first visit, and median and 95th percentile of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from random import Random
+from statistics import median, quantiles
+from urllib.parse import urlsplit
+
+from growth import SUBJECTS, VARIANTS
+from sightline.engine.store import Store
+from sightline.outcome_index.index import OutcomeIndex
+from viewer_store import BASE, IMAGES, OTHER, REAL, SOURCE, copy_runs, make_runs, write_data
+
+SIZES = (100_000, 1_000_000)
+SHORT = 1_400
+VISITS = 40
+
+Addresses = Callable[[], str]
+"""Makes the address of the next visit."""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--short", action="store_true", help=f"only {SHORT:,} probes")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of probes")
+    parser.add_argument("--folder", type=Path, help="make the temporary folders here")
+    options = parser.parse_args()
+    print(f"10 million additions in a loop of Python: {_machine():.2f} s of processor time")
+    for size in (SHORT,) if options.short else options.sizes:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            _measure(size, Path(folder))
+
+
+def _machine() -> float:
+    """How fast the machine is now."""
+    total, began = 0, time.process_time()
+    for number in range(10_000_000):
+        total += number
+    return time.process_time() - began
+
+
+def _measure(size: int, folder: Path) -> None:
+    copies, real = max(1, size // REAL), min(size, REAL)
+    write_data(real, folder)
+    usage = make_runs(folder)
+    print(f"\n{real:,} probes: a run takes {usage.wall:.1f} s ({usage.cpu:.1f} s of processor time)")
+    _index(folder, real)
+    if copies > 1:
+        copy_runs(folder, copies)
+        print(f"{size:,} probes, each group {copies} times:")
+        _index(folder, size)
+    measure_pages(size, folder)
+
+
+def _index(folder: Path, size: int) -> None:
+    """Build what is not built, and print what it takes."""
+    store = Store.open(str(folder / "s.db"))
+    index = OutcomeIndex(store)
+    index.build(1)
+    index.build(BASE)
+    _step("index", folder, size, lambda: index.build(OTHER))
+    index.open(BASE).make_words()
+    _step("words for the search", folder, size, lambda: index.open(OTHER).make_words())
+    _step("comparison of two runs", folder, size, lambda: index.comparisons.build(BASE, OTHER))
+    store.close()
+
+
+def _step(name: str, folder: Path, size: int, work: Callable[[], object]) -> None:
+    before, began = _bytes(folder), (time.perf_counter(), time.process_time())
+    work()
+    wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
+    added = (_bytes(folder) - before) / size
+    print(f"{name}: {wall:.1f} s ({cpu:.1f} s of processor time), {added:.0f} bytes a probe", flush=True)
+
+
+def measure_pages(size: int, folder: Path) -> None:
+    """Visit each page, and print the table.
+
+    Args:
+        size: The number of probes.
+        folder: The folder with the store and the data.
+    """
+    store = Store.open(str(folder / "s.db"))
+    addresses = _addresses(OutcomeIndex(store), size // VARIANTS)
+    store.close()
+    print("\n| page | first ms | median ms | p95 ms | KB |\n| --- | ---: | ---: | ---: | ---: |")
+    with _served(folder) as (connection, cookie):
+        for name, address in addresses.items():
+            visits = [_visit(connection, address(), cookie) for _ in range(VISITS + 1)]
+            first, *others = [seconds * 1000 for seconds, _ in visits]
+            p95 = quantiles(others, n=20)[-1]
+            kilobytes = median(length for _, length in visits) / 1000
+            print(
+                f"| {name} | {first:.0f} | {median(others):.0f} | {p95:.0f} | {kilobytes:.0f} |", flush=True
+            )
+
+
+def _addresses(index: OutcomeIndex, groups: int) -> dict[str, Addresses]:
+    """The pages, with arguments that change."""
+    random = Random(1)
+    run, compared = f"/runs/{BASE}", f"/compare?run={BASE}&run={OTHER}"
+    listed = f"{run}/groups"
+    shown = index.open(BASE).rows(range(1, min(groups, IMAGES) + 1))
+    digests = [row.image.digest for row in shown if row.image]
+
+    def anywhere() -> int:
+        return random.randrange(groups)
+
+    return {
+        "leaderboard": lambda: "/",
+        "runs": lambda: "/runs",
+        "a run": lambda: run,
+        "groups": lambda: listed,
+        "groups, anywhere in the list": lambda: f"{listed}?after={anywhere()}",
+        "groups of a filter and a label": lambda: f"{listed}?right=none&label.domain=Art&after={anywhere()}",
+        "groups with a word": lambda: f"{listed}?search={random.choice(SUBJECTS)}",
+        "groups with a number": lambda: f"{listed}?search={anywhere()}",
+        "groups with two words, one of all": lambda: f"{listed}?search=the+{random.choice(SUBJECTS)}",
+        "a group": lambda: f"{listed}/{anywhere() + 1}",
+        "a group in a filtered list": lambda: f"{listed}/{anywhere() + 1}?right=none",
+        "export of a filter, its beginning": lambda: f"{listed}/answers.jsonl?right=all",
+        "choice of runs to compare": lambda: "/compare",
+        "comparison": lambda: compared,
+        "comparison, anywhere in a list": lambda: f"{compared}&show=lost&after={anywhere()}",
+        "choice of runs with judges": lambda: "/judges",
+        "judges": lambda: f"/judges?run={BASE}",
+        "data": lambda: "/data",
+        "a data set": lambda: "/data/0",
+        "a data set, anywhere": lambda: f"/data/0?after={anywhere() // 48 * 48}",
+        "a thumbnail": lambda: f"{run}/thumbnails/{random.choice(digests)}",
+        "an image": lambda: f"{run}/images/{random.choice(digests)}",
+    }
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("s.db*"))
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[tuple[HTTPConnection, str]]:
+    """`sightline serve` in a process of its own: a connection, and the cookie of the token."""
+    command = ["-m", "sightline", "serve", "--port", "0", "--data", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    process = subprocess.Popen(
+        [sys.executable, *command, "--store", str(folder / "s.db")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        assert process.stdout is not None
+        url = urlsplit(process.stdout.readline().split()[-1])
+        connection = HTTPConnection(url.netloc, timeout=600)
+        connection.request("GET", f"/?{url.query}")
+        response = connection.getresponse()
+        response.read()
+        yield connection, str(response.headers["set-cookie"]).partition(";")[0]
+        connection.close()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _visit(connection: HTTPConnection, address: str, cookie: str) -> tuple[float, int]:
+    """The seconds to the first byte, and the bytes of the page; of an export, those of its beginning."""
+    began = time.perf_counter()
+    connection.request("GET", address, headers={"cookie": cookie})
+    response = connection.getresponse()
+    body = response.read(1)
+    seconds = time.perf_counter() - began
+    if response.status != 200:
+        raise SystemExit(f"{address}: status {response.status}: {response.read()[:2000].decode()}")
+    if address.partition("?")[0].endswith(".jsonl"):
+        connection.close()  # The rest of an export is not read.
+        return seconds, len(body)
+    return seconds, len(body + response.read())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Bodies of rows of the index: msgpack, compressed. One that is damaged names its row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+import msgspec
+
+from sightline.engine.compression import Compressor, DamagedBodyError
+from sightline.engine.database_errors import damage
+
+T = TypeVar("T")
+
+_compressor = Compressor()
+
+
+class StoredBody(Generic[T]):
+    """How the bodies of a column are encoded; several threads may use it."""
+
+    def __init__(self, kind: type[T], table: str) -> None:
+        """Prepare it.
+
+        Args:
+            kind: The type of the bodies.
+            table: The table that holds them, for messages.
+        """
+        self._decoder = msgspec.msgpack.Decoder(kind)
+        self._table = table
+
+    def encode(self, content: T) -> bytes:
+        """Encode a body.
+
+        Args:
+            content: The content.
+
+        Returns:
+            The body.
+        """
+        return _compressor.compress(msgspec.msgpack.encode(content))
+
+    def decode(self, body: bytes, store: str, row: int) -> T:
+        """Decode a body: the inverse of `encode`.
+
+        Args:
+            body: The body.
+            store: The store's name in messages.
+            row: The number of its row, for messages.
+
+        Returns:
+            The content.
+
+        Raises:
+            EnvironmentFailedError: The body is damaged.
+        """
+        with reading(store, self._table, row):
+            return self._decoder.decode(_compressor.decompress(body))
+
+
+@contextmanager
+def reading(store: str, table: str, row: int) -> Iterator[None]:
+    """Report a row that cannot be decoded as damage of the store.
+
+    Args:
+        store: The store's name in messages.
+        table: The table.
+        row: The number of the row.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        EnvironmentFailedError: The row is damaged.
+    """
+    try:
+        yield
+    except (DamagedBodyError, msgspec.MsgspecError) as error:
+        raise damage(store, table, row, str(error)) from None
