@@ -105,9 +105,9 @@ def test_list_shows_every_metric_with_meaning_direction_and_range(capsys: pytest
 def test_defaults_are_listed_as_they_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "iibench"]) == 0
     listed = capsys.readouterr().out
-    assert "image = on:" in listed
-    assert "orders = 1:" in listed
-    assert "options = null:" in listed
+    assert "image=on:" in listed
+    assert "orders=1:" in listed
+    assert "options=null:" in listed
 
 
 def test_option_names_are_those_of_the_parser_and_not_those_in_a_metavar() -> None:

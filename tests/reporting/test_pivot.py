@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue, Result
+from sightline.reporting.grid import Page
 from sightline.reporting.markdown import markdown
 from sightline.reporting.pivot import pivot
 from sightline.reporting.report_table import ReportTable, Spread
@@ -84,7 +85,7 @@ def sizes(table_8: dict[str, dict[str, list[float]]]) -> list[ResultPoint]:
 
 def printed(tables: Sequence[ReportTable], width: int) -> str:
     file = io.StringIO()
-    show([part for table in tables for part in fitted(table, width)], file, width)
+    show(tables, file, width)
     return file.getvalue()
 
 
@@ -113,15 +114,16 @@ def test_it_is_no_wider_than_the_terminal_and_loses_no_number(
     for by_size in table_8.values():
         for values in by_size.values():
             assert all(f"{value:.1f}" in words for value in values)
-    assert text.count("(continued)") == {80: 2, 100: 2, 140: 1}[width]
+    assert text.count("(continued)") == {80: 2, 100: 1, 140: 1}[width]
 
 
 def test_the_columns_of_one_value_stay_together(table_8: dict[str, dict[str, list[float]]]) -> None:
     (table,) = pivot(sizes(table_8))
-    parts = fitted(table, 80)
+    parts = fitted(table, Page(80, shorten=False))
     assert [len(part.columns) for part in parts] == [5, 5, 5]
     assert [bool(part.notes) for part in parts] == [False, False, True]
-    assert all(len(part.columns) == 2 for part in fitted(table, 20))
+    assert all(len(part.columns) == 2 for part in fitted(table, Page(25, shorten=False)))
+    assert fitted(table, Page(20, shorten=False)) == [table]
 
 
 def test_the_labelled_values_of_an_option_head_the_columns_and_the_second_half_shows_differences() -> None:

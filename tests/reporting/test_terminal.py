@@ -9,12 +9,15 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from sightline.metric_types import Result
+from sightline.reporting.grid import aligned
 from sightline.reporting.report_table import Cell, Column, ReportTable, Value
 from sightline.reporting.table_text import parts
 from sightline.reporting.tables import summary
-from sightline.reporting.terminal import aligned, show
+from sightline.reporting.terminal import show
+from sightline.reporting.wrapping import shortened
 from sightline.results.published import add_published
 
 Make = Callable[..., Result]
@@ -33,7 +36,7 @@ def test_a_table_of_one_run_reads_line_by_line(codis: Make) -> None:
         "codis:default, openai/gpt-4o",
         "                             value                      GPT-4V       GPT-4V         Human",
         "metric                        95 %    n  clusters  Tables 3, 4     Table 10   Tables 3, 4",
-        "─" * 90,
+        "─" * 89,
         "acc_p               32.5 28.5-36.5  353       216  32.3 (+0.2)  31.2 (+1.3)  86.2 (-53.8)",
         "acc_q               56.2 52.2-60.2  706       216  56.9 (-0.6)  55.1 (+1.1)  87.7 (-31.5)",
         "context_awareness   54.8 50.8-58.8  353       216  54.7 (+0.0)               97.3 (-42.5)",
@@ -57,13 +60,123 @@ def test_nothing_is_wider_than_the_terminal(codis: Make, width: int, by: str | N
     )
 
 
-def test_names_that_are_too_long_are_broken_behind_a_hyphen() -> None:
-    head = (Column("text", "responder", "responder"), *(Column("count", "x" * 14, f"n{n}") for n in range(4)))
-    rows = (("Gemini-Pro-Vision", 1, 2, 3, 4), ("GPT-4V", 1, 2, 3, 4))
-    file = io.StringIO()
-    show([ReportTable("title", head, rows)], file, 80)
-    names = [line.split("  ")[0].rstrip() for line in file.getvalue().splitlines()[3:6]]
-    assert names == ["Gemini-Pro-", "Vision", "GPT-4V"]
+class Terminal(io.StringIO):
+    """A file that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def printed(table: ReportTable, width: int, file: io.StringIO) -> list[str]:
+    show([table], file, width)
+    return re.sub("\x1b\\[[0-9;]*m", "", file.getvalue()).splitlines()
+
+
+MODELS = (
+    "http://localhost:8000/v1#llava",
+    "http://gpu-node-17.cluster.example.org:8000/v1#Qwen/Qwen2.5-VL-72B-Instruct",
+    "Gemini-Pro-Vision",
+    "mini",
+    "http://127.0.0.1:8000/v1#模型/看图说话",
+    "sha256:" + "0123456789abcdef" * 4,
+)
+names = (
+    st.sampled_from(MODELS)
+    | st.text("abcxyz-_/#.", min_size=1, max_size=70)
+    | st.text("看图说话的模型", max_size=30)
+)
+phrases = st.lists(names, min_size=1, max_size=4).map(" ".join)
+numbers = st.none() | st.floats(-100, 100).map(lambda number: Value(number, number - 9, number + 9))
+
+
+@st.composite
+def any_table(draw: st.DrawFn) -> ReportTable:
+    """A table of texts and numbers, with names and addresses in all of its texts."""
+    texts = draw(st.integers(1, 4))
+    values = draw(st.integers(0, 5))
+    columns = [
+        *(Column("text", draw(phrases), f"t{nth}") for nth in range(texts)),
+        *(Column("value", draw(phrases), f"v{nth}") for nth in range(values)),
+    ]
+    rows = draw(st.lists(st.tuples(*[phrases] * texts, *[numbers] * values), max_size=4))
+    return ReportTable(draw(phrases), tuple(columns), tuple(rows), tuple(draw(st.lists(phrases, max_size=2))))
+
+
+def words_of(table: ReportTable) -> set[str]:
+    texts = [table.title, *table.notes, *(column.head for column in table.columns)]
+    cells = [
+        text
+        for row in table.rows
+        for cell, column in zip(row, table.columns, strict=True)
+        for text in parts(cell, column)
+    ]
+    return {word for text in (*texts, *cells) for word in text.split()}
+
+
+def is_whole(word: str, words: set[str]) -> bool:
+    """Whether a word is one of the table, or Chinese, whose lines end behind any character."""
+    return word in words or set(word) <= set("看图说话的模型")
+
+
+@given(any_table(), st.sampled_from([60, 80, 120, 200]))
+def test_a_terminal_shows_whole_words_or_the_ends_of_long_ones_in_any_width(
+    table: ReportTable, width: int
+) -> None:
+    lines = printed(table, width, Terminal())
+    words = words_of(table)
+    assert max(map(cell_len, lines)) <= width
+    for word in {word for line in lines for word in line.split()} - {"(continued)"}:
+        start, ellipsis, end = word.partition("…")
+        if ellipsis:
+            assert any(len(one) > 16 and one.startswith(start) and one.endswith(end) for one in words)
+        else:
+            assert is_whole(word, words) or set(word) == {"─"}
+
+
+@given(any_table(), st.sampled_from([60, 80, 200]))
+def test_a_file_or_pipe_holds_every_word_whole(table: ReportTable, width: int) -> None:
+    lines = printed(table, width, io.StringIO())
+    assert "…" not in "".join(lines)
+    found = {word for line in lines for word in line.split()}
+    words = words_of(table)
+    assert all(is_whole(word, words) for word in found - {"(continued)"} if set(word) != {"─"})
+
+
+@given(st.sampled_from(MODELS[:4]), st.integers(16, 100))
+def test_a_shortened_address_keeps_the_name_of_the_model(model: str, width: int) -> None:
+    name = re.split("[/#]", model)[-1]
+    short = shortened(model, width)
+    assert len(short) <= width
+    assert short == model if len(model) <= width else "…" in short
+    assert short.endswith(name) or len(name) >= width
+
+
+def test_a_table_that_does_not_fit_lists_its_rows_one_below_the_other() -> None:
+    head = (
+        Column("text", "run", "run"),
+        Column("text", "task", "task"),
+        Column("text", "model", "model"),
+        Column("count", "bytes", "bytes"),
+    )
+    rows = (
+        ("1", "codis:no-context", "http://localhost:8000/v1#Qwen/Qwen2.5-VL-72B-Instruct", 6829),
+        ("2", "mmr3:rephrasing", "mini", 12555),
+    )
+    assert printed(ReportTable("runs", head, rows, ("a note",)), 48, Terminal()) == [
+        "runs",
+        "run    1",
+        "task   codis:no-context",
+        "model  http:/…00/v1#Qwen/Qwen2.5-VL-72B-Instruct",
+        "bytes  6,829",
+        "",
+        "run    2",
+        "task   mmr3:rephrasing",
+        "model  mini",
+        "bytes  12,555",
+        "",
+        "  a note",
+        "",
+    ]
 
 
 @pytest.mark.parametrize("rows", [0, 3])

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import add_plugins
-from sightline.output import print_line
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
     from sightline.metric_types import MetricDefinition
 
+EXAMPLE = """examples:
+  sightline list                 all benchmarks with their settings: what to write behind `sightline run`
+  sightline list iibench         also its options, metrics and published rows
+  sightline list codis --json
+"""
+
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `list`."""
-    parser.epilog = "examples:\n  sightline list\n  sightline list iibench\n  sightline list codis --json"
+    parser.epilog = EXAMPLE
     parser.add_argument(
-        "benchmark", nargs="?", metavar="BENCHMARK", help="print this benchmark with its metrics and options"
+        "benchmark",
+        nargs="?",
+        metavar="BENCHMARK",
+        help="print this benchmark only, with its options, metrics and published rows",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_plugins(parser)
@@ -35,8 +45,12 @@ def execute(options: argparse.Namespace) -> int:
 
         print_json(descriptions)
         return 0
+    from sightline.reporting.terminal import show_paragraphs
+
     for one in descriptions:
-        _print(one, full=options.benchmark is not None)
+        show_paragraphs((line, _indent(line)) for line in _lines(one, full=options.benchmark is not None))
+    if not options.benchmark:
+        print_note("options, metrics and published rows of one: sightline list BENCHMARK")
     return 0
 
 
@@ -102,34 +116,32 @@ def _metrics(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
     return {name: {**asdict(one), "direction": direction(one)} for name, one in definitions.items()}
 
 
-def _print(one: dict[str, Any], *, full: bool) -> None:
-    print_line(f"{one['name']}  {one['title']}")
-    print_line(f"  {one['citation']}")
-    print_line(f"  splits: {', '.join(one['splits'])}; judged by: {', '.join(one['judged_by'])}")
-    width = max(len(setting["name"]) for setting in one["settings"])
+def _lines(one: dict[str, Any], *, full: bool) -> Iterator[str]:
+    from sightline.benchmarks.options import FILE
+    from sightline.reporting.option_texts import option_text, options_text
+
+    yield f"{one['name']}  {one['title']}"
+    yield f"  {one['citation']}"
+    yield f"  splits: {', '.join(one['splits'])}; judged by: {', '.join(one['judged_by'])}"
+    first, width = one["settings"][0], max(len(setting["name"]) for setting in one["settings"])
+    default = "" if first["name"] == FILE else f" ({one['name']} alone is {one['name']}:{first['name']})"
+    yield f"  settings{default}:"
     for setting in one["settings"]:
-        print_line(
-            f"  {one['name']}:{setting['name']:<{width}}  {setting['summary']} ({setting['reproduces']})"
-        )
+        yield f"    {one['name']}:{setting['name']:<{width}}  {setting['summary']} ({setting['reproduces']})"
     if full:
-        first = one["settings"][0]
-        print_line(f"  sampling: {first['sampling']} ({first['sampling_source']})")
+        yield f"  sampling (--gen KEY=VALUE): {options_text(first['sampling'])} ({first['sampling_source']})"
         for name, preset in one["presets"].items():
-            print_line(f"    --gen {name}: {preset}")
-        print_line("  options (--set KEY=VALUE):")
+            yield f"    --gen {name}: {options_text(preset)}"
+        yield "  options (--set KEY=VALUE) with their defaults:"
         for key, option in one["options"].items():
-            print_line(
-                f"    {key} = {_option_text(option['default'])}: {option['summary']} ({option['allowed']})"
-            )
-        print_line("  metrics:")
+            yield f"    {key}={option_text(option['default'])}: {option['summary']} ({option['allowed']})"
+        yield "  metrics:"
         for name, metric in one["metrics"].items():
-            print_line(f"    {name}: {metric['meaning']} ({metric['direction']}; {metric['source']})")
-        print_line(f"  published rows (--against): {', '.join(one['published_rows']) or 'none'}")
-    print_line()
+            yield f"    {name}: {metric['meaning']} ({metric['direction']}; {metric['source']})"
+        yield f"  published rows (--against): {', '.join(one['published_rows']) or 'none'}"
+    yield ""
 
 
-def _option_text(default: Any) -> str:
-    """A default as on the command line after --set KEY=."""
-    if isinstance(default, bool):
-        return "on" if default else "off"
-    return "null" if default is None else str(default)
+def _indent(line: str) -> int:
+    """Where a line continues that is too long for the terminal."""
+    return len(line) - len(line.lstrip()) + 4

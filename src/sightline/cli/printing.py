@@ -115,14 +115,7 @@ def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> Non
     """
     from sightline.reporting.pivot import pivot
 
-    tables = pivot(points, by)
-    if form == "table":
-        from sightline.reporting.console import Console
-        from sightline.reporting.terminal import fitted
-
-        width = Console().width
-        tables = [part for table in tables for part in fitted(table, width)]
-    print_tables(tables, form)
+    print_tables(pivot(points, by), form)
 
 
 def print_run_summary(evaluation: Evaluation) -> None:

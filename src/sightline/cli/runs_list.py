@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_printing, add_store
 from sightline.cli.printing import print_json, print_tables
-from sightline.output import print_line, print_note
+from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.reporting.report_table import Field
@@ -22,6 +22,8 @@ EXAMPLE = """examples:
   sightline runs list --model gpt-4o --json
 """
 
+NUMBER = " " * 6
+"""What is below the number of a run."""
 
 DAMAGED_REMEDY = "its description cannot be read; `sightline runs delete` deletes the run, its answers stay"
 
@@ -76,24 +78,31 @@ def print_runs(runs: Sequence[RunLine], form: str) -> None:
 
 def _print_lines(runs: Sequence[RunLine]) -> None:
     """Print a line for each run, because most terminals are too narrow for the table."""
+    from sightline.reporting.terminal import show_paragraphs
+
+    show_paragraphs((line, len(NUMBER)) for line in _lines(runs))
+
+
+def _lines(runs: Sequence[RunLine]) -> Iterator[str]:
+    """A heading, then a line for each run and each note."""
     from sightline.reporting.option_texts import options_text
 
     named = any(run.name for run in runs)
     width = max(len("name"), *(len(run.name or "") for run in runs)) if named else 0
     if runs:
         name = f"{'name':<{width}}  " if named else ""
-        print_line(f"{'run':>4}  {'began':<19}  {name}{'task':<22} model, options, judges, tags")
+        yield f"{'run':>4}  {'began':<19}  {name}{'task':<22} model, options, judges, tags"
     for run in runs:
         name = f"{run.name or '':<{width}}  " if named else ""
         if run.is_damaged:
-            print_line(f"{run.number:>4}  {run.started:<19}  {name}damaged: {DAMAGED_REMEDY}")
+            yield f"{run.number:>4}  {run.started:<19}  {name}damaged: {DAMAGED_REMEDY}"
             continue
         judges = f"judged by {', '.join(run.judges)}" + (f" ({run.state})" if not run.is_complete else "")
         tags = f"tags {', '.join(run.tags)}" if run.tags else ""
         rest = ", ".join(filter(None, (run.model, options_text(run.options), judges, tags)))
-        print_line(f"{run.number:>4}  {run.started}  {name}{run.task:<22} {rest}")
+        yield f"{run.number:>4}  {run.started}  {name}{run.task:<22} {rest}"
         if run.note:
-            print_line(f"      {run.note}")
+            yield f"{NUMBER}{run.note}"
 
 
 def _fields() -> Sequence[Field[RunLine]]:

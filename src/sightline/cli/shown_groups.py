@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.style import Style
 from rich.table import Table
@@ -21,6 +22,9 @@ from sightline.visible import visible
 
 LONGEST = 280
 """The most characters of a response or context; the whole text is in the results folder and in `--json`."""
+
+LEAST_WIDTH = 100
+"""The width of a terminal that has room for responses, references and contexts beside each other."""
 
 MARKS = {
     "right": ("✓", "cyan"),
@@ -68,7 +72,7 @@ def print_groups(shown: ShownGroups | FlippedGroups, index: OutcomeIndex) -> Non
             console.print(Padding(Text(_short(question)), (0, 0, 0, 3)))
         for image in dict.fromkeys(image for several in detail.images for image in several):
             console.print(Padding(_link(image, images, problems), (0, 0, 0, 3)), soft_wrap=True)
-        console.print(Padding(_answers(sides), (0, 0, 1, 3)))
+        console.print(Padding(_answers(sides, console.width), (0, 0, 1, 3)))
     listed = len(shown.groups)
     console.print(Text(f"{listed} of {shown.total} groups" if listed else "no group", style="bold"))
     if problems:
@@ -106,25 +110,47 @@ def _link(image: IndexedImage, images: RunImages, problems: list[ImageError]) ->
     return Text(visible(str(path)), Style(link=path.resolve().as_uri()))
 
 
-def _answers(sides: Sequence[tuple[int, GroupDetail]]) -> Table:
-    """A row for each probe: its verdict and response in each run, and what differs between the probes."""
-    outcomes = sides[-1][1].outcomes
-    grid = Table(
-        box=None, padding=(0, 2, 0, 0), show_header=True, header_style="bright_black", pad_edge=False
-    )
-    grid.add_column("", no_wrap=True)
-    for run, _ in sides:
-        grid.add_column(f"response, run {run}" if len(sides) > 1 else "response", ratio=3)
-    grid.add_column("reference", ratio=1)
-    if any(one.context for one in outcomes):
-        grid.add_column("context", ratio=2)
+def _answers(sides: Sequence[tuple[int, GroupDetail]], width: int) -> RenderableType:
+    """Each probe: its verdict and response in each run, its reference and what it was asked with.
+
+    A row for each probe, or in a narrow terminal the cells of each probe one below the other.
+    """
+    heads = [f"response, run {run}" if len(sides) > 1 else "response" for run, _ in sides]
+    heads += ["reference", "context"]
     earlier = [{(one.variant, one.draw): one for one in detail.outcomes} for _, detail in sides]
-    for one in outcomes:
-        found = [by_probe.get((one.variant, one.draw)) for by_probe in earlier]
-        cells = [Text(visible(one.variant)), *map(_response, found), Text(_short(" | ".join(one.references)))]
-        if len(grid.columns) > len(cells):
-            cells.append(Text(_short(one.context), "bright_black"))
-        grid.add_row(*cells)
+    rows = [
+        (
+            Text(visible(one.variant)),
+            *(_response(by_probe.get((one.variant, one.draw))) for by_probe in earlier),
+            Text(_short(" | ".join(one.references))),
+            Text(_short(one.context), "bright_black"),
+        )
+        for one in sides[-1][1].outcomes
+    ]
+    return _beside(heads, rows) if width >= LEAST_WIDTH else _stacked(heads, rows)
+
+
+def _beside(heads: Sequence[str], rows: Sequence[Sequence[Text]]) -> Table:
+    """A table with a row for each probe; a column without a text is left out."""
+    filled = [nth for nth in range(len(heads)) if any(row[nth + 1] for row in rows)]
+    grid = Table(box=None, padding=(0, 2, 0, 0), header_style="bright_black", pad_edge=False)
+    grid.add_column("", no_wrap=True)
+    for nth in filled:
+        grid.add_column(heads[nth], ratio=3 if heads[nth].startswith("response") else 2)
+    for row in rows:
+        grid.add_row(row[0], *(row[nth + 1] for nth in filled))
+    return grid
+
+
+def _stacked(heads: Sequence[str], rows: Sequence[Sequence[Text]]) -> Table:
+    """The name of each probe, and below it its cells that hold a text."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for name, *cells in rows:
+        for head, cell in zip(("", *heads), (name, *cells), strict=True):
+            if cell:
+                grid.add_row(*((name, "") if cell is name else (Text(f"  {head}", "bright_black"), cell)))
     return grid
 
 
