@@ -7,10 +7,13 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sightline.engine.database_errors import damaged_store, no_store, repair_command
-from sightline.engine.write_ahead_log import CommittedPages, committed_pages, logged_page_size
 from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.engine.write_ahead_log import CommittedPages
 
 _READINGS = 3
 """How often a log must look damaged: another process may write to it during a reading."""
@@ -78,6 +81,8 @@ def _check_log(path: Path, log: Path) -> None:
         if reading:
             time.sleep(_SECONDS)
         found = _committed(log)
+        if found is None:
+            return
         is_cut_off = found.pages > 0 and not path.stat().st_size
         if not (found.is_damaged or is_cut_off):
             return
@@ -91,13 +96,16 @@ def _check_log(path: Path, log: Path) -> None:
     raise damaged_store(str(path), reason)
 
 
-def _committed(log: Path) -> CommittedPages:
-    """What is committed in a write-ahead log, which may be missing."""
+def _committed(log: Path) -> CommittedPages | None:
+    """What is committed in a write-ahead log; None if it is missing, as while no process has the store open."""
     try:
         file = os.open(log, os.O_RDONLY)
     except FileNotFoundError:
-        return CommittedPages({}, 0, 0, has_header=False)
+        return None
     try:
+        # It imports numpy, which takes longer than the rest of a small run.
+        from sightline.engine.write_ahead_log import committed_pages, logged_page_size
+
         return committed_pages(file, logged_page_size(file))
     finally:
         os.close(file)
