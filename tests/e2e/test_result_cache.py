@@ -17,6 +17,7 @@ from sightline.benchmarks.groups.benchmark import Groups
 from sightline.engine import runs
 from sightline.engine.answers import Attempt
 from sightline.engine.store import Store
+from sightline.evaluation import code_digest as code
 from sightline.evaluation import result_key
 from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.prepare import prepare_evaluation
@@ -152,7 +153,7 @@ def change_model(run: Any) -> None:
 
 def change_code(run: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(result_key, "code_digest", lambda: b"other")
+        patch.setattr(code, "code_digest", lambda: b"other")
         run()
 
 
@@ -252,17 +253,17 @@ def test_the_digest_of_the_code_follows_every_file_but_those_of_editors(
     rules = tmp_path / "scoring" / "rules.py"
     rules.write_text("RIGHT = 1")
     monkeypatch.setattr(sightline, "__file__", str(tmp_path / "__init__.py"))
-    digest = result_key.code_digest()
+    digest = code.code_digest()
     (tmp_path / "scoring" / ".#rules.py").symlink_to("nobody@nowhere")
-    assert result_key.code_digest() == digest
+    assert code.code_digest() == digest
     rules.write_text("RIGHT = 10")
-    assert result_key.code_digest() != digest
+    assert code.code_digest() != digest
 
 
 def test_a_result_of_code_that_changed_during_the_run_is_not_kept(
     run: Any, judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(result_key, "_LOADED_CODE", b"before the change")
+    monkeypatch.setattr(code, "_LOADED_CODE", b"before the change")
     run()
     judged()
     run()

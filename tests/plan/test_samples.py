@@ -46,7 +46,9 @@ def samples_of(
     benchmark: Benchmark, selection: SampleSelection = EVERY, visited: list[Sample] | None = None
 ) -> Samples:
     seen: list[Sample] = [] if visited is None else visited
-    return Samples(benchmark, partial(benchmark.samples, None, "test", {}), selection, seen.append)
+    samples = Samples(benchmark, partial(benchmark.samples, None, "test", {}), selection)
+    samples.read_all(seen.append)
+    return samples
 
 
 @pytest.fixture(params=[10, 4096])
@@ -62,7 +64,7 @@ def test_every_pass_gives_the_selected_samples_in_their_order(shuffle: bool) -> 
         visited: list[Sample] = []
         samples = samples_of(Streamed(ALL), SampleSelection(limit, shuffle, seed=3), visited)
         chosen = list(samples)
-        assert len(samples) == len(chosen) == min(limit or 50, 50)
+        assert len(chosen) == min(limit or 50, 50)
         assert [one for one in ALL if one in chosen] == chosen == list(samples) == visited
 
 
@@ -81,7 +83,7 @@ def test_two_samples_with_one_id_are_refused_wherever_they_are(first: int, secon
     content = list(ALL)
     content[first] = content[second]
     if first == second:
-        assert len(samples_of(Streamed(content))) == 50
+        assert len(list(samples_of(Streamed(content)))) == 50
     else:
         with pytest.raises(UserError, match=f"the same id.*{ALL[second].id}|{ALL[second].id}.*the same id"):
             samples_of(Streamed(content), SampleSelection(limit=1))

@@ -18,7 +18,8 @@ Without options, leftovers go: definitions and texts that nothing refers to, cla
 copies of runs that a merge did not finish. Answers and caches stay.
 
 --caches drops what Sightline computes again when it is needed: metadata of images, text embeddings and values
-of text metrics, OCR results, results that rules judged, the index of outcomes and its thumbnails.
+of text metrics, OCR results, results that rules judged, plans of runs, the index of outcomes and its
+thumbnails.
 --unreferenced-answers drops answers that no run refers to, such as the replies to `build` commands, which
 would be asked again. Replies of the judges of runs always stay.
 """

@@ -1,4 +1,4 @@
-"""Caches in the store that may be dropped: image metadata, text vectors, OCR results."""
+"""Caches in the store that may be dropped: image metadata, vectors, OCR results, judged results, plans."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ class Caches:
             one 64-bit float, by the SHA-256 of metric and texts. All are little-endian.
         readings: OCR results, the words as JSON, by the SHA-256 of OCR reader and image.
         results: Judged results and lines of their files, by the SHA-256 of what a result depends on.
+        plans: What runs planned, by the SHA-256 of what a plan depends on.
     """
 
     def __init__(self, database: Database) -> None:
@@ -78,6 +79,7 @@ class Caches:
         self.vectors = CacheTable(database, schema.vectors)
         self.readings = CacheTable(database, schema.readings)
         self.results = CacheTable(database, schema.results)
+        self.plans = CacheTable(database, schema.plans)
         self._images = CacheTable(database, schema.images)
 
     def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:

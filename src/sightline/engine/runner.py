@@ -109,6 +109,22 @@ class Runner:
             with self._store.claims.renewed():
                 await self._run(requests, opened, check)
 
+    async def check_endpoints(self, check: EndpointCheck, reread: Reread) -> None:
+        """Check the endpoints where the store answers all requests, so that nothing else is sent.
+
+        Args:
+            check: The check.
+            reread: Reads the requests.
+
+        Raises:
+            UserError: An endpoint has another model than before.
+            EnvironmentFailedError: The store fails.
+        """
+        options = self._options
+        async with AsyncExitStack() as stack:
+            opened = OpenModels(stack)
+            await check.before(reread(), reread, opened, options.budget, self._counts, options.concurrency)
+
     async def _run(
         self, requests: Iterable[KeyedRequest], opened: OpenModels, check: EndpointCheck | None
     ) -> None:

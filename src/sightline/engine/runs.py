@@ -351,8 +351,23 @@ def write_chunk(
         insert_new(connection, schema.definitions, ("digest", "body"), [(digest, body)])
         found = list(rows_in(connection, query, [digest]))
     place, definitions = chunk.first, int(found[0][0])
-    row = (run, place, definitions, chunk.keys + _checksum(run, place, definitions, chunk.keys))
+    row = (run, place, definitions, with_checksum(run, place, definitions, chunk.keys))
     insert_new(connection, schema.probes, ("run", "place", "definitions", "answer_keys"), [row])
+
+
+def with_checksum(run: int, place: int, definitions: int, keys: bytes) -> bytes:
+    """What a row holds of the keys of a chunk; the inverse of `keys_of_row`.
+
+    Args:
+        run: The number of the run.
+        place: The position of the first probe.
+        definitions: The number of the definitions.
+        keys: The keys, one after the other.
+
+    Returns:
+        The keys and a checksum of the row.
+    """
+    return keys + _checksum(run, place, definitions, keys)
 
 
 def keys_of_row(run: int, place: int, definitions: int, answer_keys: bytes) -> bytes:

@@ -243,6 +243,15 @@ results = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
+# The plans of runs, by what they depend on; see earlier_plan.py of evaluation. A cache, may be dropped at any
+# time.
+plans = Table(
+    "plans",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
 # OCR results, as JSON: a cache, may be dropped at any time.
 readings = Table(
     "readings",

@@ -80,24 +80,28 @@ def _check_log(path: Path, log: Path) -> None:
     for reading in range(_READINGS):
         if reading:
             time.sleep(_SECONDS)
-        found = _committed(log)
-        if found is None:
+        if not (problem := _problem(path, log)):
             return
-        is_cut_off = found.pages > 0 and not path.stat().st_size
-        if not (found.is_damaged or is_cut_off):
-            return
-    if is_cut_off:
-        reason = f"the file is empty, and its write-ahead log {log.name} is not"
-    elif found.damaged:
+    raise damaged_store(str(path), problem)
+
+
+def _problem(path: Path, log: Path) -> str:
+    """What is wrong with a write-ahead log; '' if nothing is, or if there is none."""
+    found = _committed(log)
+    if found is None:
+        return ""
+    if found.pages > 0 and not path.stat().st_size:
+        return f"the file is empty, and its write-ahead log {log.name} is not"
+    if found.damaged:
         pages = "1 page is" if found.damaged == 1 else f"{found.damaged:,} pages are"
-        reason = f"{pages} damaged in its write-ahead log {log.name}, which holds the latest answers"
-    else:
-        reason = f"the header of its write-ahead log {log.name} is damaged, which holds the latest answers"
-    raise damaged_store(str(path), reason)
+        return f"{pages} damaged in its write-ahead log {log.name}, which holds the latest answers"
+    if found.is_damaged:
+        return f"the header of its write-ahead log {log.name} is damaged, which holds the latest answers"
+    return ""
 
 
 def _committed(log: Path) -> CommittedPages | None:
-    """What is committed in a write-ahead log; None if it is missing, as while no process has the store open."""
+    """What is committed in a write-ahead log; None if there is none, as while no process uses the store."""
     try:
         file = os.open(log, os.O_RDONLY)
     except FileNotFoundError:

@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.released import foreign_samples
-from sightline.evaluation.prepared import Prepared, PreparedTask
+from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.provenance import recorded_notes, replayed
 from sightline.formats.synthetic_marker import is_synthetic
 from sightline.models.base import Model
@@ -39,15 +38,15 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         judge_repeats=spec.judge_repeats,
         benchmark_options=task.options.benchmark,
         options=_effective_options(prepared),
-        data_digest=task.survey.data_digest,
-        ids_digest=task.survey.ids_digest,
-        planned_samples=len(task.samples),
+        data_digest=prepared.survey.data_digest,
+        ids_digest=prepared.survey.ids_digest,
+        planned_samples=prepared.survey.samples,
         against=spec.against,
         notes=[
             *_sampling_notes(prepared),
             *_training_data_notes(prepared),
             *_replay_notes(prepared),
-            *task.benchmark.left_out_notes(task.folder, task.split, task.options.benchmark),
+            *prepared.survey.left_out,
             *_check_notes(prepared),
             *(notes or []),
         ],
@@ -92,7 +91,7 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         **recorded_options(spec),
         **(models.replacement.options if models.replacement else {"augment": None}),
         "synthetic": is_synthetic(task.folder) or None,
-        "other_data": _has_foreign_samples(task) or None,
+        "other_data": prepared.survey.is_foreign or None,
     }
 
 
@@ -137,7 +136,7 @@ def _training_data_notes(prepared: Prepared) -> list[str]:
     models = prepared.models.models
     if not models:
         return []
-    folders = prepared.task.survey.folders
+    folders = prepared.survey.folders
     return [note for folder in folders if (note := models[0].training_overlap(Path(folder)))]
 
 
@@ -147,9 +146,3 @@ def _replay_notes(prepared: Prepared) -> list[str]:
     if not any(model.capabilities.replays for model in prepared.models.models):
         return []
     return recorded_notes(replayed(prepared.models.models[0], task, prepared.spec.repeats), task.name)
-
-
-def _has_foreign_samples(task: PreparedTask) -> bool:
-    """Whether a sample is other than those that the benchmark's paper released."""
-    names = (sample.id for sample in task.samples)
-    return bool(foreign_samples(task.benchmark, names, task.folder, task.split, task.options.benchmark))

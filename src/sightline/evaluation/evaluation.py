@@ -178,7 +178,7 @@ def _judge_and_write(
         unanswered=cached.unanswered,
         out=prepared.spec.out,
         store=prepared.spec.store,
-        folders=tuple(prepared.task.survey.folders),
+        folders=tuple(prepared.survey.folders),
         conditions_met=conditions_met(prepared.fail_if, cached.result),
     )
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from msgspec.structs import replace
 
 from sightline.engine.store import Store
 from sightline.evaluation.augment import images_in_probes
-from sightline.evaluation.prepared import Prepared
+from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.models.augmented import Augmented
+from sightline.models.base import Model
 from sightline.plan.effective import EffectiveOptions, effective
 from sightline.plan.plan import Plan, PlanInputs
+from sightline.plan.spec import Spec
 from sightline.types import ImageRef
 
 
 def make_plan(
-    prepared: Prepared, store: Store, augmented: Augmented | None = None, *, read_only: bool = False
+    prepared: Prepared,
+    store: Store,
+    augmented: Augmented | None = None,
+    *,
+    read_only: bool = False,
+    before_images: Callable[[Iterable[str]], None] = lambda paths: None,
 ) -> Plan:
     """Plan the requests of an evaluation.
 
@@ -23,27 +32,41 @@ def make_plan(
         store: The cache of image digests.
         augmented: The texts that replace images, for an evaluation with --augment.
         read_only: Whether new image digests stay out of the store.
+        before_images: Called with the paths of images before they are inspected.
 
     Returns:
         The plan.
     """
     task, model = prepared.task, prepared.models.models[0]
-    partners = {
-        setting: EffectiveOptions(options, model.effective(_sampling(prepared, setting)))
-        for setting, options in task.partners.items()
-    }
     inputs = PlanInputs(
         benchmark=task.benchmark,
         samples=task.samples,
-        setting=task.setting,
-        options=EffectiveOptions(task.options.benchmark, model.effective(task.options.sampling)),
-        partners=partners,
+        settings=plan_settings(prepared.spec, task, model),
         model=model,
         repeats=prepared.spec.repeats,
         fresh=prepared.spec.fresh,
         augmented=augmented,
     )
-    return Plan(inputs, store, read_only=read_only)
+    return Plan(inputs, store, read_only=read_only, before_images=before_images)
+
+
+def plan_settings(spec: Spec, task: PreparedTask, model: Model) -> dict[str, EffectiveOptions]:
+    """Compute the options of the requests of an evaluation.
+
+    Args:
+        spec: The evaluation.
+        task: The task.
+        model: The model.
+
+    Returns:
+        Setting -> its options: first the evaluated one, then those that its metrics read.
+    """
+    own = EffectiveOptions(task.options.benchmark, model.effective(task.options.sampling))
+    partners = {
+        setting: EffectiveOptions(options, model.effective(_sampling(spec, task, setting)))
+        for setting, options in task.partners.items()
+    }
+    return {task.setting: own, **partners}
 
 
 def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
@@ -60,10 +83,9 @@ def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
     return images_in_probes(task.benchmark, task.samples, settings)
 
 
-def _sampling(prepared: Prepared, setting: str) -> dict[str, object]:
+def _sampling(spec: Spec, task: PreparedTask, setting: str) -> dict[str, object]:
     """The sampling options of a partner setting: its own defaults if it has a name, then the user's."""
-    task = prepared.task
     partner = task.benchmark.settings.get(setting)
     if partner is None:
         return dict(task.options.sampling)
-    return dict(effective(task.benchmark, partner, replace(prepared.spec, set={})).sampling)
+    return dict(effective(task.benchmark, partner, replace(spec, set={})).sampling)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.published import published
 from sightline.config import Config, load_config
-from sightline.errors import UserError
 from sightline.evaluation.augment import image_replacement
 from sightline.evaluation.checks import (
     check_distinct_judges,
@@ -18,15 +17,17 @@ from sightline.evaluation.checks import (
     check_sampling_names,
     probe_check,
 )
+from sightline.evaluation.earlier_plan import find_plan
 from sightline.evaluation.label_run import check_labels
 from sightline.evaluation.measures import prepare_measures
+from sightline.evaluation.plan_key import plan_key
 from sightline.evaluation.prepared import (
     Prepared,
     PreparedJudges,
     PreparedModels,
     PreparedTask,
 )
-from sightline.evaluation.survey import Surveyor
+from sightline.evaluation.survey import survey_samples
 from sightline.judging.judges import (
     HUMAN_PREFIX,
     HumanJudge,
@@ -46,13 +47,16 @@ from sightline.results.fail_if import check_condition_metrics, parse_conditions
 from sightline.results.folder import ResultsFolder
 
 
-def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> Prepared:
+def prepare_evaluation(
+    spec: Spec, *, calls_model: bool = True, keyless: bool = False, reuses_plans: bool = False
+) -> Prepared:
     """Check everything that can be checked before the first call. Nothing is written.
 
     Args:
         spec: The evaluation.
         calls_model: Whether a model is called for answers; False where the answers exist already.
         keyless: Whether API keys may be missing, because nothing will be called.
+        reuses_plans: Whether data that a run in the store has planned the same way are not read again.
 
     Returns:
         The prepared evaluation.
@@ -76,11 +80,17 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
     models = _models(spec, benchmark, config, keyless) if calls_model else PreparedModels()
     judges = _judges(spec, config, keyless)
     check_distinct_judges(spec, judges)
-    task = _task(spec, benchmark, setting.name, split, options, models)
+    task = _task(spec, benchmark, setting.name, split, options)
+    key = plan_key(spec, task, models) if reuses_plans else None
+    earlier = find_plan(spec.store, key) if key is not None else None
+    survey = earlier.survey if earlier else survey_samples(task, probe_check(models, options.benchmark))
     prepared = Prepared(
         spec=spec,
         config=config,
         task=task,
+        survey=survey,
+        plan_key=key,
+        earlier_plan=earlier,
         models=models,
         judges=judges,
         measures=measures,
@@ -112,24 +122,15 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
 
 
 def _task(
-    spec: Spec,
-    benchmark: Benchmark,
-    setting: str,
-    split: str,
-    options: EffectiveOptions,
-    models: PreparedModels,
+    spec: Spec, benchmark: Benchmark, setting: str, split: str, options: EffectiveOptions
 ) -> PreparedTask:
-    """Read all samples once. Raises UserError where data or probes are wrong."""
+    """The task, whose samples are not read yet."""
     folder = spec_data_folder(spec)
-    surveyor = Surveyor(benchmark, options.benchmark, probe_check(models, options.benchmark))
     samples = Samples(
         benchmark,
         partial(benchmark.samples, folder, split, options.benchmark),
         SampleSelection(spec.limit, spec.shuffle, spec.seed),
-        surveyor.add,
     )
-    if not samples:
-        raise UserError(f"the {split} split of {benchmark.name} contains no samples", file=folder)
     return PreparedTask(
         benchmark=benchmark,
         setting=setting,
@@ -137,7 +138,6 @@ def _task(
         split=split,
         folder=folder,
         samples=samples,
-        survey=surveyor.found(),
     )
 
 

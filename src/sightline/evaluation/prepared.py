@@ -1,4 +1,4 @@
-"""The records of a prepared evaluation: the task, the models to call, the judges and the measures."""
+"""The records of a prepared evaluation: the task, its data, the models to call, judges and measures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from sightline.benchmarks.base import Benchmark
 from sightline.config import Config
 from sightline.evaluation.augment import ImageReplacement
-from sightline.evaluation.survey import Survey
 from sightline.judging.judges import HumanJudge
 from sightline.models.base import Model
 from sightline.models.embedder import Embedder
@@ -26,7 +25,7 @@ class PreparedTask(Struct, frozen=True, kw_only=True):
     """What is evaluated: a benchmark under one setting, its effective options and the selected samples.
 
     Every path needs it: `run`, `score`, `--dry-run` and the inspect tasks. `folder` is the data folder, None
-    where there is none; `survey` is what the first pass over the samples found.
+    where there is none.
     """
 
     benchmark: Benchmark
@@ -35,7 +34,6 @@ class PreparedTask(Struct, frozen=True, kw_only=True):
     split: str
     folder: Path | None
     samples: Samples
-    survey: Survey
 
     @property
     def name(self) -> str:
@@ -48,6 +46,29 @@ class PreparedTask(Struct, frozen=True, kw_only=True):
         options = self.options.benchmark
         needs = sorted({metric.needs for metric in self.benchmark.metrics(options) if metric.needs})
         return {setting: self.benchmark.partner(setting, options) for setting in needs}
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What the samples of an evaluation are.
+
+    Attributes:
+        data_digest: The digest of questions, options, references, labels and released records, in any order
+            of the samples; images count by their file names.
+        ids_digest: The SHA-256 of the ids in their order.
+        samples: The number of samples.
+        probes: The number of probes of all samples under the evaluated setting; 0 if no model is called.
+        folders: The data folders of their images.
+        is_foreign: Whether a sample is other than those that the benchmark's paper released.
+        left_out: Notes on records of the data that are not asked.
+    """
+
+    data_digest: str
+    ids_digest: str
+    samples: int
+    probes: int
+    folders: tuple[str, ...]
+    is_foreign: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 class PreparedModels(Struct, frozen=True, kw_only=True):
@@ -74,13 +95,45 @@ class PreparedMeasures(Struct, frozen=True, kw_only=True):
     text_metrics: Mapping[str, TextMetric] = field(default_factory=dict)
 
 
+class ImageStamps(Struct, frozen=True, array_like=True):
+    """The paths of some images, compressed, and the SHA-256 of the stamps of their files."""
+
+    paths: bytes
+    stamps: bytes
+
+
+class EarlierPlan(Struct, frozen=True, kw_only=True):
+    """What a run planned from the same data, with the same options, for the same model.
+
+    Attributes:
+        survey: What the samples are.
+        run: Identity of the run in all stores.
+        probes: The digest of its probes and their keys.
+        requests: The distinct requests of its probes.
+        images: The images of its probes.
+    """
+
+    survey: Survey
+    run: str
+    probes: bytes
+    requests: int
+    images: list[ImageStamps]
+
+
 class Prepared(Struct, frozen=True, kw_only=True):
-    """An evaluation that was checked and can start. `fail_if` are the parsed conditions of --fail-if."""
+    """An evaluation that was checked and can start.
+
+    `fail_if` are the parsed conditions of --fail-if. The store keeps the plan under `plan_key`; None for a
+    plan that may depend on anything else. `earlier_plan` is the plan that it has.
+    """
 
     spec: Spec
     config: Config
     task: PreparedTask
+    survey: Survey
     models: PreparedModels
     judges: PreparedJudges
     measures: PreparedMeasures
     fail_if: tuple[Condition, ...] = ()
+    plan_key: bytes | None = None
+    earlier_plan: EarlierPlan | None = None

@@ -85,6 +85,23 @@ class RequestSender:
         self._spent = self._spent.plus(counts)
         return counts
 
+    async def use_cached(self, reread: Reread, counts: Counts) -> None:
+        """Check the endpoints of the model, where the store answers all requests.
+
+        Args:
+            reread: Plans the requests.
+            counts: How many are cached; what the check sends is added.
+        """
+        self.asked = counts
+        name, models = self._prepared.spec.model, self._prepared.models.models
+        check = self._endpoint_check(models, MODEL_REMEDY)
+        if check is None:
+            return
+        async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
+            await self._runner(name, models, counts).check_endpoints(check, reread)
+        self.notes += check.notes
+        self._spent = self._spent.plus(counts)
+
     async def ask_judges(self, panel: JudgePanel, collected: CollectedAnswers) -> Counts:
         """Send the requests of the model judges, then retry those whose reply holds no verdict.
 
@@ -135,10 +152,16 @@ class RequestSender:
         check: EndpointCheck | None,
         requests: Iterator[KeyedRequest] | None = None,
     ) -> None:
-        """Send requests to a model within what is left of the budget; prices go by `name`.
+        """Send requests to a model within what is left of the budget.
 
         They are those of `reread`, unless the first pass over `requests` does more than read them.
         """
+        await self._runner(name, models, counts).run(
+            requests if requests is not None else reread(), check=check, reread=reread
+        )
+
+    def _runner(self, name: str, models: Sequence[Model], counts: Counts) -> Runner:
+        """What sends to a model within what is left of the budget; prices go by `name`."""
         spec, spent = self._prepared.spec, self._spent
         budget = Budget(
             None if spec.max_requests is None else max(0, spec.max_requests - spent.sent),
@@ -146,9 +169,7 @@ class RequestSender:
             self._prepared.config.price(name),
         )
         options = RunnerOptions(spec.concurrency, budget, spec.retry_errors)
-        await Runner(self._store, models, self._limiters, options, counts).run(
-            requests if requests is not None else reread(), check=check, reread=reread
-        )
+        return Runner(self._store, models, self._limiters, options, counts)
 
     def _endpoint_check(self, models: Sequence[Model], remedy: str) -> EndpointCheck | None:
         """The check of a model; None if --fingerprint is off, or if the model is no endpoint."""

@@ -20,8 +20,10 @@ from sightline.engine.threads import run_in_thread, run_until_cancelled, until_s
 from sightline.errors import UserError
 from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
+from sightline.evaluation.earlier_plan import keep_plan, take_over
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.held_run import held_run
+from sightline.evaluation.image_stamps import StampRecorder
 from sightline.evaluation.image_text import images_as_text
 from sightline.evaluation.judge_panel import judge_model, prepared_panel
 from sightline.evaluation.label_run import check_name, label_run, move_name
@@ -31,6 +33,7 @@ from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_sender import RequestSender
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.text_metrics import identities_of
+from sightline.models.augmented import Augmented
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import read_stored_probes
@@ -59,7 +62,7 @@ async def run_evaluation(
         UserError: Something is wrong; it is found before the first call.
         EnvironmentFailedError: The store or a disk failed on the way.
     """
-    prepared = await run_in_thread(prepare_evaluation, spec)
+    prepared = await run_in_thread(partial(prepare_evaluation, spec, reuses_plans=True))
     description = await run_in_thread(describe_evaluation, prepared)
     await run_in_thread(check_results_folder, spec, description)
     store = await run_in_thread(Store.open, spec.store)
@@ -98,15 +101,7 @@ async def _evaluate(
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
     sender = RequestSender(prepared, store, caption_counts, began=began, show_progress=show_progress)
-    plan = await run_in_thread(make_plan, prepared, store, augmented)
-    requests = _requests(plan, store, run)
-    try:
-        counts = await sender.ask_model(
-            requests, partial(_planned_requests, plan), prepared.task.survey.probes * prepared.spec.repeats
-        )
-    except CancelledError:
-        raise CancelledError(_kept(run, sender.asked)) from None
-    await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
+    counts = await _ask_model(prepared, augmented, sender, store, run)
     await run_in_thread(_store_human_verdicts, prepared, store, run)
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
     judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
@@ -120,6 +115,32 @@ async def _evaluate(
     return replace(
         evaluation, run=run, counts=counts, judge_counts=judge_counts, caption_counts=caption_counts
     )
+
+
+async def _ask_model(
+    prepared: Prepared, augmented: Augmented | None, sender: RequestSender, store: Store, run: int
+) -> Counts:
+    """Write the probes of a run, and send those that have no answer."""
+    images, earlier = StampRecorder(), prepared.earlier_plan
+    plan = make_plan(prepared, store, augmented, before_images=images.add)
+    reread = partial(_planned_requests, plan)
+    total = prepared.survey.probes * prepared.spec.repeats
+    retry_errors = prepared.spec.retry_errors
+    is_planned = earlier is not None and await run_in_thread(
+        partial(take_over, earlier, store, run, retry_errors=retry_errors)
+    )
+    try:
+        if earlier is not None and is_planned:
+            counts = Counts(total=total, cached=earlier.requests)
+            await sender.use_cached(reread, counts)
+            return counts
+        requests = _requests(plan, store, run)
+        counts = await sender.ask_model(requests, reread, total)
+    except CancelledError:
+        raise CancelledError(_kept(run, sender.asked)) from None
+    await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
+    await run_in_thread(keep_plan, prepared, plan, images, counts, store, run)
+    return counts
 
 
 def _kept(run: int, asked: Counts) -> str:
@@ -165,6 +186,6 @@ def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[st
         "embedder": embedder.identity if embedder else None,
         "texts": identities_of(prepared.measures.text_metrics),
         "plugin": file_of(type(prepared.task.benchmark)),
-        "folders": [os.path.abspath(folder) for folder in prepared.task.survey.folders],
-        "probes": prepared.task.survey.probes * prepared.spec.repeats,
+        "folders": [os.path.abspath(folder) for folder in prepared.survey.folders],
+        "probes": prepared.survey.probes * prepared.spec.repeats,
     }

@@ -1,4 +1,4 @@
-"""What one pass over the samples of an evaluation finds: digests, the number of probes, folders of images."""
+"""What the first pass over the samples of an evaluation finds: digests, counts, folders of images, notes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.released import foreign_samples
+from sightline.errors import UserError
+from sightline.evaluation.prepared import PreparedTask, Survey
 from sightline.plugins import wrong_return
 from sightline.results.data_digest import SetDigest
 from sightline.types import Probe, Sample
@@ -18,36 +21,46 @@ from sightline.types import Probe, Sample
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-class Survey(Struct, frozen=True, kw_only=True):
-    """What the samples of an evaluation are.
+Check = Callable[[Probe], None]
+"""Raises UserError for a probe that the model cannot be asked."""
 
-    Attributes:
-        data_digest: The digest of questions, options, references, labels and released records, in any order
-            of the samples; images count by their file names.
-        ids_digest: The SHA-256 of the ids in their order.
-        probes: The number of probes of all samples under the evaluated setting; 0 if no model is called.
-        folders: The data folders of their images.
+
+def survey_samples(task: PreparedTask, check: Check | None) -> Survey:
+    """Read all samples of a task once, and check them and their probes.
+
+    Args:
+        task: The task, whose samples nobody has read yet.
+        check: The check of probes; None if no model is called.
+
+    Returns:
+        What was found.
+
+    Raises:
+        UserError: The data or a probe are wrong, or there is no sample.
     """
-
-    data_digest: str
-    ids_digest: str
-    probes: int
-    folders: tuple[str, ...]
+    benchmark, options = task.benchmark, task.options.benchmark
+    surveyor = Surveyor(benchmark, options, check)
+    if not task.samples.read_all(surveyor.add):
+        raise UserError(f"the {task.split} split of {benchmark.name} contains no samples", file=task.folder)
+    names = (sample.id for sample in task.samples)
+    return replace(
+        surveyor.found(),
+        is_foreign=bool(foreign_samples(benchmark, names, task.folder, task.split, options)),
+        left_out=tuple(benchmark.left_out_notes(task.folder, task.split, options)),
+    )
 
 
 class Surveyor:
     """Surveys samples one by one, and checks their probes."""
 
-    def __init__(
-        self, benchmark: Benchmark, options: Mapping[str, Any], check: Callable[[Probe], None] | None
-    ) -> None:
+    def __init__(self, benchmark: Benchmark, options: Mapping[str, Any], check: Check | None) -> None:
         """Start without samples.
 
         Args:
             benchmark: The benchmark.
             options: Its effective options.
-            check: Raises UserError for a probe that the model cannot be asked; None if no model is called:
-                then only the probes of the first sample are made.
+            check: The check of probes; None if no model is called: then only the probes of the first sample
+                are made.
         """
         self._benchmark = benchmark
         self._options = options
@@ -94,6 +107,7 @@ class Surveyor:
         return Survey(
             data_digest=self._data.hexdigest(),
             ids_digest=ids.hexdigest(),
+            samples=self._samples,
             probes=self._probes,
             folders=tuple(sorted(self._folders)),
         )

@@ -23,7 +23,7 @@ from rich.markup import escape
 from sightline.clusters import cluster_of, inspect_sample
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.prepare import prepare_evaluation
-from sightline.evaluation.prepared import PreparedTask
+from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, inspect_image, transform_for
 from sightline.interop.inspect_scores import SampleMetadata, over_groups, verdict
 from sightline.judging.judges import can_decide, check_judge_kinds, judge_kind
@@ -136,7 +136,7 @@ def _checked_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
         raise UserError(
             "inspect's models do not report how likely an answer is", expected="set_answer_by=text"
         )
-    description: dict[str, Any] = msgspec.to_builtins(_describe(item, judge))
+    description: dict[str, Any] = msgspec.to_builtins(_describe(prepared, judge))
     return Task(
         dataset=MemoryDataset(list(_samples(item)), name=item.name),
         solver=ask(),
@@ -148,8 +148,9 @@ def _checked_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     )
 
 
-def _describe(item: PreparedTask, judge: str) -> EvaluationDescription:
+def _describe(prepared: Prepared, judge: str) -> EvaluationDescription:
     """The evaluation without its model, which inspect names."""
+    item = prepared.task
     return EvaluationDescription(
         benchmark=item.benchmark.name,
         setting=item.setting,
@@ -159,8 +160,8 @@ def _describe(item: PreparedTask, judge: str) -> EvaluationDescription:
         decide="first",
         benchmark_options=item.options.benchmark,
         options={},
-        data_digest=item.survey.data_digest,
-        planned_samples=len(item.samples),
+        data_digest=prepared.survey.data_digest,
+        planned_samples=prepared.survey.samples,
     )
 
 

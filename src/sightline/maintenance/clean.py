@@ -20,15 +20,15 @@ from sightline.maintenance.opening import sqlite_path
 from sightline.maintenance.sizes import content_bytes, file_sizes
 from sightline.maintenance.unused_requests import drop_unused_requests, drop_unused_texts
 
-CACHES = (schema.images, schema.vectors, schema.readings, schema.results)
+CACHES = (schema.images, schema.vectors, schema.readings, schema.results, schema.plans)
 
 
 class CleaningOptions(Struct, frozen=True, kw_only=True):
     """What goes besides leftovers.
 
     Attributes:
-        caches: Whether the caches go: metadata of images, vectors, OCR results, judged results, the index of
-            outcomes with thumbnails.
+        caches: Whether the caches go: metadata of images, vectors, OCR results, judged results, plans, the
+            index of outcomes with thumbnails.
         unfinished_runs: Whether runs go that did not finish.
         unreferenced_answers: Whether answers go that no run refers to.
         dry_run: Whether nothing is changed.

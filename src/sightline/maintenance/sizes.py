@@ -22,6 +22,7 @@ CONTENT = {
     "answers": "every attempt: an answer, or a failure",
     "definitions": "what the probes of runs are, shared by runs",
     "dictionaries": "dictionaries of the compression",
+    "plans": "what runs planned, found by the same run (cache)",
     "probes": "the probes of each run, with the keys of their answers",
     "texts": "texts of requests, each once",
     "claims": "requests that a process is sending now",

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from sightline.engine import schema
 from sightline.engine.existing_run import no_run
 from sightline.engine.store import Store
-from sightline.evaluation.result_key import code_digest
+from sightline.evaluation.code_digest import code_digest
 
 MOST_WAITING = 500
 """Of more requests without an answer, only the first ones are watched."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -40,16 +40,14 @@ WINDOW = 1024
 class PlanInputs(Struct, frozen=True, kw_only=True):
     """Everything that determines the requests of an evaluation.
 
-    `partners` maps each other setting that a metric reads to its options. `repeats` is the number of draws of
-    each probe, `fresh` the tag of --fresh. `augmented` replaces images by text, for a model that gets text
-    only.
+    `settings` maps the evaluated setting, which comes first, and each other one that a metric reads to its
+    options. `repeats` is the number of draws of each probe, `fresh` the tag of --fresh. `augmented` replaces
+    images by text, for a model that gets text only.
     """
 
     benchmark: Benchmark
     samples: Iterable[Sample]
-    setting: str
-    options: EffectiveOptions
-    partners: Mapping[str, EffectiveOptions]
+    settings: Mapping[str, EffectiveOptions]
     model: Model
     repeats: int = 1
     fresh: str = ""
@@ -68,18 +66,31 @@ class PlannedProbe(NamedTuple):
 
 
 class Plan:
-    """The probes of an evaluation, made chunk by chunk. Images are inspected, and never held in memory."""
+    """The probes of an evaluation, made chunk by chunk. Images are inspected, and never held in memory.
 
-    def __init__(self, inputs: PlanInputs, store: Store, *, read_only: bool = False) -> None:
+    `has_broken_images` says whether an image so far cannot be used.
+    """
+
+    def __init__(
+        self,
+        inputs: PlanInputs,
+        store: Store,
+        *,
+        read_only: bool = False,
+        before_images: Callable[[Iterable[str]], None] = lambda paths: None,
+    ) -> None:
         """Prepare a plan; nothing is read yet.
 
         Args:
             inputs: What determines the requests.
             store: The cache of image digests.
             read_only: Whether new image digests stay out of the store.
+            before_images: Called with the paths of images before they are inspected.
         """
+        self.has_broken_images = False
         self._inputs = inputs
-        self._settings = {inputs.setting: inputs.options, **inputs.partners}
+        self._settings = inputs.settings
+        self._before_images = before_images
         self._frames = {
             setting: RequestFrame(inputs.model.identity, options.sampling, inputs.fresh)
             for setting, options in self._settings.items()
@@ -182,9 +193,11 @@ class Plan:
             self._files.clear()
         new = {image.path: image for image in images if image.path not in self._files}
         limits = self._inputs.model.capabilities.limits
+        self._before_images(new)
         for path, file in inspect_images(new, self._store, records=not self._read_only).items():
             if isinstance(file, ImageFile) and (transform := transform_for(file, limits)):
                 file = replace(file, transform=transform)
+            self.has_broken_images |= isinstance(file, BadImage)
             self._files[path] = file
 
 

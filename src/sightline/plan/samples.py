@@ -62,30 +62,39 @@ class SampleSelection(Struct, frozen=True):
 class Samples:
     """The selected samples of a benchmark, which can be read any number of times.
 
-    If there are more than HELD, each pass reads the data again and checks that it is the same samples. A
-    benchmark that returns a list holds its samples itself.
+    The first pass checks all samples. If there are more than HELD, each later pass reads the data again and
+    checks that it is the same samples. A benchmark that returns a list holds its samples itself.
     """
 
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        read: Read,
-        selection: SampleSelection,
-        visit: Callable[[Sample], None] = lambda sample: None,
-    ) -> None:
-        """Read all samples once, and check that no two have the same id: they would merge into one group.
+    def __init__(self, benchmark: Benchmark, read: Read, selection: SampleSelection) -> None:
+        """Prepare to read; nothing is read yet.
 
         Args:
             benchmark: The benchmark of the samples.
             read: Starts a pass over all samples of a split.
             selection: Which of them are taken.
+        """
+        self._benchmark = benchmark
+        self._read = read
+        self._selection = selection
+        self._positions: Sequence[int] | None = None
+        self._held: list[Sample] | None = None
+        self._contents = array("q")
+
+    def read_all(self, visit: Callable[[Sample], None] = lambda sample: None) -> Sequence[int]:
+        """Read all samples once, and check that no two have the same id: they would merge into one group.
+
+        Args:
             visit: Called with each selected sample, in their order.
+
+        Returns:
+            The positions of the selected samples.
 
         Raises:
             UserError: Two samples have the same id, the data are wrong, or a plugin returned something else.
         """
-        self._read = read
-        found = read()
+        benchmark, selection = self._benchmark, self._selection
+        found = self._read()
         held: list[Sample] | None = []
         may_change = not isinstance(found, Sequence)
         hashes, contents = array("q"), array("q")
@@ -101,25 +110,24 @@ class Samples:
                 held.append(sample)
                 if len(held) > HELD and may_change:
                     held = None
-        self._refuse_repeated(repeated_hashes(hashes), benchmark)
-        self._positions = selection.positions(len(hashes))
-        self._held = None if held is None else [held[position] for position in self._positions]
+        self._refuse_repeated(repeated_hashes(hashes))
+        self._positions = positions = selection.positions(len(hashes))
+        self._held = None if held is None else [held[position] for position in positions]
         self._contents = contents if held is None else array("q")
         if selection.shuffle:
             for sample in self:
                 visit(sample)
-
-    def __len__(self) -> int:
-        return len(self._positions)
+        return positions
 
     def __iter__(self) -> Iterator[Sample]:
-        """Start a pass. Raises UserError where the data changed since the first pass."""
-        return iter(self._held) if self._held is not None else self._again()
+        """Start a pass. Raises UserError as `read_all`, and where the data changed since the first pass."""
+        positions = self._positions if self._positions is not None else self.read_all()
+        return iter(self._held) if self._held is not None else self._again(positions)
 
-    def _again(self) -> Iterator[Sample]:
+    def _again(self, positions: Sequence[int]) -> Iterator[Sample]:
         position = 0
         samples = iter(self._read())
-        for selected in self._positions:
+        for selected in positions:
             sample = next(islice(samples, selected - position, None), None)
             position = selected + 1
             if sample is None or _content_hash(sample) != self._contents[selected]:
@@ -131,14 +139,16 @@ class Samples:
                 )
             yield sample
 
-    def _refuse_repeated(self, hashes: set[int], benchmark: Benchmark) -> None:
+    def _refuse_repeated(self, hashes: set[int]) -> None:
         """Raise UserError where two of the samples with these hashes have the same id."""
         seen: set[str] = set()
         for sample in self._read() if hashes else ():
             if text_hash(sample.id) in hashes:
                 if sample.id in seen:
                     raise UserError(
-                        f"two samples of {benchmark.name} have the same id", record=sample.id, field="id"
+                        f"two samples of {self._benchmark.name} have the same id",
+                        record=sample.id,
+                        field="id",
                     )
                 seen.add(sample.id)
 
