@@ -28,6 +28,7 @@ from sightline.metrics.association import (
     ROC_AUC,
     SPEARMAN,
     Statistic,
+    roc_curve,
 )
 from sightline.metrics.judge_statistics import JudgeDifference, judge_difference, statistic_value
 from sightline.metrics.significance import holm
@@ -156,6 +157,7 @@ def _judge_result(judged: _JudgeLevels, judge: str, subset: str, chosen: NDArray
         alpha=measure(ALPHA_OF_TWO, decided),
         answers=int(read.sum()),
         decided=None if is_score else int(decided.sum()),
+        curve=roc_curve(values[read], judged.truth[read]) if subset == "all" else (),
     )
 
 

@@ -25,6 +25,7 @@ class JudgeResult(Struct, frozen=True):
         alpha: Krippendorff's alpha over the answers that the judge decided.
         answers: The number of answers that the judge read.
         decided: The number of answers that the judge decided; None for a text metric.
+        curve: The points of its ROC curve over all answers (`roc_curve`); empty over other subsets.
     """
 
     judge: str
@@ -36,6 +37,7 @@ class JudgeResult(Struct, frozen=True):
     alpha: MetricValue
     answers: int
     decided: int | None
+    curve: tuple[tuple[float, float], ...] = ()
 
 
 class AnnotatorAgreement(Struct, frozen=True):

@@ -72,6 +72,32 @@ def roc_auc(scores: Floats, truth: Floats, weights: Floats) -> Floats:
     return _ratio((right * below).sum(axis=1), right.sum(axis=1) * wrong.sum(axis=1))
 
 
+def roc_curve(scores: Floats, truth: Floats) -> tuple[tuple[float, float], ...]:
+    """The ROC curve: which wrong and which right answers a judge accepts, from its strictest threshold on.
+
+    The area under it, with straight lines between the points, is `roc_auc`.
+
+    Args:
+        scores: The scores, shape (n,).
+        truth: 1 for a right answer, 0 for a wrong one, shape (n,).
+
+    Returns:
+        Points from (0, 0) to (1, 1): the share of the wrong answers, and that of the right ones, whose score
+        is at least a threshold; empty if all answers are right, or all are wrong. Points on a vertical or
+        horizontal line between two others are left out.
+    """
+    total = np.array([(truth == 0).sum(), (truth == 1).sum()])
+    if not total.all():
+        return ()
+    ones = np.ones((1, len(scores)))
+    counts = [_by_value(scores, ones * (truth == value))[0, ::-1] for value in (0, 1)]
+    shares = np.vstack([np.zeros(2), np.cumsum(counts, axis=1).T / total])
+    steps = np.diff(shares, axis=0)
+    turns = ((steps[:-1] > 0) != (steps[1:] > 0)).any(axis=1) | (steps[:-1] > 0).all(axis=1)
+    kept = shares[np.concatenate([[True], turns, [True]])]
+    return tuple((float(wrong), float(right)) for wrong, right in kept)
+
+
 def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
     """Spearman's rank correlation, with mean ranks for ties.
 

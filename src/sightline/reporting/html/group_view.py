@@ -93,6 +93,11 @@ class ProbeView(Struct, frozen=True):
         return self.outcome.verdict
 
     @property
+    def judges_differ(self) -> bool:
+        """Whether one judge calls the answer right, and another one wrong."""
+        return {"right", "wrong"} <= {line.verdict for line in self.judges}
+
+    @property
     def label(self) -> str:
         """What sets the probe apart: its context, its question, or its name."""
         return self.outcome.context or self.question or self.name

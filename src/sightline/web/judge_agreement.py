@@ -1,0 +1,94 @@
+"""How far the judges of a run agree with each other and with humans, from its index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from msgspec import Struct
+
+from sightline.errors import UserError
+from sightline.judging.judge_data import JudgedAnswer, JudgeData
+from sightline.judging.judge_report import judge_report
+from sightline.judging.judge_results import JudgeReport
+from sightline.metric_types import MetricValue, Result
+from sightline.outcome_index.group_filter import GroupFilter
+from sightline.outcome_index.run_index import RunIndex
+from sightline.types import Verdict
+
+MOST_GROUPS = 2_000
+"""The groups with human verdicts that the report of judges reads."""
+
+HUMANS = "majority of the humans"
+
+NO_HUMANS = (
+    "No human judged an answer of this run, so that there is no ROC curve: add --judge human:FILE, "
+    "see `sightline build rate`."
+)
+
+
+class AgreementMatrix(Struct, frozen=True):
+    """The share of answers on which two judges agree; rows and columns are in the order of `judges`."""
+
+    judges: tuple[str, ...]
+    rows: tuple[tuple[MetricValue | None, ...], ...]
+
+
+def agreement_matrix(
+    result: Result, judges: Sequence[str], humans: Mapping[str, MetricValue]
+) -> AgreementMatrix:
+    """Arrange the agreement of every two judges.
+
+    Args:
+        result: The result of a run.
+        judges: Its judges that are no humans.
+        humans: Judge -> its agreement with the majority of the humans; empty without humans.
+
+    Returns:
+        The matrix, with the humans last; None where there is no value, and on the diagonal.
+    """
+    values = {one.subset: one for one in result.metrics if one.metric == "agreement"}
+
+    def of(first: str, second: str) -> MetricValue | None:
+        if HUMANS in (first, second):
+            return humans.get(second if first == HUMANS else first)
+        return values.get(f"judges={first} and {second}") or values.get(f"judges={second} and {first}")
+
+    named = (*judges, *([HUMANS] if humans else ()))
+    return AgreementMatrix(named, tuple(tuple(of(row, column) for column in named) for row in named))
+
+
+def report_against_humans(index: RunIndex, model: str) -> tuple[JudgeReport | None, str]:
+    """Compare the judges of a run with its humans.
+
+    Args:
+        index: The index of the run.
+        model: The model of the run.
+
+    Returns:
+        The judge report over at most MOST_GROUPS groups, or the reason why there is none.
+    """
+    page = index.page(GroupFilter(judges="human"), limit=MOST_GROUPS)
+    if not page.rows:
+        return None, NO_HUMANS
+    details = index.details([row.number for row in page.rows])
+    answers = {
+        (one.key, one.variant): JudgedAnswer(
+            one.key, one.variant, one.cluster or one.sample, (model,), one.labels, one.scores
+        )
+        for detail in details
+        for one in detail.outcomes
+    }
+    verdicts = [one for one in chain(*(detail.verdicts for detail in details)) if one.question == "correct"]
+    try:
+        return judge_report(_data(list(answers.values()), verdicts)), ""
+    except UserError as error:
+        return None, str(error)
+
+
+def _data(answers: list[JudgedAnswer], verdicts: Sequence[Verdict]) -> JudgeData:
+    return JudgeData(
+        answers=answers,
+        judges=[one for one in verdicts if one.kind != "human"],
+        humans=[one for one in verdicts if one.kind == "human"],
+    )
