@@ -57,10 +57,26 @@ class Together(Struct, frozen=True):
     metrics: tuple[str, ...]
 
 
+class Differences(Struct, frozen=True):
+    """Metrics beside the same metrics of other answers, of which the run measures the difference.
+
+    Attributes:
+        title: The heading.
+        here: What the answers of the run are called.
+        there: What the other answers are called.
+        metrics: Each metric, and the one that is its difference, here minus there.
+    """
+
+    title: str
+    here: str
+    there: str
+    metrics: tuple[tuple[str, str], ...]
+
+
 class ByJudge(Struct, frozen=True):
     """A metric as each judge alone decides it, and how the judges agree."""
 
     metric: str
 
 
-ReportSection = ByLabel | PairCounts | Shares | Against | Together | ByJudge
+ReportSection = ByLabel | PairCounts | Shares | Against | Together | Differences | ByJudge

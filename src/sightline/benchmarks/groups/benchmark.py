@@ -21,7 +21,7 @@ from sightline.benchmarks.groups.data import (
 from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
 from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setting, by_name
-from sightline.benchmarks.report_sections import Against, ByLabel, Together
+from sightline.benchmarks.report_sections import Against, ByLabel, Differences, Together
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metric_types import Metric
@@ -97,7 +97,12 @@ class Groups(Benchmark):
             "Consistent and right",
             ("consistent_right", "consistent_wrong", "consistent_mixed", "inconsistent"),
         ),
-        Together("All minus Sampling", ("s_gt_minus_sampling", "con_minus_sampling", "s_c_minus_sampling")),
+        Differences(
+            "Sampling against All",
+            "All",
+            "Sampling",
+            tuple((name, f"{name}_minus_sampling") for name in ("acc", "s_gt", "con", "s_c")),
+        ),
     )
     settings = by_name(
         Setting(FILE, "any groups file by its path", "your own data", {}, SAMPLING, SAMPLING_SOURCE)

@@ -12,6 +12,7 @@ from sightline.benchmarks.report_sections import (
     Against,
     ByJudge,
     ByLabel,
+    Differences,
     PairCounts,
     ReportSection,
     Shares,
@@ -21,6 +22,7 @@ from sightline.metric_types import MetricValue, PublishedValue
 from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENTS
 from sightline.registry import benchmark_class
 from sightline.reporting.html.charts import Radar, Scatter, Value2D, radar, scatter
+from sightline.reporting.html.difference_section import DifferencesSection, differences_section
 from sightline.reporting.html.figures import number
 from sightline.reporting.html.plots import PlotCell, Scale, metric_plot
 from sightline.reporting.html.run_results import (
@@ -115,7 +117,7 @@ class ScatterSection(Struct, frozen=True):
     points: tuple[Value2D, ...]
 
 
-SectionView = Forest | Bars | ScatterSection
+SectionView = Forest | Bars | ScatterSection | DifferencesSection
 
 
 def section_views(runs: Sequence[NamedResult]) -> list[SectionView]:
@@ -152,6 +154,8 @@ def _view(section: ReportSection, runs: Sequence[NamedResult]) -> SectionView | 
             return _against(section, runs)
         case Together():
             return _together(section, runs)
+        case Differences():
+            return differences_section(section, runs)
         case ByJudge():
             return _by_judge(section, runs)
 
