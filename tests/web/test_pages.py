@@ -87,7 +87,7 @@ def test_a_group_shows_every_answer_with_its_context_and_leads_to_its_neighbours
     assert page.count("<h4>Context</h4>") == 2
     assert f'rel="prev" href="{first[0]}"' in page
     assert f'rel="next" href="{first[2]}"' in page
-    assert "sightline run codis:default --model baseline/chance --data DIR" in page
+    assert "sightline run codis:default --model baseline/chance --data /" in page
 
 
 @pytest.mark.parametrize(

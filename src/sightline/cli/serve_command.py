@@ -118,6 +118,7 @@ def execute(options: argparse.Namespace) -> int:
         print_line("Ctrl-C ends the server.")
         sys.stdout.flush()
         gate = Gate(projects, access.port, encrypted=access.encrypted)
-        run_server(AccessControl(create_app(store, data, projects), access, gate), bound, listening)
+        app = create_app(store, data, projects, is_lasting=not folders)
+        run_server(AccessControl(app, access, gate), bound, listening)
     print_line("the server ended")
     return 0

@@ -70,13 +70,20 @@ FORMS: dict[str, Page] = {
 """Path -> what a form does."""
 
 
-def create_app(store: Store, data: Sequence[Path] = (), projects: Projects | None = None) -> Starlette:
+def create_app(
+    store: Store,
+    data: Sequence[Path] = (),
+    projects: Projects | None = None,
+    *,
+    is_lasting: bool = True,
+) -> Starlette:
     """Make the application. `AccessControl` goes around it.
 
     Args:
         store: The store whose runs are shown.
         data: Data folders and groups files to show; images of runs are looked for there too.
         projects: The annotation projects, which the gate of annotators shares; None without a gate.
+        is_lasting: Whether the store stays when the server ends.
 
     Returns:
         The application.
@@ -95,6 +102,7 @@ def create_app(store: Store, data: Sequence[Path] = (), projects: Projects | Non
         projects or Projects(store, time.time, data),
         templates(),
         static,
+        is_lasting,
     )
     routes = [
         *(Route(path, _bound(viewer, page)) for path, page in PAGES.items()),

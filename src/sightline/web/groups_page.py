@@ -14,7 +14,7 @@ from sightline.outcome_index.types import Facet, RunSummary
 from sightline.reporting.html.group_view import group_view
 from sightline.results.stored_run import read_stored_run
 from sightline.web.addresses import number_of
-from sightline.web.command import ask_again_command
+from sightline.web.command import ask_again
 from sightline.web.images import card_image, shown_images
 from sightline.web.viewer import Viewer
 from sightline.web.waiting import waiting_page
@@ -76,7 +76,13 @@ def group_page(viewer: Viewer, request: Request) -> Response:
             "neighbours": index.neighbours(number, wanted),
             "query": urlencode(wanted.to_query()),
             "json": b"\n".join(map(answer_line, detail.outcomes)).decode(),
-            "command": ask_again_command(read_stored_run(viewer.store, summary.run), summary.line),
+            "again": ask_again(
+                read_stored_run(viewer.store, summary.run),
+                summary.line,
+                viewer.store.name if viewer.is_lasting else "",
+            ),
+            "asked": summary.result.probes if summary.result else 0,
+            "unanswered": summary.result.unanswered if summary.result else 0,
         },
     )
 

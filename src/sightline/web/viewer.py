@@ -54,6 +54,7 @@ class Viewer(Struct, frozen=True):
         projects: The annotation projects.
         templates: The templates.
         static: The static files.
+        is_lasting: Whether the store stays when the server ends; that of results folders does not.
     """
 
     store: Store
@@ -65,6 +66,7 @@ class Viewer(Struct, frozen=True):
     projects: Projects
     templates: Environment
     static: StaticFiles
+    is_lasting: bool = True
 
     def page(self, template: str, context: Mapping[str, Any], status: int = 200) -> Response:
         """Write a page.
