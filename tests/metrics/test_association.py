@@ -20,6 +20,7 @@ from sightline.metrics.association import (
     ROC_AUC,
     SPEARMAN,
     Statistic,
+    roc_curve,
     value_of,
 )
 from sightline.metrics.statistics import Floats
@@ -214,3 +215,18 @@ def test_an_area_of_two_readings_is_the_mean_of_their_hits() -> None:
     verdicts = np.array([1, 1, 1, 0, 0, 0, 1, 0], dtype=np.float64)
     truth = np.array([1, 1, 1, 1, 0, 0, 0, 0], dtype=np.float64)
     assert value_of(ROC_AUC, verdicts, truth) == pytest.approx((3 / 4 + 3 / 4) / 2)
+
+
+@given(SCORED)
+def test_the_roc_curve_has_the_points_of_scikit_learn_and_the_area_of_roc_auc(pairs: Pairs) -> None:
+    from sklearn.metrics import roc_curve as expected
+
+    scores, truth = columns(pairs)
+    curve = roc_curve(scores, truth)
+    if len(set(truth)) < 2:
+        assert curve == ()
+        return
+    wrong, right, _ = expected(truth, scores, drop_intermediate=False)
+    assert set(curve) <= set(zip(wrong.tolist(), right.tolist(), strict=True))
+    area = np.trapezoid(*np.array(curve).T[::-1])
+    assert area == pytest.approx(value_of(ROC_AUC, scores, truth))

@@ -38,7 +38,10 @@ def test_the_commands_repeat_the_run(
     options: list[str], codis: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "it's a store.db"
-    run = [*("run", *options, "--model", "baseline/chance"), *("--data", str(codis), "--store", str(file), "--quiet")]
+    run = [
+        *("run", *options, "--model", "baseline/chance"),
+        *("--data", str(codis), "--store", str(file), "--quiet"),
+    ]
     assert main(run) == 0
     sent = SENT.search(capsys.readouterr().err)
     found = commands(file, 1)

@@ -12,12 +12,8 @@ from sightline.judging.judge_data import JudgedAnswer, JudgeData
 from sightline.judging.judge_report import judge_report
 from sightline.judging.judge_results import JudgeReport
 from sightline.metric_types import MetricValue, Result
-from sightline.outcome_index.group_filter import GroupFilter
-from sightline.outcome_index.run_index import RunIndex
+from sightline.outcome_index.types import GroupDetail
 from sightline.types import Verdict
-
-MOST_GROUPS = 2_000
-"""The groups with human verdicts that the report of judges reads."""
 
 HUMANS = "majority of the humans"
 
@@ -58,20 +54,18 @@ def agreement_matrix(
     return AgreementMatrix(named, tuple(tuple(of(row, column) for column in named) for row in named))
 
 
-def report_against_humans(index: RunIndex, model: str) -> tuple[JudgeReport | None, str]:
+def report_against_humans(details: Sequence[GroupDetail], model: str) -> tuple[JudgeReport | None, str]:
     """Compare the judges of a run with its humans.
 
     Args:
-        index: The index of the run.
+        details: The groups with human verdicts.
         model: The model of the run.
 
     Returns:
-        The judge report over at most MOST_GROUPS groups, or the reason why there is none.
+        The judge report, or the reason why there is none.
     """
-    page = index.page(GroupFilter(judges="human"), limit=MOST_GROUPS)
-    if not page.rows:
+    if not details:
         return None, NO_HUMANS
-    details = index.details([row.number for row in page.rows])
     answers = {
         (one.key, one.variant): JudgedAnswer(
             one.key, one.variant, one.cluster or one.sample, (model,), one.labels, one.scores

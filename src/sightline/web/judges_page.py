@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sightline.outcome_index.group_filter import GroupFilter
-from sightline.outcome_index.types import RunSummary
+from sightline.outcome_index.types import GroupDetail, GroupPage, RunSummary
 from sightline.reporting.html.group_view import group_view
 from sightline.reporting.html.roc_chart import roc_chart
 from sightline.reporting.judges import judge_tables, with_short_names
@@ -14,10 +14,15 @@ from sightline.reporting.report_table import visible_table
 from sightline.web.addresses import number_of
 from sightline.web.images import shown_images
 from sightline.web.judge_agreement import agreement_matrix, report_against_humans
+from sightline.web.run_title import run_name
 from sightline.web.viewer import Viewer
 from sightline.web.waiting import waiting_page
 
-DIFFERING = GroupFilter(judges="differ")
+DIFFERING, BY_HUMANS = GroupFilter(judges="differ"), GroupFilter(judges="human")
+
+MOST_GROUPS = 2_000
+"""The groups with human verdicts that the report of judges reads."""
+
 PAGE = 10
 """The groups of a page of responses on which judges differ."""
 
@@ -37,12 +42,12 @@ def judges_page(viewer: Viewer, request: Request) -> Response:
 
 
 def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
-    index, run = viewer.index.open(summary.run), summary.line
-    metrics = index.result.metrics
-    report, reason = report_against_humans(index, run.model)
+    run, result = summary.line, viewer.index.open(summary.run).result
+    judged = viewer.index.groups(summary.run, BY_HUMANS, limit=MOST_GROUPS)
+    report, reason = report_against_humans(_details(viewer, summary, judged), run_name(run))
     overall = [row for row in report.rows if row.subset == "all"] if report else []
     after = number_of(request, "after")
-    differing = index.page(DIFFERING, after, PAGE)
+    differing = viewer.index.groups(summary.run, DIFFERING, after, PAGE)
     shown = shown_images(viewer, summary.run, small=True)
     judges = [name for name in run.judges if not name.startswith("human:")]
     return viewer.page(
@@ -51,9 +56,9 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "section": "Judges",
             "run": run,
             "groups": summary.groups,
-            "matrix": agreement_matrix(index.result, judges, {row.judge: row.agreement for row in overall}),
-            "by_judge": [one for one in metrics if one.subset.startswith("judge=")],
-            "agreements": [one for one in metrics if one.metric in OF_JUDGES],
+            "matrix": agreement_matrix(result, judges, {row.judge: row.agreement for row in overall}),
+            "by_judge": [one for one in result.metrics if one.subset.startswith("judge=") and one.n],
+            "agreements": [one for one in result.metrics if one.metric in OF_JUDGES],
             "roc_curves": roc_chart([row for row in with_short_names(report).rows if row.subset == "all"])
             if report
             else None,
@@ -61,8 +66,10 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "reason": reason,
             "after": after,
             "page": differing,
-            "differing": [
-                group_view(detail, shown) for detail in index.details([row.number for row in differing.rows])
-            ],
+            "differing": [group_view(detail, shown) for detail in _details(viewer, summary, differing)],
         },
     )
+
+
+def _details(viewer: Viewer, summary: RunSummary, page: GroupPage) -> list[GroupDetail]:
+    return [viewer.index.group(summary.run, row.number) for row in page.rows]

@@ -32,7 +32,7 @@ class RocLine(Struct, frozen=True):
 
 
 class RocChart(Struct, frozen=True):
-    """The curves of judges over the same kind of answers; `ticks` are places on both axes with their texts."""
+    """The curves of judges; `x_ticks` and `y_ticks` are places on the axes with their texts."""
 
     lines: tuple[RocLine, ...]
     x_ticks: tuple[tuple[float, str], ...]
