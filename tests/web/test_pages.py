@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.web.conftest import ACCESS, HOST, TOKEN
 
+from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.evaluation.recompute import recompute
+from sightline.web.access import AccessControl
+from sightline.web.app import create_app
 
 
 def shown(client: TestClient, address: str) -> str:
@@ -187,3 +191,39 @@ def test_without_two_runs_the_page_asks_for_them(client: TestClient, query: str)
 def test_a_wrong_comparison_says_what_is_wrong(client: TestClient, query: str) -> None:
     shown(client, "/compare?run=1&run=2")
     assert client.get(f"/compare{query}").status_code == 400
+
+
+def test_the_page_of_judges_lists_the_responses_on_which_they_differ(codis: Path, tmp_path: Path) -> None:
+    results, humans, file = tmp_path / "results", tmp_path / "humans.jsonl", tmp_path / "judged.db"
+    words = ["--model", "baseline/chance", "--data", str(codis), "--store", str(file), "--quiet"]
+    assert main(["run", "codis", *words, "--out", str(results)]) == 0
+    answers = [json.loads(line) for line in (results / "answers.jsonl").read_text().splitlines()]
+    opposite = {"right": "wrong", "wrong": "right"}
+    lines = [
+        {
+            "targets": [answer["key"]],
+            "question": "correct",
+            "scorer": "form",
+            "judge": "anna",
+            "kind": "human",
+            "draw": 0,
+            "verdict": opposite[answer["verdict"]] if number < 4 else answer["verdict"],
+            "value": None,
+            "raw": "",
+            "variant": answer["variant"],
+        }
+        for number, answer in enumerate(answers)
+    ]
+    humans.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main(["run", "codis", *words, "--judge", "rules", "--judge", f"human:{humans}"]) == 0
+    store = Store.open(str(file), create=False)
+    app = AccessControl(create_app(store), ACCESS)
+    client = TestClient(app, base_url=HOST, follow_redirects=False)
+    client.get("/", params={"token": TOKEN})
+    page = shown(client, "/judges?run=2")
+    assert page.count("<polyline") == 1
+    assert "majority of the humans" in page
+    assert len(re.findall(r"anna</span></li>", page)) == 4
+    assert "There is no ROC curve" not in page
+    assert "so that there is no ROC curve" in shown(client, "/judges?run=1")
+    store.close()

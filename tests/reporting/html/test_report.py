@@ -15,6 +15,7 @@ from sightline.benchmarks.report_sections import (
     Against,
     ByJudge,
     ByLabel,
+    Differences,
     PairCounts,
     ReportSection,
     Shares,
@@ -25,6 +26,7 @@ from sightline.metrics.agreement_definitions import WITH_HUMANS
 from sightline.outcome_index.types import ChangedGroup, ComparedMetric, RunComparison
 from sightline.registry import benchmark_class, benchmark_names
 from sightline.reporting.html.comparison_view import ChangeList, changed_group_view, comparison_view
+from sightline.reporting.html.difference_section import DifferencesSection
 from sightline.reporting.html.group_view import group_view
 from sightline.reporting.html.report import GroupList, PartContent, report_page
 from sightline.reporting.html.run_results import NamedResult
@@ -133,8 +135,27 @@ def _metrics_of(section: ReportSection) -> set[str]:
             return {section.x, section.y}
         case Together():
             return set(section.metrics)
+        case Differences():
+            return {name for pair in section.metrics for name in pair}
         case ByLabel() | ByJudge():
             return {section.metric}
+
+
+def test_sampling_stands_beside_all_where_the_run_measures_the_difference(mmr3: Make) -> None:
+    result = mmr3()
+    others = [one for one in result.metrics if not one.metric.endswith("_minus_sampling")]
+    difference = MetricValue("con_minus_sampling", "all", -12.5, 40, 40, -15.0, -10.0, unit="points")
+    absent = MetricValue("acc_minus_sampling", "all", None, 0, 0, unit="points", reason="needs 'unchanged'")
+    for measured, rows in (([difference, absent], [("con", 63.75)]), ([absent], [])):
+        run = NamedResult("mini", replace(result, metrics=[*others, *measured]))
+        (view,) = (one for one in section_views([run]) if isinstance(one, DifferencesSection))
+        assert [(row.name, row.there) for row in view.rows] == rows
+        assert any("needs 'unchanged'" in note for note in view.notes)
+        page = page_of(PartContent((run,)))
+        assert parse_errors(page) == []
+        assert ("All − Sampling" in page) == bool(rows)
+    run = NamedResult("mini", replace(result, metrics=others))
+    assert not any(isinstance(one, DifferencesSection) for one in section_views([run]))
 
 
 def test_a_result_without_any_value_still_has_a_report(codis: Make) -> None:

@@ -16,9 +16,13 @@ from sightline.types import Verdict, VerdictName
 
 
 def verdict(number: int, judge: str, name: VerdictName) -> Verdict:
-    kind = "human" if judge == "anna" else "model"
     return Verdict(
-        targets=(str(number),), question="correct", scorer="s", judge=judge, kind=kind, verdict=name
+        targets=(str(number),),
+        question="correct",
+        scorer="s",
+        judge=judge,
+        kind="human" if judge == "anna" else "model",
+        verdict=name,
     )
 
 
