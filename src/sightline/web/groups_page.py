@@ -17,9 +17,7 @@ from sightline.web.addresses import number_of
 from sightline.web.command import ask_again
 from sightline.web.images import card_image, shown_images
 from sightline.web.viewer import Viewer
-from sightline.web.waiting import waiting_page
-
-PAGE = 25
+from sightline.web.waiting import with_index
 
 FIELD_WORDS = {
     "right": "Answers right",
@@ -31,11 +29,9 @@ FIELD_WORDS = {
 """Field of a filter -> its heading."""
 
 
-def groups_page(viewer: Viewer, request: Request) -> Response:
+@with_index
+def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
     """The groups of a run, the most informative first."""
-    summary = viewer.index.summary(request.path_params["run"])
-    if (waiting := waiting_page(viewer, request, summary)) is not None:
-        return waiting
     wanted = filter_of(request.query_params.multi_items())
     after = number_of(request, "after")
     index = viewer.index.open(summary.run)
@@ -47,7 +43,7 @@ def groups_page(viewer: Viewer, request: Request) -> Response:
             "groups": summary.groups,
             "wanted": wanted,
             "query": urlencode(wanted.to_query()),
-            "page": index.page(wanted, after, PAGE),
+            "page": index.page(wanted, after),
             "after": after,
             "facets": index.facets(wanted).facets,
             "heading": lambda facet: facet.label or FIELD_WORDS[facet.name],
@@ -58,11 +54,9 @@ def groups_page(viewer: Viewer, request: Request) -> Response:
     )
 
 
-def group_page(viewer: Viewer, request: Request) -> Response:
+@with_index
+def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
     """A group: every probe beside the others."""
-    summary = viewer.index.summary(request.path_params["run"])
-    if (waiting := waiting_page(viewer, request, summary)) is not None:
-        return waiting
     number = request.path_params["number"]
     wanted = filter_of(request.query_params.multi_items())
     index = viewer.index.open(summary.run)
@@ -87,11 +81,9 @@ def group_page(viewer: Viewer, request: Request) -> Response:
     )
 
 
-def export_answers(viewer: Viewer, request: Request) -> Response:
+@with_index
+def export_answers(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
     """The answers of the groups that a filter selects, as answers.jsonl has them."""
-    summary = viewer.index.summary(request.path_params["run"])
-    if (waiting := waiting_page(viewer, request, summary)) is not None:
-        return waiting
     wanted = filter_of(request.query_params.multi_items())
     return StreamingResponse(
         viewer.index.open(summary.run).answer_lines(wanted),

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sightline.outcome_index.group_filter import GroupFilter
-from sightline.outcome_index.types import GroupDetail, GroupPage, RunSummary
+from sightline.outcome_index.types import RunSummary
 from sightline.reporting.html.group_view import group_view
 from sightline.reporting.html.roc_chart import roc_chart
 from sightline.reporting.judges import judge_tables, with_short_names
@@ -36,18 +36,17 @@ def judges_page(viewer: Viewer, request: Request) -> Response:
         runs = [run.line for run in viewer.index.runs() if len(run.line.judges) > 1]
         return viewer.page("judges_choice_page.html", {"section": "Judges", "runs": runs})
     summary = viewer.index.summary(number)
-    if (waiting := waiting_page(viewer, request, summary)) is not None:
-        return waiting
-    return _judges_of(viewer, request, summary)
+    return waiting_page(viewer, request, summary) or _judges_of(viewer, request, summary)
 
 
 def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
-    run, result = summary.line, viewer.index.open(summary.run).result
-    judged = viewer.index.groups(summary.run, BY_HUMANS, limit=MOST_GROUPS)
-    report, reason = report_against_humans(_details(viewer, summary, judged), run_name(run))
+    run, index = summary.line, viewer.index.open(summary.run)
+    judged = index.page(BY_HUMANS, limit=MOST_GROUPS)
+    details = index.details([row.number for row in judged.rows])
+    report, reason = report_against_humans(details, run_name(run))
     overall = [row for row in report.rows if row.subset == "all"] if report else []
     after = number_of(request, "after")
-    differing = viewer.index.groups(summary.run, DIFFERING, after, PAGE)
+    differing = index.page(DIFFERING, after, PAGE)
     shown = shown_images(viewer, summary.run, small=True)
     judges = [name for name in run.judges if not name.startswith("human:")]
     return viewer.page(
@@ -56,9 +55,9 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "section": "Judges",
             "run": run,
             "groups": summary.groups,
-            "matrix": agreement_matrix(result, judges, {row.judge: row.agreement for row in overall}),
-            "by_judge": [one for one in result.metrics if one.subset.startswith("judge=") and one.n],
-            "agreements": [one for one in result.metrics if one.metric in OF_JUDGES],
+            "matrix": agreement_matrix(index.result, judges, {row.judge: row.agreement for row in overall}),
+            "by_judge": [one for one in index.result.metrics if one.subset.startswith("judge=") and one.n],
+            "agreements": [one for one in index.result.metrics if one.metric in OF_JUDGES],
             "roc_curves": roc_chart([row for row in with_short_names(report).rows if row.subset == "all"])
             if report
             else None,
@@ -66,10 +65,8 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "reason": reason,
             "after": after,
             "page": differing,
-            "differing": [group_view(detail, shown) for detail in _details(viewer, summary, differing)],
+            "differing": [
+                group_view(detail, shown) for detail in index.details([row.number for row in differing.rows])
+            ],
         },
     )
-
-
-def _details(viewer: Viewer, summary: RunSummary, page: GroupPage) -> list[GroupDetail]:
-    return [viewer.index.group(summary.run, row.number) for row in page.rows]

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sightline.outcome_index.types import IndexState, RunSummary
 from sightline.web.builds import READABLE
 from sightline.web.run_title import run_name
-from sightline.web.viewer import Viewer
+from sightline.web.viewer import Page, Viewer
+
+
+RunPage = Callable[[Viewer, Request, RunSummary], Response]
+"""A page of a run that reads its index."""
+
+
+def with_index(page: RunPage) -> Page:
+    """Make a page of a run wait for the index of the run that its address names.
+
+    Args:
+        page: The page.
+
+    Returns:
+        The page, which shows the progress until the index can be read.
+    """
+
+    def shown(viewer: Viewer, request: Request) -> Response:
+        summary = viewer.index.summary(request.path_params["run"])
+        return waiting_page(viewer, request, summary) or page(viewer, request, summary)
+
+    return shown
 
 
 def waiting_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response | None:
