@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sightline.web.annotation import annotator_pages as annotator
+from sightline.web.annotation import owner_pages as owner
 from sightline.web.annotation.form_fields import FormPage
 from sightline.web.annotation.gate import ROOT
 from sightline.web.viewer import Page
@@ -17,11 +18,21 @@ PAGES: dict[str, Page] = {
     f"{_PROJECT}/items/{{number:int}}": annotator.own_item_page,
     f"{_PROJECT}/items/{{number:int}}/feedback": annotator.feedback_page,
     f"{_PROJECT}/items/{{number:int}}/images/{{name}}": annotator.image,
+    "/projects": owner.projects_page,
+    "/projects/{project:int}": owner.project_page,
+    "/projects/{project:int}/items": owner.items_page,
+    "/projects/{project:int}/items/{number:int}": owner.owner_item_page,
+    "/projects/{project:int}/items/{number:int}/images/{name}": owner.owner_image,
+    "/projects/{project:int}/export.zip": owner.export,
 }
 """Path -> page."""
 
 FORMS: dict[str, FormPage] = {
     f"{_PROJECT}/consent": annotator.consent,
     f"{_PROJECT}/items/{{number:int}}": annotator.act,
+    "/projects/{project:int}/items/{number:int}": owner.settle,
+    "/projects/{project:int}/annotators": owner.invite_annotator,
+    "/projects/{project:int}/annotators/{annotator:int}": owner.change_annotator,
+    "/projects/{project:int}/state": owner.close,
 }
 """Path -> what a form does."""
