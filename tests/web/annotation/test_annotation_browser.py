@@ -52,8 +52,19 @@ REVIEW = Task(
     ),
     fields=(
         Field("answer", "choice", "Your answer", options_from="options"),
-        Field("kinds", "choices", "Faults", required=False, options=(Option("ocr", "Text", "t"), Option("no", "Other", "o"))),
-        Field("verdict", "choice", "Correct?", options=(Option("yes", "Yes", "y", "yes"), Option("no", "No", "x", "no"))),
+        Field(
+            "kinds",
+            "choices",
+            "Faults",
+            required=False,
+            options=(Option("ocr", "Text", "t"), Option("no", "Other", "o")),
+        ),
+        Field(
+            "verdict",
+            "choice",
+            "Correct?",
+            options=(Option("yes", "Yes", "y", "yes"), Option("no", "No", "x", "no")),
+        ),
         Field("why", "text", "Why", when={"verdict": ("no",)}, lines=3),
     ),
     instruction="Read all. Then decide.",
@@ -73,7 +84,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, str
     bound = bind(Listening(port=0))
     port = bound.getsockname()[1]
     app = AccessControl(
-        create_app(store, (), site.projects), Access(token=TOKEN, port=port), Gate(site.projects, port, encrypted=False)
+        create_app(store, (), site.projects),
+        Access(token=TOKEN, port=port),
+        Gate(site.projects, port, encrypted=False),
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
@@ -111,7 +124,7 @@ def visit(browser: Browser, served: tuple[Site, str]) -> Iterator[Open]:
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("request", lambda sent: faults.append(sent.url) if not sent.url.startswith(address) else None)
         page.goto(path)
-        page.wait_for_url(lambda url: "token=" not in url and "." not in url.rpartition("/annotate/")[2])
+        page.wait_for_url(lambda url: not re.search(r"token=|/annotate/\d+\.", url))
         return page
 
     yield visit
@@ -164,7 +177,6 @@ def test_three_annotators_judge_by_keyboard_and_the_export_equals_what_was_click
     pages["BR"].keyboard.press("u")
     pages["BR"].wait_for_url(f"**/items/{number}?said=undone")
     assert _judge(pages["BR"], "BR") == number
-    # CM goes back to the second item, changes it and changes it again.
     for _ in range(5):
         _judge(pages["CM"], "CM")
     # AK stops, and goes on in another browser.
@@ -251,12 +263,17 @@ def test_several_fields_by_keyboard_with_an_answer_first(served: tuple[Site, str
     page.wait_for_url("**/item?saved=1")
     entry = site.log(row)[-1]
     assert entry.values == {"answer": "A joke", "kinds": ("ocr",), "verdict": "no", "why": "No\nreason"}
-    assert 0 < entry.seconds < 60 or entry.seconds == 0  # The clock of the test stands still.
 
 
 def test_a_text_is_typed_and_saved_with_enter(served: tuple[Site, str], visit: Open) -> None:
     site = served[0]
-    made = Task("respond", "Answer", "probes", (Field("response", "text", "Your answer"),), shows=(Part("question", "text"),))
+    made = Task(
+        "respond",
+        "Answer",
+        "probes",
+        (Field("response", "text", "Your answer"),),
+        shows=(Part("question", "text"),),
+    )
     row = site.add(made, [Item(n, texts={"question": (f"Q{n}",)}) for n in (1, 2)], "AK")
     page = visit(site.link(row, "AK"))
     page.goto(f"/annotate/{row.number}/item")
@@ -336,13 +353,11 @@ def test_pages_are_accessible_and_fit_the_screen(
     page.keyboard.press("s")
     check(page)
     page.keyboard.press("Escape")
-    for _ in range(2):
-        page.keyboard.press("y")
-        page.keyboard.press("Control+Enter")
-        page.wait_for_url("**saved**")
-        check(page)
-        page.keyboard.press("2")
-        page.wait_for_timeout(300)
+    expect(page.locator("#skip")).to_be_hidden()
+    page.keyboard.press("y")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**saved**")
+    check(page)
     page.goto(f"/annotate/{row.number}/items/1")
     check(page)
     training = replace(task("rate"), phases=(Phase("try", "Training", "training"), Phase("work", "Rating")))
