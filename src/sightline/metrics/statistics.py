@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.metric_types import RELIABLE_CLUSTERS, IntervalMethod, Range
+from sightline.metrics.student import two_sided_quantile
 
 Floats = NDArray[np.float64]
 
@@ -267,22 +268,6 @@ def wilson(shares: Floats, units: Floats, quantiles: Floats) -> tuple[Floats, Fl
         np.maximum(0, np.minimum(shares, (centre - spread) / (1 + squares))),
         np.minimum(1, np.maximum(shares, (centre + spread) / (1 + squares))),
     )
-
-
-def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
-    """The quantile of Student's t distribution that bounds a two-sided interval.
-
-    Args:
-        freedom: The degrees of freedom; infinite for the normal distribution.
-        level: The confidence level, 0-1.
-
-    Returns:
-        The quantiles, of the shape of `freedom`.
-    """
-    from scipy.special import stdtrit
-
-    quantiles: Floats = stdtrit(freedom, (1 + level) / 2)
-    return quantiles
 
 
 def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
