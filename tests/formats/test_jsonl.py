@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
+from string import ascii_letters
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -55,6 +57,14 @@ def outcome(**changes: Any) -> Outcome:
         "verdict": "right",
     }
     return Outcome(**{**fields, **changes})
+
+
+def read_outcome(written: Outcome) -> Outcome:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "a.jsonl")
+        write_answers([written], file)
+        (found,) = read_outcomes(file)
+    return found
 
 
 def read(path: Path, *records: object, benchmark: str = "iibench", setting: str = "none") -> list[Prediction]:
@@ -136,6 +146,18 @@ def test_images_outside_the_data_folder_are_not_read(tmp_path: Path, path: str) 
     predictions = read_predictions(file, benchmark_class("iibench").answer_files, setting="none")
     for found in (read_outcomes(file), predictions):
         assert [one.images for one in found] == [(), ("images/..1.png",)]
+
+
+@given(st.text(st.sampled_from("aC./\\:"), max_size=8) | st.text())
+def test_a_path_is_outside_the_data_folder_as_pathlib_divides_it(path: str) -> None:
+    divided = PureWindowsPath(path)
+    outside = (
+        path.startswith(("/", "\\", "data:"))
+        or "://" in path
+        or (divided.drive != "" and path[0] in ascii_letters)
+        or ".." in divided.parts
+    )
+    assert read_outcome(outcome(images=(path,))).images == (() if outside else (path,))
 
 
 def test_a_probe_that_an_earlier_version_did_not_send_is_not_an_error(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from sightline.engine import schema
 from sightline.engine.claims import Claims
 from sightline.engine.database import Database, insert, rows_in
-from sightline.engine.database_errors import damage, repeat_if_lost
+from sightline.engine.database_errors import damage, repeat_if_lost, until_kept
 from sightline.engine.dictionaries import COMMON, Dictionaries
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.requests import Requests
@@ -153,15 +153,14 @@ class Answers:
         Args:
             attempts: The attempts.
         """
-        self._add_once(attempts, self._clock(), after=self.last_attempt())
+        now = self._clock()
+        until_kept(lambda is_repeat: self._add(attempts, now, is_repeat=is_repeat))
         if self._requests.texts.training_due:
             self._train()
 
-    @repeat_if_lost
-    def _add_once(self, attempts: Sequence[Attempt], now: float, after: int) -> None:
-        """Add attempts. Equal later ones of the same time are those of a lost transaction."""
+    def _add(self, attempts: Sequence[Attempt], now: float, *, is_repeat: bool) -> None:
+        """Add attempts, unless the lost transaction that is repeated did so."""
         requests = {bytes.fromhex(attempt.key): attempt.request for attempt in attempts}
-        table = schema.answers
         with self._database.write() as connection:
             numbers = self._requests.add(connection, requests)
             list_models(connection, requests.values())
@@ -174,10 +173,8 @@ class Answers:
                 )
                 for attempt in attempts
             ]
-            query = select(table.c.request, table.c.state).where(table.c.id > after, table.c.created == now)
-            added = {tuple(row) for row in connection.execute(query)}
-            if not added.issuperset(row[:2] for row in rows):
-                insert(connection, table, ("request", "state", "body", "created"), rows)
+            if not (is_repeat and _are_added(connection, [row[:2] for row in rows], now)):
+                insert(connection, schema.answers, ("request", "state", "body", "created"), rows)
             self._claims.end(connection, list(requests))
 
     @repeat_if_lost
@@ -280,6 +277,13 @@ def is_settled(state: int, *, retry_errors: bool) -> bool:
 
 def _binary(keys: Sequence[str]) -> list[bytes]:
     return [bytes.fromhex(key) for key in keys]
+
+
+def _are_added(connection: Connection, rows: Sequence[tuple[int, int]], now: float) -> bool:
+    """Whether the requests have attempts of this time and these states."""
+    query = "SELECT request, state, created FROM answers WHERE request IN ({})"
+    found = rows_in(connection, query, [request for request, _ in rows])
+    return {(request, state) for request, state, created in found if created == now}.issuperset(rows)
 
 
 def _counting(connection: Connection, columns: str, keys: Sequence[bytes]) -> Iterable[Any]:

@@ -23,6 +23,14 @@ from zstandard import (
 LEVEL = 6
 DICTIONARY_BYTES = 16_384
 """The size of a trained dictionary."""
+SEGMENT_BYTES = 500
+"""The size of the pieces of texts that a dictionary is made of.
+
+zstd can search for the best size: measured on prompts of II-Bench and CODIS, that takes four times as long
+and saves nothing.
+"""
+MATCH_BYTES = 8
+"""The size of the byte sequences that are counted to choose these pieces."""
 
 COMMON_TEXTS = (
     b'"finish_reason":"length","usage":{"prompt_tokens":1024,"completion_tokens":512,"reasoning_tokens":256},'
@@ -112,6 +120,7 @@ def trained_dictionary(texts: list[bytes]) -> bytes:
         The dictionary; the latest texts themselves if they are too few or too short to learn from.
     """
     try:
-        return train_dictionary(DICTIONARY_BYTES, [*texts]).as_bytes()
+        trained = train_dictionary(DICTIONARY_BYTES, [*texts], k=SEGMENT_BYTES, d=MATCH_BYTES)
+        return trained.as_bytes()
     except ZstdError:
         return b"".join(texts)[-DICTIONARY_BYTES:]

@@ -74,14 +74,26 @@ def repeat_if_lost(operation: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(operation)
     def repeated(*args: P.args, **kwargs: P.kwargs) -> T:
-        for _ in range(REPEATS):
-            try:
-                return operation(*args, **kwargs)
-            except TransactionLostError:
-                time.sleep(ATTEMPT_SECONDS)
-        return operation(*args, **kwargs)
+        return until_kept(lambda _: operation(*args, **kwargs))
 
     return repeated
+
+
+def until_kept(operation: Callable[[bool], T]) -> T:
+    """Run an operation with one transaction, again if the server restarts or ends it for another one.
+
+    Args:
+        operation: Gets whether it is repeated: the lost transaction may have taken place then.
+
+    Returns:
+        What the operation returns.
+    """
+    for repeats in range(REPEATS):
+        try:
+            return operation(repeats > 0)
+        except TransactionLostError:
+            time.sleep(ATTEMPT_SECONDS)
+    return operation(True)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,6 +31,9 @@ from sightline.types import NOT_SENT, Outcome
 _encoder = msgspec.json.Encoder()
 
 KEY = re.compile("[0-9a-f]{64}")
+_OUTSIDE = re.compile(r"\A(?:[/\\]|data:|[A-Za-z]:)|://|(?:\A|[/\\])\.\.(?:[/\\]|\Z)")
+"""In a path that is absolute, has a drive, is a URL or leaves its folder. Both separators count anywhere."""
+
 IDS = ("sample", "id", "group")
 """The fields that may name the sample of an answer."""
 
@@ -249,13 +252,7 @@ def _image_paths(value: object) -> tuple[str, ...]:
 
 def _in_data_folder(paths: Iterable[str]) -> bool:
     """Whether all paths are relative and do not leave their folder."""
-    return all(
-        not path.startswith(("/", "\\", "data:"))
-        and "://" not in path
-        and not PureWindowsPath(path).drive
-        and ".." not in PureWindowsPath(path).parts
-        for path in paths
-    )
+    return not any(map(_OUTSIDE.search, paths))
 
 
 def _text_or_nothing(value: object) -> str:

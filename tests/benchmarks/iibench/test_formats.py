@@ -6,7 +6,7 @@ import gzip
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.iibench.formats import question_in, write_iibench, write_iibench_submission
+from sightline.benchmarks.iibench.export import EXPORT_FORMATS, write_iibench, write_iibench_submission
+from sightline.benchmarks.iibench.formats import question_in
 from sightline.errors import UserError
-from sightline.formats import (
-    Prediction,
-    read_predictions,
-)
+from sightline.formats import Prediction, export, read_predictions
+from sightline.formats.export import AnswersToExport
 from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage
 
@@ -273,3 +272,22 @@ def test_the_submission_leaves_an_answer_blank_where_no_letter_was_read(tmp_path
         '{"id": "test-2", "answer": ""}',
         '{"id": "test-3", "answer": "B"}',
     ]
+
+
+@pytest.mark.parametrize("name", ["iibench", "submission"])
+def test_each_layout_reads_the_answers_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "test.json").write_text(json.dumps([record("test-1"), record("test-2")]))
+    answers = [outcome(Prediction("test-1", "none", "A", draw=draw), "A") for draw in (0, 1)]
+    passes: list[Path] = []
+
+    def read(path: Path) -> Iterator[Outcome]:
+        passes.append(path)
+        return iter(answers)
+
+    monkeypatch.setattr(export, "read_outcomes", read)
+    told = EXPORT_FORMATS[name].write(AnswersToExport(tmp_path / "a.jsonl", tmp_path, "m"), tmp_path / "out")
+    assert len(passes) == 1
+    assert [note.partition(" ")[0] for note in told] == ["1", "1"]
+    assert len((tmp_path / "out").read_text().splitlines()) == 1

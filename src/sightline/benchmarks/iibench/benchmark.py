@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.iibench.data import images_by_path, read_explanations, read_released, read_samples
-from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
+from sightline.benchmarks.iibench.export import EXPORT_FORMATS
+from sightline.benchmarks.iibench.formats import ANSWER_FILES, SPLITS
 from sightline.benchmarks.iibench.option_orders import option_orders
 from sightline.benchmarks.iibench.records import LABELS
 from sightline.benchmarks.iibench.sources import RELEASE

@@ -1,27 +1,20 @@
-"""II-Bench's released prediction file, and the submission of its public challenge.
+"""Reading II-Bench's released prediction file.
 
 Predictions: one {"local_path", "questions": [{"id", "question", "options", "prompt", "response"}],
 "meta_data"} a line (or a list of them), as II-Bench/II-Bench infer/infer.py writes them: the data's
 records with `prompt` and `response` added. A failed call is a response that is an object ({"error": "..."});
 eval.py of the same repository counts every object as an error. Null is read as a failed call too: eval.py
 cannot read it, and infer.py asks such a question again.
-
-Submission: one {"id", "answer"} a line for EvalAI challenge 2334, as a thread of II-Bench/II-Bench gives it
-('What to input when unable to extract an answer'); its maintainers say there that '' counts as wrong.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Any
 
-from sightline.errors import UserError
-from sightline.formats.content import read_bytes
-from sightline.formats.export import AnswersToExport, ExportFormat, counted
-from sightline.formats.files import Records, json_records, write_atomically
+from sightline.formats.files import Records
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,
@@ -34,9 +27,8 @@ from sightline.formats.prediction import (
     reply,
     texts,
 )
-from sightline.scoring.letters import carry_letter
 from sightline.scoring.multiple_choice import SIX_LETTERS
-from sightline.types import Labels, Outcome
+from sightline.types import Labels
 
 SPLITS = ("test", "dev")
 
@@ -86,60 +78,6 @@ def question_in(prompt: str) -> tuple[str, tuple[str, ...]]:
     """
     found = PROMPT.search(prompt)
     return (found[1], tuple(found.groups()[1:])) if found else ("", ())
-
-
-def write_iibench(outcomes: Iterable[Outcome], records: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write the released layout: the released records with the responses added, as eval.py reads them.
-
-    Question and options are those that the model saw, and an `answer` letter is carried to that order. A
-    failed call is {"error": ...}. Records without an answer are left out. The layout holds one answer a
-    question: the first variant of draw 0.
-
-    Args:
-        outcomes: The answers.
-        records: The records of test.json or dev.json.
-        path: The file to write.
-    """
-    answered = _first(outcomes)
-
-    def lines() -> Iterator[bytes]:
-        for record in records:
-            questions = [
-                _answered(question, answered[question["id"]])
-                for question in record["questions"]
-                if question["id"] in answered
-            ]
-            if questions:
-                yield json.dumps({**record, "questions": questions}).encode() + b"\n"
-
-    write_atomically(path, lines())
-
-
-def write_iibench_submission(
-    outcomes: Iterable[Outcome], path: Path, released: Mapping[str, Sequence[str]]
-) -> list[str]:
-    """Write the challenge's submission: for every question a letter in the released order of its options.
-
-    Where no letter was extracted the answer is ''. An outcome without options saw the released order. One
-    answer a question is written: the first variant of draw 0.
-
-    Args:
-        outcomes: The answers.
-        path: The file to write.
-        released: Question id -> its options in the order of the released file.
-
-    Returns:
-        The ids of the questions whose letter has no counterpart in the released order; their answer is ''.
-    """
-    lines, without_counterpart = [], []
-    for sample, outcome in _first(outcomes).items():
-        order = released[sample]
-        letter = carry_letter(outcome.extracted, outcome.options or order, order)
-        if outcome.extracted and letter is None:
-            without_counterpart.append(sample)
-        lines.append(json.dumps({"id": sample, "answer": letter or ""}).encode() + b"\n")
-    write_atomically(path, lines)
-    return without_counterpart
 
 
 def _recognises(record: dict[str, Any]) -> bool:
@@ -201,100 +139,6 @@ def _labels(meta_data: object, location: RecordLocation) -> Labels:
     return labels_of(meta_data, "meta_data", location)
 
 
-def _first(outcomes: Iterable[Outcome]) -> dict[str, Outcome]:
-    first: dict[str, Outcome] = {}
-    for outcome in outcomes:
-        if outcome.draw == 0:
-            first.setdefault(outcome.sample, outcome)
-    return first
-
-
-def _answered(question: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
-    options = list(outcome.options) or question["options"]
-    entry = {**question, "question": outcome.question or question["question"], "options": options}
-    if question.get("answer"):
-        entry["answer"] = carry_letter(question["answer"], question["options"], options)
-    if outcome.prompt:
-        entry["prompt"] = outcome.prompt
-    entry["response"] = outcome.response if outcome.answered else {"error": outcome.error or "no answer"}
-    return entry
-
-
-def _split_records(data: Path, split: str) -> list[dict[str, Any]]:
-    """The records of a split as released; `data` is their folder, or the one above it."""
-    folder = data if (data / f"{split}.json").is_file() else data / "iibench"
-    path = folder / f"{split}.json"
-    return [record for _, record in json_records(read_bytes(path), path)]
-
-
-def _options_by_id(records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """The options of each question in the released order."""
-    return {question["id"]: question["options"] for record in records for question in record["questions"]}
-
-
-def _records_of(answers: AnswersToExport) -> list[dict[str, Any]]:
-    """The released records of the split that the answers belong to."""
-    data = answers.data
-    if data is None:
-        raise UserError(
-            "II-Bench's layouts repeat the released records",
-            expected="--data DIR or SIGHTLINE_DATA with test.json or dev.json",
-        )
-    folders = (data, data / "iibench")
-    there = [split for split in SPLITS if any((folder / f"{split}.json").is_file() for folder in folders)]
-    first = next(answers.outcomes)
-    for split in there or SPLITS[:1]:
-        records = _split_records(data, split)
-        options = _options_by_id(records)
-        if first.sample in options:
-            for outcome in answers.outcomes:
-                if outcome.sample not in options:
-                    raise answers.error(f"is not a question of {split}.json", outcome, expected="its ids")
-            return records
-    raise answers.error(f"is not a question of {data}", first, expected="the data that was answered")
-
-
-def _has_data(answers: AnswersToExport) -> bool:
-    return answers.data is not None and any(True for _ in answers.outcomes)
-
-
-def _refuse_unextracted(answers: AnswersToExport) -> None:
-    _records_of(answers)
-    if not any(outcome.extracted for outcome in answers.outcomes):
-        raise UserError(
-            "no answer has an extracted letter",
-            file=answers.file,
-            field="extracted",
-            expected="an answers.jsonl that `sightline run` or `sightline score` wrote",
-        )
-
-
-def _write_predictions(answers: AnswersToExport, path: Path) -> list[str]:
-    records = _records_of(answers)
-    write_iibench(answers.outcomes, records, path)
-    return _left_out(answers, records)
-
-
-def _write_submission(answers: AnswersToExport, path: Path) -> list[str]:
-    records = _records_of(answers)
-    unmatched = write_iibench_submission(answers.outcomes, path, _options_by_id(records))
-    note = f"letters have no counterpart in the released order and are written as '': {unmatched[:5]}"
-    return _left_out(answers, records) + counted((len(unmatched), note))
-
-
-def _left_out(answers: AnswersToExport, records: Sequence[dict[str, Any]]) -> list[str]:
-    questions = len(_options_by_id(records))
-    answered, first = 0, set()
-    for outcome in answers.outcomes:
-        answered += 1
-        if outcome.draw == 0:
-            first.add(outcome.sample)
-    return counted(
-        (answered - len(first), "answers are left out: the layout holds one a question, the first"),
-        (questions - len(first), f"of {questions:,} questions have no answer and are left out"),
-    )
-
-
 ANSWER_FILES = AnswerFiles(
     layouts=(
         Layout("II-Bench's records (local_path, questions[].id, questions[].response)", _recognises, _read),
@@ -303,19 +147,3 @@ ANSWER_FILES = AnswerFiles(
     sample_ids="'test-N' or 'dev-N'",
     question_in=question_in,
 )
-
-EXPORT_FORMATS = {
-    "iibench": ExportFormat(
-        "the lines that II-Bench's eval.py reads",
-        _write_predictions,
-        file="predictions.jsonl",
-        applies=_has_data,
-    ),
-    "submission": ExportFormat(
-        "the lines of II-Bench's challenge",
-        _write_submission,
-        _refuse_unextracted,
-        "submission.jsonl",
-        _has_data,
-    ),
-}
