@@ -24,6 +24,7 @@ pytest.importorskip("inspect_ai")
 
 import inspect_ai
 from inspect_ai._util.error import PrerequisiteError
+from inspect_ai._util.registry import registry_lookup
 from inspect_ai.log import EvalLog, read_eval_log, recompute_metrics
 from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, ModelUsage, modelapi
 
@@ -73,6 +74,11 @@ JUDGEMENTS = _any_of("right", "wrong", "I wonder.")
 @pytest.fixture(autouse=True)
 def _fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if registry_lookup("task", "sightline/codis") is None:
+        pytest.fail(
+            "inspect_ai does not take this sightline for an installed package: the metadata that come first "
+            f"in {sys.path} have no direct_url.json (a src/ with sightline.egg-info in PYTHONPATH?)"
+        )
     Pure.seen = []
     Pure.answer = staticmethod(_any_of(*OTHERS))
     Pure.judgement = staticmethod(JUDGEMENTS)
