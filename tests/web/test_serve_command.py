@@ -19,8 +19,8 @@ from tests.web.conftest import HOST
 
 from sightline.cli.main import main
 from sightline.errors import UserError
+from sightline.outcome_index.opened_store import opened_store
 from sightline.web.app import create_app
-from sightline.web.opened_store import opened_store
 from sightline.web.server import Listening, access_of, bind, warning_of
 
 Capture = pytest.CaptureFixture[str]

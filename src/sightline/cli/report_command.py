@@ -160,7 +160,7 @@ def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
 def _write_html_of_folders(folders: Sequence[Path], options: argparse.Namespace) -> None:
     """Write the report of results folders, which become runs of a temporary store."""
     from sightline.cli.report_html import write_html
-    from sightline.web.opened_store import opened_store
+    from sightline.outcome_index.opened_store import opened_store
 
     data = [Path(folder) for folder in options.data]
     with opened_store(options.store, folders, data) as store:

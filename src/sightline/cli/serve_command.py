@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from sightline.cli.options import add_store
+from sightline.cli.shown_runs import add_answer_task, answer_task
 from sightline.errors import UserError
 from sightline.output import print_line, print_note
 
@@ -15,6 +16,7 @@ EXAMPLE = """examples:
   sightline serve                                   the runs of ./sightline.db, at http://127.0.0.1:8765
   sightline serve --store quickstart/sightline.db
   sightline serve results/a results/b --data data/codis   results folders, with their images
+  sightline serve samples.jsonl --task iibench:none --data data/iibench   answers of another tool
   sightline serve --data data/codis                 a data folder or groups file before anything is run
   sightline serve --host 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
   sightline serve --url https://annotate.example.org   behind a reverse proxy with TLS
@@ -28,14 +30,20 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `serve`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
-    add("folders", nargs="*", metavar="FOLDER", help="results folders to show instead of the store")
+    add(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="results folders, or with --task files of answers, to show instead of the store",
+    )
+    add_answer_task(parser)
     add(
         "--data",
         action="append",
         default=[],
         metavar="PATH",
-        help="data folder or groups file to show; images of runs whose folder moved are found there too;"
-        " may repeat",
+        help="data folder or groups file to show; the images of runs are looked for there first, which"
+        " finds folders that moved; may repeat",
     )
     add("--port", type=int, default=8765, metavar="N", help="port; 0 chooses a free one (default: 8765)")
     add(
@@ -78,7 +86,7 @@ def execute(options: argparse.Namespace) -> int:
         if (error.name or "").startswith("sightline"):
             raise
         raise UserError(f"the viewer needs {error.name}", expected="pip install 'sightline[web]'") from None
-    from sightline.web.opened_store import opened_store
+    from sightline.outcome_index.opened_store import opened_store
     from sightline.web.server import (
         Listening,
         access_of,
@@ -104,13 +112,13 @@ def execute(options: argparse.Namespace) -> int:
     for path in data:
         if not path.exists():
             raise UserError("--data: there is no such folder or file", file=path)
-    folders = [Path(folder) for folder in options.folders]
-    with opened_store(options.store, folders, data) as store:
+    paths = [Path(path) for path in options.paths]
+    with opened_store(options.store, paths, data, answer_task(options)) as store:
         bound = bind(listening)
         access = access_of(listening, bound.getsockname()[1])
         if warning := warning_of(listening):
             print_note(warning)
-        served = ", ".join(options.folders) or store.name
+        served = ", ".join(options.paths) or store.name
         print_line(f"{served}: {url_of(listening, access)}")
         projects = Projects(store, time.time, data, base_url(listening, access))
         if projects.rows():

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sightline.cli.index_run import index_run
 from sightline.cli.options import add_quiet, add_store
 from sightline.cli.printing import print_json
-from sightline.cli.run_arguments import opened_run
-
-if TYPE_CHECKING:
-    pass
+from sightline.cli.shown_runs import add_answer_task, answer_task, opened_runs
 
 EXAMPLE = """examples:
   sightline show base                     the ten most informative groups of the run named base
@@ -20,6 +16,8 @@ EXAMPLE = """examples:
   sightline show 3 --wrong                groups with a wrong answer
   sightline show 3 --flips 4              groups in which an answer became right or wrong from run 3 to run 4
   sightline show 3 --search "red car"     groups whose question, prompt or responses contain these words
+  sightline show results/a --data data/codis
+  sightline show samples.jsonl --task iibench:none --data data/iibench    answers of another tool
 
 The most informative groups come first: inconsistent ones before the others, of these the ones without a right
 answer, then the least similar answers. Groups without an answer to each probe come last.
@@ -30,7 +28,11 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `show`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
-    add("run", metavar="RUN", help="number or name of the run")
+    add(
+        "run",
+        metavar="RUN",
+        help="number or name of the run, a results folder, or with --task a file of answers",
+    )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--wrong", action="store_true", help="groups with a wrong answer")
     chosen.add_argument(
@@ -43,7 +45,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     add("--search", default="", metavar="WORDS", help="groups that contain all of these words")
     add("-n", type=_count, default=10, dest="number", metavar="N", help="groups to print (default: 10)")
-    add("--data", action="append", default=[], metavar="DIR", help="data folder, if it moved; may repeat")
+    add(
+        "--data",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="data folder of a results folder or file, or of a run whose data folder moved; may repeat",
+    )
+    add_answer_task(parser)
     add("--json", action="store_true", help="print JSON")
     add_quiet(parser)
     add_store(parser)
@@ -55,11 +64,12 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.shown_groups import FlippedGroups, ShownGroups, print_groups
     from sightline.outcome_index.group_filter import GroupFilter
     from sightline.outcome_index.index import OutcomeIndex
-    from sightline.results.run_names import find_run
-    from sightline.results.stored_run import read_stored_run
 
-    with opened_run(options.run, options.store) as (store, run):
-        index = OutcomeIndex(store, [Path(folder) for folder in options.data])
+    words = [word for word in (options.run, options.flips) if word is not None]
+    data = [Path(folder) for folder in options.data]
+    with opened_runs(words, options.store, data, answer_task(options)) as (store, runs):
+        run = runs[0]
+        index = OutcomeIndex(store, data)
         index_run(index, store, run, quiet=options.quiet)
         wanted = GroupFilter(
             verdict="wrong" if options.wrong else None,
@@ -73,7 +83,7 @@ def execute(options: argparse.Namespace) -> int:
             rows = opened.details([row.number for row in page.rows])
             shown = ShownGroups(run=run, total=page.total, groups=rows)
         else:
-            other = read_stored_run(store, find_run(store, options.flips)).number
+            other = runs[1]
             index_run(index, store, other, quiet=options.quiet)
             flips = index.comparisons.build(run, other).page("flipped", wanted, limit=options.number)
             shown = FlippedGroups(run=run, other=other, total=flips.total, groups=list(flips.rows))

@@ -23,13 +23,16 @@ from sightline.results.judged_run import read_judged_run
 from sightline.types import Group, Outcome, Verdict
 
 
-def import_results(store: Store, folder: Path, data: Sequence[Path] = ()) -> int:
+def import_results(
+    store: Store, folder: Path, data: Sequence[Path] = (), *, source: Path | None = None
+) -> int:
     """Make a run of a results folder, and index it.
 
     Args:
         store: A store with the tables of the index, such as a temporary one.
         folder: The results folder: metrics.json, answers.jsonl and verdicts.jsonl.
         data: The data folders that hold its images; their digests are those of the files now.
+        source: What the note of the run names; None for the folder.
 
     Returns:
         The number of the run. It has no probes and no requests: `report` cannot compute it again.
@@ -52,7 +55,7 @@ def import_results(store: Store, folder: Path, data: Sequence[Path] = ()) -> int
     for group in judged.groups.values():
         builder.add(JudgedGroup(group, _verdicts_of(group, by_answer)))
     builder.finish(judged.result)
-    store.labels.set_note(run, str(folder))
+    store.labels.set_note(run, str(source or folder))
     return run
 
 

@@ -1,0 +1,98 @@
+"""Runs that a command shows: those of a store, or those of results folders and of files of answers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import ArgumentGroup
+from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sightline.engine.store import Store
+    from sightline.outcome_index.scored_file import AnswerTask
+
+
+def add_answer_task(group: ArgumentGroup) -> None:
+    """Add the options that say what files of answers answer.
+
+    Args:
+        group: The parser that receives them.
+    """
+    add = group.add_argument
+    add(
+        "--task",
+        metavar="TASK",
+        help="what files of answers answer, as codis or iibench:none; rules judge them, as `sightline score`"
+        " does with --allow-missing; it reads the same layouts",
+    )
+    add("--split", metavar="S", help="with --task: split of the data (default: the benchmark's first)")
+
+
+def answer_task(options: argparse.Namespace) -> AnswerTask | None:
+    """Read the options of `add_answer_task`.
+
+    Args:
+        options: The options of the command.
+
+    Returns:
+        What files of answers answer; None without --task.
+
+    Raises:
+        UserError: There is a split, and no task.
+    """
+    from sightline.outcome_index.scored_file import AnswerTask
+
+    if options.task is None and options.split is not None:
+        raise UserError("--split needs --task", expected="--task TASK too, or no --split")
+    return None if options.task is None else AnswerTask(options.task, options.split)
+
+
+@contextmanager
+def opened_runs(
+    words: Sequence[str], store: str, data: Sequence[Path], task: AnswerTask | None
+) -> Iterator[tuple[Store, list[int]]]:
+    """Open the store of runs, or a temporary one with those of results folders and files.
+
+    Args:
+        words: Numbers or names of runs of the store, or only paths.
+        store: The path or URL of the store.
+        data: Data folders that hold the images of results folders and files.
+        task: What files of answers answer; None for results folders.
+
+    Yields:
+        The store, and the numbers of the runs.
+
+    Raises:
+        UserError: There is no such store, or no such run, or a path cannot be read.
+    """
+    from sightline.engine.store import Store
+    from sightline.outcome_index.opened_store import opened_store
+    from sightline.results.run_list import list_runs
+    from sightline.results.run_names import find_run
+    from sightline.results.run_source import is_stored
+    from sightline.results.stored_run import read_stored_run
+
+    paths = [Path(word) for word in words if task or Path(word).is_file() or not is_stored(word, store)]
+    if not paths:
+        opened = Store.open(store, create=False)
+        try:
+            yield opened, [read_stored_run(opened, find_run(opened, word)).number for word in words]
+        finally:
+            opened.close()
+        return
+    if len(paths) < len(words):
+        raise UserError("runs of the store and paths cannot be shown together", expected="one of the two")
+    with opened_store(store, paths, data, task) as temporary:
+        runs = list_runs(temporary)
+        if len(runs) > len(words):
+            raise UserError(
+                "the answers are those of several models",
+                file=paths[0],
+                found=", ".join(run.model for run in runs),
+                expected="`sightline serve`, which shows all, or a file of one (`import --model NAME`)",
+            )
+        yield temporary, [run.number for run in runs]

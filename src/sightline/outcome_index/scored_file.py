@@ -1,0 +1,56 @@
+"""Answers that another tool collected, judged by the rules: a results folder for each model of the file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import NamedTuple
+
+from sightline.evaluation.score import score_file
+from sightline.formats.read import read_predictions
+from sightline.plan.effective import setting_of, variant_of
+from sightline.plan.spec import Spec
+from sightline.registry import benchmark as find_benchmark
+
+
+class AnswerTask(NamedTuple):
+    """What answers are to: the task, and the split of its data (None for the benchmark's first)."""
+
+    task: str
+    split: str | None = None
+
+
+def scored_folders(file: Path, task: AnswerTask, data: Path | None, scratch: Path) -> list[Path]:
+    """Score a file by rules, as `sightline score --allow-missing` does.
+
+    Args:
+        file: The answers, in any layout that `sightline score` reads.
+        task: What they answer.
+        data: The data folder; None if the file holds questions and references.
+        scratch: The folder that receives the results folders.
+
+    Returns:
+        A results folder for each model that the file names, in the order of the file. Its notes say what is
+        missing.
+
+    Raises:
+        UserError: The layout is unknown, or ids are, or the data folder is needed.
+        EnvironmentFailedError: The disk cannot be written.
+    """
+    benchmark = find_benchmark(task.task.partition(":")[0])
+    variant = variant_of(benchmark, setting_of(benchmark, task.task))
+    answers = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=True)
+    folders = []
+    for nth, model in enumerate(dict.fromkeys(answer.model for answer in answers)):
+        folders.append(scratch / str(nth))
+        spec = Spec(
+            task=task.task,
+            split=task.split,
+            data=None if data is None else str(data),
+            model=model,
+            allow_missing=True,
+            store=str(scratch / "judged.db"),
+            out=str(folders[-1]),
+        )
+        asyncio.run(score_file(spec, str(file)))
+    return folders
