@@ -18,7 +18,10 @@ Status = Literal["open", "decided", "tie", "settled"]
 
 
 class Decision(Struct, frozen=True):
-    """The decision about an item: its value, None without one, and the votes of the raters by annotator."""
+    """The decision about an item: its value, and the votes of the raters by annotator.
+
+    The value is None without a decision. An open item has a value if the missing votes cannot change it.
+    """
 
     status: Status
     value: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,8 +11,10 @@ import msgspec
 
 from sightline.annotation.human_answers import human_answers
 from sightline.annotation.judgements import name_of, verdicts
+from sightline.annotation.records.request import RecordsRequest
 from sightline.annotation.sheets import items_table, judgements_table
 from sightline.annotation.state import State
+from sightline.annotation.task import Records
 from sightline.annotation.types import Annotator, Entry
 from sightline.escaping import for_csv_lines
 from sightline.formats.files import write_atomically
@@ -20,6 +23,17 @@ from sightline.formats.verdicts import verdict_line
 from sightline.formats.workbook import workbook_bytes
 
 Written = Iterator[tuple[Path, str]]
+
+
+WRITERS: dict[Records, str] = {
+    "images": "sightline.annotation.records.images",
+    "captions": "sightline.annotation.records.captions",
+    "table-lines": "sightline.annotation.records.table_lines",
+    "codis": "sightline.annotation.records.codis",
+    "iibench": "sightline.annotation.records.iibench",
+    "contextual": "sightline.annotation.records.contextual",
+}
+"""Kind of records -> the module that writes them."""
 
 
 def export_project(
@@ -36,6 +50,9 @@ def export_project(
 
     Yields:
         Each file, and what it holds.
+
+    Raises:
+        UserError: A source that the records need has changed.
     """
     out.mkdir(parents=True, exist_ok=True)
     yield _log(state, annotators, log, out)
@@ -51,6 +68,9 @@ def export_project(
             yield _verdicts(state, annotators, out)
         case "answers":
             yield from _answers(state, annotators, out)
+        case "records":
+            module = importlib.import_module(WRITERS[state.project.task.records])
+            yield from module.write(RecordsRequest(state, annotators, out))
 
 
 def _log(state: State, annotators: Sequence[Annotator], log: Sequence[Entry], out: Path) -> tuple[Path, str]:

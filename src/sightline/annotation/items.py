@@ -15,6 +15,10 @@ MAKERS: dict[ItemKind, str] = {
     "answer-pairs": "sightline.annotation.sources.answers:answer_pair_items",
     "probes": "sightline.annotation.sources.probes:probe_items",
     "variant-pairs": "sightline.annotation.sources.variants:variant_pair_items",
+    "images": "sightline.annotation.sources.image_items:image_items",
+    "captions": "sightline.annotation.sources.image_items:caption_items",
+    "table-lines": "sightline.annotation.sources.table_items:table_items",
+    "drafts": "sightline.annotation.sources.draft_items:draft_items",
 }
 
 

@@ -86,9 +86,7 @@ def decided(state: State, annotators: Sequence[Annotator]) -> Mapping[int, str]:
         number: decide(state.project, item, state.of_item(number), settling)
         for number, item in state.items.items()
     }
-    return {
-        number: one.value for number, one in found.items() if one.value is not None and one.status != "open"
-    }
+    return {number: one.value for number, one in found.items() if one.value is not None}
 
 
 def name_of(annotators: Sequence[Annotator], number: int) -> str:

@@ -12,11 +12,10 @@ ItemKind = Literal[
     "wrong-answers",
     "answer-pairs",
     "probes",
-    "images",
     "variant-pairs",
+    "images",
     "captions",
-    "triplets",
-    "questions",
+    "table-lines",
     "drafts",
 ]
 """How items are made of the sources; see items.py."""
@@ -24,6 +23,9 @@ ItemKind = Literal[
 PartKind = Literal["image", "text", "options"]
 FieldKind = Literal["choice", "choices", "text", "pair"]
 Product = Literal["verdicts", "answers", "records", "judgements"]
+Records = Literal["", "images", "captions", "table-lines", "codis", "iibench", "contextual"]
+"""What is written of the judgements, if a task produces records; see records/__init__.py."""
+
 Ties = Literal["open", "adjudicate", "consensus"]
 PhaseKind = Literal["work", "training", "qualification"]
 
@@ -131,6 +133,7 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         fields: What is filled in.
         shows: What is shown, in this order.
         produces: What the judgements become.
+        records: The kind of the records, if it produces records.
         question: The question of the verdicts, such as `correct`.
         decides: The fields that make an annotator's vote on an item: the value of one field, or whether all
             of several fields have an option of tone `yes`.
@@ -156,6 +159,7 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     fields: tuple[Field, ...]
     shows: tuple[Part, ...] = ()
     produces: Product = "judgements"
+    records: Records = ""
     question: str = ""
     decides: tuple[str, ...] = ()
     annotators: int = 3

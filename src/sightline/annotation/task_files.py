@@ -97,6 +97,8 @@ def _faults(declared: Task) -> Iterator[str]:
     for name in (*declared.decides, *(part.after for part in declared.shows if part.after)):
         if name not in fields:
             yield f"'{name}' is not a field"
+    if (declared.produces == "records") != bool(declared.records):
+        yield "produces records needs records, and the other way round"
     if declared.produces == "verdicts":
         yield from _verdict_faults(declared)
     if declared.annotators < 1 or declared.needed > declared.annotators:

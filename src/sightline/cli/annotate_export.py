@@ -38,11 +38,8 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.annotation.export import export_project
 
     with opened_project(options.project, options.store) as (store, row):
-        state, annotators, entries = (
-            state_of(store, row),
-            store.annotators(row.number),
-            store.entries(row.number),
-        )
-    for file, content in export_project(state, annotators, entries, Path(options.out), xlsx=options.xlsx):
-        print_line(f"{file}: {content}")
+        state, annotators = state_of(store, row), store.annotators(row.number)
+        log, out = store.entries(row.number), Path(options.out)
+        for file, content in export_project(state, annotators, log, out, xlsx=options.xlsx):
+            print_line(f"{file}: {content}")
     return 0

@@ -1,0 +1,272 @@
+"""Each task once, from `annotate new` to what it produces."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.annotation.working import command, work
+
+from sightline.annotation.store import AnnotationStore
+from sightline.annotation.task_files import task_names
+from sightline.annotation.types import Annotator, Item
+from sightline.engine.store import Store
+from sightline.formats.verdicts import read_verdicts
+from sightline.results.read_results import read_result
+
+PAIRS = 12
+
+
+@pytest.fixture
+def codis(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The first pairs of CODIS as a data folder, in which the test works."""
+    monkeypatch.chdir(tmp_path)
+    source = shared / "data" / "codis"
+    folder = tmp_path / "codis"
+    (folder / "images").mkdir(parents=True)
+    records = json.loads((source / "data.json").read_text())[:PAIRS]
+    (folder / "data.json").write_text(json.dumps(records))
+    for name in {record["image_id"] for record in records}:
+        shutil.copy(source / "images" / name, folder / "images")
+    return folder
+
+
+def lines_of(file: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(file).read_text().splitlines()]
+
+
+def run(codis: Path, setting: str, out: str) -> None:
+    model = ("--model", "baseline/chance", "--data", codis, "--quiet", "--out", out)
+    command("run", f"codis{setting}", *model)
+
+
+def value(folder: str, metric: str) -> float | None:
+    result = read_result(Path(folder))
+    return next(one.value for one in result.metrics if one.metric == metric and one.subset == "all")
+
+
+def annotate(
+    task: str, name: str, *sources: str | Path, people: tuple[str, ...] = ("anna", "ben", "chloe")
+) -> None:
+    command("annotate", "new", task, *sources, "--name", name, "--seed", "1")
+    command("annotate", "invite", name, *people)
+
+
+def export(name: str) -> Path:
+    command("annotate", "export", name, "--out", f"out-{name}")
+    return Path(f"out-{name}")
+
+
+def test_judged_answers_enter_score_and_the_judge_report_and_a_tie_goes_to_a_fifth(codis: Path) -> None:
+    run(codis, "", "a")
+    command("annotate", "new", "judge", "a", "--name", "t8", "--data", codis, "--shared", "6")
+    command("annotate", "invite", "t8", "a", "b", "c", "d")
+    command("annotate", "invite", "t8", "e", "--role", "adjudicator")
+
+    def half(annotator: Annotator, item: Item, field: str) -> str:
+        return "right" if item.annotators == 1 or annotator.name in "abe" else "wrong"
+
+    assert work("t8", half) == 6 * 5 + (2 * PAIRS - 6)
+    file = export("t8") / "verdicts.jsonl"
+    verdicts = read_verdicts(file)
+    assert {verdict.judge for verdict in verdicts} == set("abcde")
+    command(
+        "score",
+        "codis",
+        "a/answers.jsonl",
+        "--data",
+        codis,
+        "--judge",
+        f"human:{file}",
+        "--out",
+        "judged",
+        "--quiet",
+    )
+    assert value("judged", "acc_q") == 100
+    assert value("judged", "human_consistency") == 50, "two of four raters agree with the fifth"
+    command("judge-report", "a", "--human", file)
+
+
+def test_rated_runs_are_blind_and_every_rater_sees_both(codis: Path) -> None:
+    run(codis, "", "a")
+    command(
+        "run", "codis", "--model", "baseline/chance", "--data", codis, "--fresh", "b", "--quiet", "--out", "b"
+    )
+    annotate("rate", "blind", "a", "b")
+    assert work("blind") == 3 * len(
+        {answer["key"] for run in "ab" for answer in lines_of(f"{run}/answers.jsonl")}
+    )
+    items = (export("blind") / "items.csv").read_text()
+    assert "baseline" not in items
+    assert "chance" not in items
+
+
+def test_humans_answer_as_models_do_and_the_same_answer_counts_without_context(codis: Path) -> None:
+    annotate("respond", "humans", "codis", "--data", codis, people=("anna", "ben"))
+
+    def knows(annotator: Annotator, item: Item, field: str) -> str:
+        references = item.hidden.get("references", ())
+        return references[0] if references else "I cannot tell"
+
+    work("humans", knows)
+    out = export("humans")
+    assert {path.name for path in out.iterdir() if path.is_dir()} == {"anna", "ben"}
+    command(
+        *("score", "codis", out / "anna/default.jsonl", "--model", "human:anna", "--data", codis),
+        *("--with", f"no-context={out}/anna/no-context.jsonl", "--quiet", "--out", "anna"),
+    )
+    result = read_result(Path("anna"))
+    assert result.model == "human:anna"
+    assert result.errors == 0
+    without = lines_of(out / "anna/no-context.jsonl")
+    assert len(without) == 2 * PAIRS
+
+
+def test_answers_are_compared_in_pairs_and_with_the_answer_without_context(codis: Path) -> None:
+    run(codis, "", "a")
+    run(codis, ":no-context", "n")
+    annotate("same-meaning", "meaning", "a", "n", people=("anna",))
+    work("meaning", lambda *_: "wrong")
+    file = export("meaning") / "verdicts.jsonl"
+    assert {verdict.question for verdict in read_verdicts(file)} == {"same_meaning"}
+    command(
+        *("score", "codis", "a/answers.jsonl", "--data", codis, "--with", "no-context=n/answers.jsonl"),
+        *("--judge", f"human:{file}", "--out", "judged", "--quiet"),
+    )
+    answers = lines_of("a/answers.jsonl")
+    by_pair: dict[str, set[str]] = {}
+    for answer in answers:
+        by_pair.setdefault(answer["sample"], set()).add(answer["response"])
+    differ = sum(len(texts) == 2 for texts in by_pair.values())
+    assert value("judged", "context_awareness") == pytest.approx(100 * differ / PAIRS)
+
+
+def test_images_are_kept_or_dropped(codis: Path) -> None:
+    annotate("screen", "keep", codis / "images", people=("anna",))
+
+    def drops_the_first(annotator: Annotator, item: Item, field: str) -> str:
+        return "drop" if field == "decision" and item.number == 1 else ""
+
+    images = work("keep", drops_the_first)
+    out = export("keep")
+    assert len(list((out / "kept").iterdir())) == images - 1
+    decisions = list(csv.DictReader((out / "decisions.csv").open()))
+    assert [row["reasons"] for row in decisions if row["decision"] == "drop"] == ["not ambiguous"]
+
+
+def test_sufficient_captions_are_what_a_run_sends(codis: Path) -> None:
+    images = sorted(path.name for path in (codis / "images").iterdir())
+    Path("captions.json").write_text(json.dumps({name: f"caption of {name}" for name in images}))
+    annotate("screen-captions", "suffices", "codis", "captions.json", "--data", codis, people=("anna",))
+    work("suffices", lambda _, item, __: "not sufficient" if item.number == 1 else "")
+    file = export("suffices") / "captions.json"
+    assert len(json.loads(file.read_text())) == len(images) - 1
+    command(
+        *("run", "codis:captions", "--model", "baseline/chance", "--data", codis),
+        *("--set", f"captions={file}", "--quiet", "--out", "c"),
+    )
+
+
+def test_authors_write_pairs_and_the_other_four_check_them(
+    codis: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = ("a", "b", "c", "d", "e")
+    annotate("author-codis", "drafts", codis / "images", people=people)
+    drafts = work("drafts")
+    out = export("drafts")
+    capsys.readouterr()
+    command("data", "check", "codis", "--data", out / "data")
+    annotate("cross-check", "check", "drafts", people=people)
+
+    def rejects_the_first(annotator: Annotator, item: Item, field: str) -> str:
+        return "no" if field == "minor" and item.number == 1 and annotator.name in "ab" else ""
+
+    assert work("check", rejects_the_first) == 4 * drafts
+    out = export("check")
+    funnel = json.loads((out / "funnel.json").read_text())
+    assert (funnel["accepted"], funnel["returned"]) == (drafts - 1, 1)
+    returned = list(csv.DictReader((out / "returned.csv").open()))
+    assert {row["failed"] for row in returned} == {"minor"}
+    run(out / "data", "", "own")
+    command("annotate", "new", "cross-check", "drafts", "check", "--name", "round-2")
+    store = AnnotationStore(Store.open("sightline.db"), lambda: 0.0)
+    assert len(store.items(store.project("round-2").number)) == 1, "only the open draft comes again"
+
+
+def test_authored_questions_are_answered_blind_and_four_of_five_accept_them(codis: Path) -> None:
+    annotate("author-iibench", "write", codis / "images", people=("anna",))
+    work("write")
+    data = export("write") / "data"
+    command("data", "check", "iibench", "--data", data)
+    annotate("review", "review", data / "questions.csv", people=("a", "b", "c", "d", "e"))
+
+    def two_object_to_the_first(annotator: Annotator, item: Item, field: str) -> str:
+        refuses = item.number % 2 and field == "difficult" and annotator.name in "ab"
+        return "no" if refuses else ""
+
+    work("review", two_object_to_the_first)
+    out = export("review") / "verified"
+    accepted = list(csv.DictReader((out / "questions.csv").open()))
+    rejected = list(csv.DictReader((out / "rejected.csv").open()))
+    assert accepted
+    assert rejected
+    assert {row["right"] for row in rejected} == {"3"}
+    command("annotate", "new", "review", out / "rejected.csv", "--name", "next")
+
+
+def test_triplets_are_written_and_verified_by_others(codis: Path) -> None:
+    annotate("author-contextual", "write", codis / "images", people=("anna",))
+    triplets = work("write")
+    data = export("write") / "data"
+    command("data", "check", "contextual", "--data", data)
+    annotate("verify", "verify", data / "contextual_val.csv", people=("ben",))
+    work("verify", lambda _, item, field: "wrong" if field == "decision" and item.number == 2 else "")
+    out = export("verify") / "verified"
+    assert len(list(csv.DictReader((out / "contextual_val.csv").open()))) == triplets - 1
+    report = json.loads((out / "verification.json").read_text())
+    assert (report["accepted"], report["rejected"]) == (triplets - 1, 1)
+
+
+def test_errors_are_named_and_a_models_proposal_is_shown(codis: Path) -> None:
+    run(codis, "", "a")
+    wrong = [answer["key"] for answer in lines_of("a/answers.jsonl") if answer["verdict"] == "wrong"]
+    lines = [
+        {"targets": [key], "question": "correct", "verdict": "wrong", "judge": "m", "kind": "model"}
+        for key in wrong
+    ]
+    Path("proposals.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    annotate("errors", "why", "a", "--items", "4", "--proposals", "proposals.jsonl")
+    work("why", lambda _, item, field: str(item.proposal.get(field, "")))
+    verdicts = read_verdicts(export("why") / "verdicts.jsonl")
+    assert len(verdicts) == 4 * 2
+    assert {verdict.verdict for verdict in verdicts} == {"wrong"}
+
+
+def test_pairs_of_a_built_folder_are_compared(codis: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        {
+            "group": f"g{number}",
+            "variant": variant,
+            "images": [f"images/{image.name}"],
+            "prompt": f"{variant} {number}?",
+        }
+        for number, image in enumerate(sorted((codis / "images").iterdir()))
+        for variant in ("original", "r1")
+    ]
+    (codis / "groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    annotate("equivalence", "pairs", codis)
+    work("pairs", lambda *_: "right")
+    file = export("pairs") / "verdicts.jsonl"
+    capsys.readouterr()
+    command("build", "equivalence", codis, "--human", file, "--json")
+    report = json.loads(capsys.readouterr().out)
+    assert next(one["value"] for one in report["metrics"] if one["metric"] == "human") == 100
+
+
+def test_every_task_is_among_these() -> None:
+    text = Path(__file__).read_text()
+    assert [name for name in task_names() if f'"{name}"' not in text] == []
