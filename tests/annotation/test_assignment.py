@@ -64,11 +64,13 @@ class Work:
         return seen
 
 
-def rating(items: int, annotators: int = 3, per_item: int = 3, **fields: object) -> Work:
+def rating(
+    items: int, annotators: int = 3, per_item: int = 3, annotators_: int = 0, **fields: object
+) -> Work:
     project = Project("p", RATE, annotators=per_item)
     return Work(
         project,
-        [Item(number, **fields) for number in range(1, items + 1)],  # type: ignore[arg-type]
+        [Item(number, annotators=annotators_, **fields) for number in range(1, items + 1)],  # type: ignore[arg-type]
         [Annotator(number, f"annotator {number}") for number in range(1, annotators + 1)],
     )
 
@@ -223,3 +225,10 @@ def test_without_context_comes_before_every_context() -> None:
     annotator = Annotator(1, "a")
     seen = Work(Project("p", declared, annotators=1), items, [annotator]).finish(annotator)
     assert [item.phase for item in seen] == ["without", "with", "with"]
+
+
+def test_items_for_one_annotator_each_are_split_evenly_until_somebody_leaves() -> None:
+    work = rating(10, annotators=4, per_item=4, annotators_=1)
+    assert [len(work.finish(annotator)) for annotator in work.annotators[:3]] == [3, 3, 3]
+    work.annotators[3] = replace(work.annotators[3], revoked=True)
+    assert len(work.finish(work.annotators[0])) == 1

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sightline.annotation.decisions import decide, settlers, wanted
 from sightline.annotation.gold import gold_is_due, has_failed, is_gold, is_qualified
 from sightline.annotation.state import State
-from sightline.annotation.task import ADJUDICATOR
+from sightline.annotation.task import ADJUDICATOR, RATER
 from sightline.annotation.types import Annotator, Item, Lease
 
 REPORTS = 2
@@ -142,6 +142,8 @@ def _in_phase(
         and taken[item.number] < wanted(state.project, item)
         and not _is_broken(state, item)
     ]
+    if _has_even_share(state, annotators, annotator, items):
+        open_items = [item for item in open_items if item.annotators != 1]
     if not open_items:
         return None
     if known and gold_is_due(state, annotator.number, len(_work_done(state, annotator))):
@@ -149,6 +151,19 @@ def _in_phase(
     last = state.last_item(annotator.number)
     candidates = _apart(open_items, last.group if last else "")
     return min(candidates, key=lambda item: (-taken[item.number], item.number))
+
+
+def _has_even_share(
+    state: State, annotators: Sequence[Annotator], annotator: Annotator, items: Sequence[Item]
+) -> bool:
+    """Whether an annotator has done an even share of the items that go to one annotator each.
+
+    The share grows if others are paused or revoked.
+    """
+    single = [item for item in items if item.annotators == 1 and not item.expected]
+    active = sum(one.role == RATER and not (one.paused or one.revoked) for one in annotators)
+    own = sum(annotator.number in state.of_item(item.number) for item in single)
+    return bool(single) and own * max(active, 1) >= len(single)
 
 
 def _apart(items: Sequence[Item], last_group: str) -> Sequence[Item]:
