@@ -126,7 +126,7 @@ def execute(options: argparse.Namespace) -> int:
         print_line("Ctrl-C ends the server.")
         sys.stdout.flush()
         gate = Gate(projects, access.port, encrypted=access.encrypted)
-        app = create_app(store, data, projects, is_lasting=not folders)
+        app = create_app(store, data, projects, is_lasting=not paths)
         run_server(AccessControl(app, access, gate), bound, listening)
     print_line("the server ended")
     return 0
