@@ -385,10 +385,11 @@ def test_an_image_that_changes_after_it_was_planned_is_planned_again(
         "UPDATE plans SET body = substr(body, 1, length(body) - 3)",
         "DELETE FROM plans",
         "DELETE FROM probes WHERE run = 1 AND place > 0",
+        "UPDATE probes SET answer_keys = zeroblob(length(answer_keys)) WHERE run = 1 AND place > 0",
         "DELETE FROM runs WHERE id = 1",
         "DELETE FROM answers WHERE id = 5",
     ],
-    ids=["damaged plan", "no plan", "fewer probes", "no run", "an answer is missing"],
+    ids=["damaged plan", "no plan", "fewer probes", "damaged probes", "no run", "an answer is missing"],
 )
 def test_a_plan_that_cannot_be_used_is_made_again_and_kept(
     run: Run, planned: Planned, monkeypatch: pytest.MonkeyPatch, damage: str
@@ -435,6 +436,13 @@ def test_a_missing_store_is_not_made_by_looking_for_a_plan(run: Run) -> None:
     with pytest.raises(UserError, match="promt"):
         run()
     assert not Path("sightline.db").exists()
+
+
+def test_a_pipe_is_refused_and_not_read(run: Run) -> None:
+    Path("g.jsonl").unlink()
+    os.mkfifo("g.jsonl")
+    with pytest.raises(UserError, match="a file, not a folder or a pipe"):
+        run()
 
 
 def test_the_plan_is_dropped_with_the_caches(run: Run, planned: Planned) -> None:

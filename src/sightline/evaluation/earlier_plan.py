@@ -8,7 +8,7 @@ import msgspec
 
 from sightline.engine.compression import Compressor, DamagedBodyError
 from sightline.engine.counts import Counts
-from sightline.engine.database_errors import NoStoreError
+from sightline.engine.database_errors import NoStoreError, StoreFailedError
 from sightline.engine.probe_chunks import own_keys
 from sightline.engine.probe_rows import RunProbes, copy_probes, run_probes
 from sightline.engine.store import Store
@@ -63,14 +63,13 @@ def take_over(plan: EarlierPlan, store: Store, run: int, *, retry_errors: bool) 
         EnvironmentFailedError: The store fails.
     """
     try:
-        is_same = are_unchanged(plan.images)
-    except (DamagedBodyError, msgspec.MsgspecError):
+        is_same = are_unchanged(plan.images) and copy_probes(
+            store.database, RunProbes(plan.run, plan.probes), run
+        )
+    except (DamagedBodyError, msgspec.MsgspecError, StoreFailedError):
+        # Damage of the earlier run is none of the new one, which is planned then.
         return False
-    return (
-        is_same
-        and copy_probes(store.database, RunProbes(plan.run, plan.probes), run)
-        and _is_settled(store, run, retry_errors=retry_errors)
-    )
+    return is_same and _is_settled(store, run, retry_errors=retry_errors)
 
 
 def keep_plan(

@@ -42,6 +42,8 @@ def plan_key(spec: Spec, task: PreparedTask, models: PreparedModels) -> bytes | 
     code = unchanged_code()
     if model is None or files is None or code is None or not (is_own(task.benchmark) and is_own(model)):
         return None
+    if not all(file.is_file() for file in files):
+        return None  # A pipe can be read once only.
     if model.capabilities.replays or models.replacement is not None:
         return None
     options = {name: value for name, value in msgspec.to_builtins(spec).items() if name not in NOT_PLANNED}
