@@ -11,6 +11,7 @@ the interval. The standard error of a share of 95 % is 0.15 points with 20,000 t
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -20,11 +21,18 @@ import numpy as np
 
 from sightline.metric_types import Range
 from sightline.metrics.association import KAPPA, ROC_AUC, SPEARMAN, Statistic, value_of
+from sightline.metrics.corrected import ClusterTerms, correct
 from sightline.metrics.judge_statistics import statistic_value
-from sightline.metrics.statistics import Floats, difference_intervals, ratio_intervals
+from sightline.metrics.statistics import (
+    Floats,
+    Interval,
+    difference_intervals,
+    intervals,
+    ratio_intervals,
+)
 
 CLUSTERS = (5, 7, 10, 12, 20, 50, 200)
-TRIALS, STATISTIC_TRIALS = 20_000, 2_000
+TRIALS, STATISTIC_TRIALS, LABELLED_TRIALS = 20_000, 2_000, 4_000
 ANSWERS = 4
 """The number of answers of a cluster, for ROC-AUC, Spearman and kappa."""
 
@@ -204,6 +212,96 @@ JUDGED = (
 )
 
 
+class LabelledPopulation(NamedTuple):
+    """A population of clusters that a judge read, and humans in part.
+
+    Attributes:
+        name: The name.
+        truth: The share of right units by humans.
+        clusters: The number of clusters that the judge read.
+        draw: Draws the units of each cluster, those that are right by the humans, and by the judge.
+        stratified: Whether humans label clusters of which the judge calls less than half right four times as
+            often as others.
+    """
+
+    name: str
+    truth: float
+    clusters: int
+    draw: Callable[[np.random.Generator, int], tuple[Floats, Floats, Floats]]
+    stratified: bool = False
+
+
+def read_by_units(
+    share: float, right: float, wrong: float, correlation: float = 0.35
+) -> Callable[[np.random.Generator, int], tuple[Floats, Floats, Floats]]:
+    """A judge that calls these shares of right and wrong units so; it errs more on a third of them."""
+
+    def draw(random: np.random.Generator, clusters: int) -> tuple[Floats, Floats, Floats]:
+        counts, odds = unequal(random, (1, clusters))[0], 1 / correlation - 1
+        of = np.repeat(np.arange(clusters), counts.astype(np.int64))
+        truth = random.random(len(of)) < random.beta(share * odds, (1 - share) * odds, clusters)[of]
+        harder = np.where(random.random(len(of)) < 0.3, -0.25, 0.1)
+        able = np.clip(np.where(truth, right, wrong) + harder, 0, 1)
+        read = np.where(random.random(len(of)) < able, truth, ~truth)
+        return counts, *(np.bincount(of, one, clusters).astype(np.float64) for one in (truth, read))
+
+    return draw
+
+
+def read_by_clusters(
+    share: float, right: float, wrong: float
+) -> Callable[[np.random.Generator, int], tuple[Floats, Floats, Floats]]:
+    """A judge whose rates differ between clusters: it errs on many units of some."""
+
+    def draw(random: np.random.Generator, clusters: int) -> tuple[Floats, Floats, Floats]:
+        truth, counts = (one[0] for one in shares(share, unequal)(random, (1, clusters)))
+        of_right, of_wrong = (random.beta(4 * rate, 4 * (1 - rate), clusters) for rate in (right, 1 - wrong))
+        read = random.binomial(truth.astype(int), of_right)
+        read += random.binomial((counts - truth).astype(int), of_wrong)
+        return counts, truth, read.astype(np.float64)
+
+    return draw
+
+
+def read_pairs(
+    share: float, right: float, wrong: float
+) -> Callable[[np.random.Generator, int], tuple[Floats, Floats, Floats]]:
+    """One pair a cluster, which is right if both answers are."""
+
+    def draw(random: np.random.Generator, clusters: int) -> tuple[Floats, Floats, Floats]:
+        truth = random.random((2, clusters)) < math.sqrt(share)
+        able = np.where(truth, right, wrong)
+        read = np.where(random.random((2, clusters)) < able, truth, ~truth)
+        return np.ones(clusters), *(one.all(axis=0).astype(np.float64) for one in (truth, read))
+
+    return draw
+
+
+LABELLED = (
+    LabelledPopulation("share 0.55, judge 90/85, 400 clusters", 0.55, 400, read_by_units(0.55, 0.9, 0.85)),
+    LabelledPopulation("share 0.55, judge 90/85, 60 clusters", 0.55, 60, read_by_units(0.55, 0.9, 0.85)),
+    LabelledPopulation("share 0.55, poor judge 75/70", 0.55, 400, read_by_units(0.55, 0.75, 0.7)),
+    LabelledPopulation("share 0.55, lenient judge 95/60", 0.55, 400, read_by_units(0.55, 0.95, 0.6)),
+    LabelledPopulation("share 0.8, judge 90/85", 0.8, 400, read_by_units(0.8, 0.9, 0.85)),
+    LabelledPopulation(
+        "share 0.55, judge 90/85 errs by cluster", 0.55, 400, read_by_clusters(0.55, 0.9, 0.85)
+    ),
+    LabelledPopulation("share 0.2, judge errs by cluster", 0.2, 400, read_by_clusters(0.2, 0.9, 0.85)),
+    LabelledPopulation("pairs 0.3, judge 90/85", 0.3, 400, read_pairs(0.3, 0.9, 0.85)),
+    LabelledPopulation("pairs 0.5, judge 95/70", 0.5, 400, read_pairs(0.5, 0.95, 0.7)),
+    LabelledPopulation("stratified, judge 90/85", 0.55, 400, read_by_units(0.55, 0.9, 0.85), True),
+)
+"""The populations for which 92 to 98 % are promised from 20 labelled clusters on."""
+
+LABELLED_EXTREMES = (
+    LabelledPopulation("share 0.97, judge 90/85", 0.97, 400, read_by_units(0.97, 0.9, 0.85)),
+    LabelledPopulation("share 0.55, judge 99/99", 0.55, 400, read_by_clusters(0.55, 0.99, 0.99)),
+    LabelledPopulation("share 0.97, judge 99/99", 0.97, 400, read_by_clusters(0.97, 0.99, 0.99)),
+    LabelledPopulation("pairs 0.9, judge 99/99", 0.9, 400, read_pairs(0.9, 0.99, 0.99)),
+)
+"""Extreme shares, and judges that hardly err: a small sample shows no error."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the share of intervals that hold the true value, by population and number of clusters."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -217,6 +315,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for judged_population in JUDGED:
         held = [judged_coverage(judged_population, n, STATISTIC_TRIALS // part) for n in CLUSTERS[:-1]]
         print(_row(judged_population.name, held) + " |", flush=True)
+    print("\n| corrected by humans | 20 labelled | width: humans, corrected | 50 labelled | width | ")
+    print("| --- |" + " ---: |" * 4)
+    for labelled_population in (*LABELLED, *LABELLED_EXTREMES):
+        cells = []
+        for labelled in (20, 50):
+            found = corrected_coverage(labelled_population, labelled, LABELLED_TRIALS // part)
+            cells += [f"{100 * found.held:.1f}", f"{100 * found.human:.1f}, {100 * found.corrected:.1f}"]
+        print(f"| {labelled_population.name} | {' | '.join(cells)} |", flush=True)
     return 0
 
 
@@ -256,6 +362,64 @@ def judged_coverage(population: JudgedPopulation, clusters: int, trials: int) ->
     scale = 100 if statistic.unit == "percent" else 1
     bounds = [(one.low, one.high) for one in values if one.low is not None and one.high is not None]
     return _held(bounds, scale * truth)
+
+
+class CorrectedCoverage(NamedTuple):
+    """The share of corrected intervals that hold the true value, and the mean widths, all 0-1."""
+
+    held: float
+    bias_held: float
+    human: float
+    corrected: float
+
+
+def corrected_coverage(population: LabelledPopulation, labelled: int, trials: int) -> CorrectedCoverage:
+    """Measure how often corrected intervals hold the true value.
+
+    Args:
+        population: The population.
+        labelled: The number of clusters that humans label (on average, in a stratified sample).
+        trials: The number of trials.
+
+    Returns:
+        The share of the trials that have an interval, and the widths of the intervals.
+    """
+    random = np.random.default_rng(labelled)
+    bias = _true_bias(population)
+    bounds: list[tuple[Interval, Interval, Interval]] = []
+    for _ in range(trials):
+        counts, truth, read = population.draw(random, population.clusters)
+        odds = np.where(population.stratified & (read < counts / 2), 4.0, 1.0)
+        chance = labelled * odds / odds.sum()
+        if population.stratified:
+            sample = np.flatnonzero(random.random(len(odds)) < chance)
+        else:
+            sample = random.choice(len(odds), labelled, replace=False)
+        found = correct(
+            ClusterTerms(read, counts), ClusterTerms(truth[sample], counts[sample]), sample, chance[sample]
+        )
+        one = tuple(
+            intervals(estimates, [interval_range])[0]
+            for estimates, interval_range in (
+                (found.corrected, (0, 1)),
+                (found.bias, (-1, 1)),
+                (found.human, (0, 1)),
+            )
+        )
+        bounds += [one] if not any(isinstance(each, str) for each in one) else []  # type: ignore[list-item]
+    own, biases, human = zip(*bounds, strict=True)
+    return CorrectedCoverage(
+        _held([(one.low, one.high) for one in own], population.truth),
+        _held([(one.low, one.high) for one in biases], bias),
+        float(np.mean([one.high - one.low for one in human])),
+        float(np.mean([one.high - one.low for one in own])),
+    )
+
+
+def _true_bias(population: LabelledPopulation) -> float:
+    """The judge's share of right units minus the humans', of very many clusters."""
+    counts, truth, read = population.draw(np.random.default_rng(0), 400_000)
+    return float((read.sum() - truth.sum()) / counts.sum())
 
 
 @cache

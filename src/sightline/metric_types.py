@@ -171,12 +171,47 @@ class PublishedValue(Struct, frozen=True):
     note: str | None = None
 
 
+class CorrectedValue(Struct, frozen=True, kw_only=True):
+    """The value of a metric by a judge, corrected by humans who labelled a sample of the clusters.
+
+    Attributes:
+        metric: The name of the metric.
+        judge: The judge that read all answers.
+        humans: The names of the human judges.
+        labelled: The number of clusters that humans labelled wholly.
+        partly: The number of further clusters with some label, which are left out.
+        judged: The judge's value of all clusters.
+        human: The humans' value of the labelled clusters.
+        corrected: The corrected value.
+        bias: The judge's value minus the humans', of the labelled clusters.
+        weight: How much the judge counts in the corrected value, 0-1; None without one.
+        narrowed: By how much the corrected interval is narrower than the humans', in percent; negative if it
+            is wider.
+        needed: The number of further clusters to label for an interval half as wide; None if all clusters
+            would not be enough.
+    """
+
+    metric: str
+    judge: str
+    humans: str
+    labelled: int
+    partly: int
+    judged: MetricValue
+    human: MetricValue
+    corrected: MetricValue
+    bias: MetricValue
+    weight: float | None = None
+    narrowed: float | None = None
+    needed: int | None = None
+
+
 class Result(Struct, frozen=True, kw_only=True):
     """The result of an evaluation: all of metrics.json, in the order of the file.
 
     The fields are more than 15 because metrics.json is flat by contract. `metrics` are in the order of the
     benchmark. `errors` are failed calls, `not_sent` the probes that were not sent; neither has an answer.
-    `ids_digest` is the digest of the ids of the samples.
+    `ids_digest` is the digest of the ids of the samples. `corrected` has the metrics of each judge that read
+    all answers, if humans labelled a part of them.
     """
 
     benchmark: str
@@ -204,6 +239,7 @@ class Result(Struct, frozen=True, kw_only=True):
     notes: list[str] = field(default_factory=list)
     metric_definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
     ids_digest: str = ""
+    corrected: list[CorrectedValue] = field(default_factory=list)
     schema: int = 1
 
     @property

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 T = TypeVar("T")
 
@@ -240,6 +240,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
         version: The version that the judge model reports.
         scores: Numbers by name.
         labels: The errors that a human names in the answer.
+        inclusion: The probability with which the cluster of the answers was picked for humans; None if all
+            clusters had the same.
     """
 
     targets: tuple[str, ...]
@@ -256,6 +258,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str = ""
     scores: Mapping[str, float] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
+    inclusion: Annotated[float, Meta(gt=0, le=1)] | None = None
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):

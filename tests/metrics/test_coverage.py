@@ -50,6 +50,27 @@ def test_so_do_the_intervals_of_judge_statistics(simulation: ModuleType) -> None
     assert {name: share for name, share in shares.items() if not is_possible(share, TRIALS)} == {}
 
 
+@pytest.mark.slow  # each trial draws and corrects hundreds of clusters
+@pytest.mark.parametrize(("labelled", "trials"), [(20, 4_000), (50, 1_000)])
+def test_92_to_98_percent_of_the_corrected_intervals_hold_the_true_value(
+    simulation: ModuleType, labelled: int, trials: int
+) -> None:
+    found = {one.name: simulation.corrected_coverage(one, labelled, trials) for one in simulation.LABELLED}
+    held = {name: one.held for name, one in found.items()}
+    assert {name: share for name, share in held.items() if not is_possible(share, trials, 0.92)} == {}
+    biased = {name: one.bias_held for name, one in found.items()}
+    assert {name: share for name, share in biased.items() if not is_possible(share, trials, 0.92, 1)} == {}
+    assert {name for name, one in found.items() if one.corrected > one.human} == set()
+
+
+def test_corrected_extremes_are_held_too(simulation: ModuleType) -> None:
+    """Shares near 1, and judges of whom a small sample shows no error: the intervals may be too wide."""
+    for one in simulation.LABELLED_EXTREMES:
+        found = simulation.corrected_coverage(one, 20, 200)
+        assert is_possible(found.held, 200, 0.92, 1), one.name
+        assert is_possible(found.bias_held, 200, 0.92, 1), one.name
+
+
 @pytest.mark.parametrize("clusters", [5, 20, 200])
 def test_extreme_shares_are_held_too(simulation: ModuleType, clusters: int) -> None:
     for one in simulation.OTHERS[:2]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from sightline.errors import unknown_name
 from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.reporting.breakdown import breakdown
+from sightline.reporting.corrected import corrected_tables
 from sightline.reporting.notes import (
     definition_notes,
     label_of,
@@ -38,9 +39,9 @@ MOST_ROWS = 16
 def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str] = ()) -> list[ReportTable]:
     """The tables of one or several results, the fullest first.
 
-    Without `by`, a table of every metric over all; for a single result also a compact table of the leading
-    metrics for each label of at most MOST_ROWS values. With `by`, every metric under each value of that
-    label. Several results share one table.
+    Without `by`, a table of every metric over all; for a single result also the metrics corrected by humans,
+    and a compact table of the leading metrics for each label of at most MOST_ROWS values. With `by`, every
+    metric under each value of that label. Several results share one table.
 
     Args:
         results: The results.
@@ -65,7 +66,7 @@ def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str
         f"not in this report: {name} with {count} values (--by {name})" for name, count in long.items()
     ]
     full = replace(full, notes=(*full.notes, *omitted))
-    return [full, *_breakdowns(results[0], short, full.notes)]
+    return [full, *corrected_tables(results[0]), *_breakdowns(results[0], short, full.notes)]
 
 
 def labels(result: Result) -> list[str]:

@@ -16,6 +16,7 @@ from sightline.judging.measures import NO_MEASURES, AnswerMeasures
 from sightline.judging.panel import JudgedGroup, JudgePanel, judged_partners
 from sightline.judging.text_scores import with_text_scores
 from sightline.metric_types import (
+    CorrectedValue,
     Metric,
     MetricDefinition,
     MetricValue,
@@ -28,6 +29,7 @@ from sightline.metrics.confusion import DEFINITIONS as CONFUSION_METRICS
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.tally import tally
 from sightline.metrics.verdict_codes import VerdictCoder
+from sightline.results.corrected import corrected_values
 from sightline.results.data_digest import SetDigest, with_images
 from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.summary import Summary, long_response_notes, summary_notes
@@ -119,11 +121,9 @@ def aggregate(
             if judged.group.sent:
                 yield judged.group
 
-    values = [
-        *tally(groups(), metrics, stretches),
-        *_metrics_by_judge(description, panel, scored, replies, stretches),
-        *agreements(totals.coder.codes()),
-    ]
+    tallied = tally(groups(), metrics, stretches)
+    by_judge, corrected = _metrics_by_judge(description, panel, scored, replies, stretches)
+    values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
     if measures.similarity is not None:
         values.append(measures.similarity.confused())
     warning = similarity_warning(values)
@@ -138,7 +138,9 @@ def aggregate(
     result = _result(
         description, totals.summary, data_digest=totals.data_digest(), versions=versions, metrics=values
     )
-    result = replace(result, notes=notes, metric_definitions=_definitions(values, metrics))
+    result = replace(
+        result, notes=notes, metric_definitions=_definitions(values, metrics), corrected=corrected
+    )
     return Aggregate(result=result, unanswered=totals.summary.examples.unanswered)
 
 
@@ -157,8 +159,8 @@ def _metrics_by_judge(
     groups: Callable[[], Iterator[Group]],
     replies: AnswerLookup,
     stretches: Stretches,
-) -> list[MetricValue]:
-    """The judged metrics as each judge alone decides them.
+) -> tuple[list[MetricValue], list[CorrectedValue]]:
+    """The judged metrics as each judge alone decides them, and corrected by the humans among the judges.
 
     Args:
         description: What the result reports about the evaluation.
@@ -168,18 +170,21 @@ def _metrics_by_judge(
         stretches: The stretches of the clusters of these groups.
 
     Returns:
-        The values over all groups, with the subset 'judge=NAME'; empty for a single judge.
+        The values over all groups, with the subset 'judge=NAME', and the corrected values of the judges that
+        are no humans; empty for a single judge.
     """
     judges, benchmark, options = panel.judges, panel.benchmark, description.benchmark_options
     if len(judges) < 2:
-        return []
+        return [], []
     metrics = [
         metric
         for metric in benchmark.metrics(options)
         if metric.judged is not None and metric.judged != SIMILAR
     ]
     partners = judged_partners(metrics)
+    humans = [judge for judge in judges if isinstance(judge, HumanJudge)]
     values: list[MetricValue] = []
+    corrected: list[CorrectedValue] = []
 
     def decides(judge: Judge, question: str | None) -> bool:
         return question is not None and can_decide(benchmark, judge.name, question, options)
@@ -190,9 +195,11 @@ def _metrics_by_judge(
         alone = replace(panel, judges=[judge, *others], decide="first", judged_partners=partners)
         own = [metric for metric in metrics if decides(judge, metric.judged)]
         judged = (one.group for one in alone.judge(groups(), replies) if one.group.sent)
-        tallied = tally(judged, own, stretches)
-        values += [replace(value, subset=f"judge={judge.name}") for value in tallied if value.subset == "all"]
-    return values
+        tallied = [value for value in tally(judged, own, stretches) if value.subset == "all"]
+        values += [replace(value, subset=f"judge={judge.name}") for value in tallied]
+        if humans and judge not in humans:
+            corrected += corrected_values(alone, judge, humans, own, groups, replies, tallied)
+    return values, corrected
 
 
 def _result(

@@ -1,0 +1,212 @@
+"""Prediction-powered inference against its authors' package, and the rules that any correction keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline.metrics.corrected import ClusterTerms, Correction, clusters_to_halve, correct
+from sightline.metrics.statistics import Floats, intervals, ratio_estimates, two_sided_quantile
+
+
+def simple(labels: Floats, read: Floats) -> Correction:
+    """Independent units, of which humans labelled the first ones."""
+    sample = np.arange(len(labels))
+    ones = np.ones(len(read))
+    return correct(ClusterTerms(read, ones), ClusterTerms(labels, ones[sample]), sample, ones[sample])
+
+
+def drawn(seed: int, units: int, labelled: int) -> tuple[Floats, Floats]:
+    """Graded labels of some units, and what a biased judge reads of all."""
+    random = np.random.default_rng(seed)
+    truth = 0.3 * random.random(units) + 0.5 * (random.random(units) < 0.6)
+    return truth[:labelled], truth + random.normal(0.1, 0.2, units)
+
+
+def ppi(
+    labels: Floats, read: Floats, unread: Floats, weight: float | None = None
+) -> tuple[float, float, float]:
+    """Mean, standard error and weight by Angelopoulos, Duchi and Zrnic (2023), section 6 and algorithm 3.
+
+    `read` and `unread` are the judge's values of labelled and of other units.
+    """
+    n, others = len(labels), len(unread)
+    if weight is None:
+        covariance = float(np.mean((labels - labels.mean()) * (read - read.mean())))
+        variance = float(np.var(np.concatenate([read, unread]), ddof=1))
+        weight = min(1, max(0, covariance / ((1 + n / others) * variance)))
+    mean = weight * unread.mean() + float(np.mean(labels - weight * read))
+    error = np.sqrt(weight**2 * unread.var() / others + (labels - weight * read).var() / n)
+    return float(mean), float(error), weight
+
+
+@pytest.mark.parametrize(("units", "labelled"), [(500, 60), (3_000, 20), (300, 150)])
+def test_independent_units_have_the_weight_and_the_mean_of_ppi(units: int, labelled: int) -> None:
+    """PPI++ compares labelled units with the others, this package with all: the weight has another scale.
+
+    The covariance of PPI++ has the divisor n, the one here n - 1.
+    """
+    labels, read = drawn(units, units, labelled)
+    found = simple(labels, read)
+    _, _, expected = ppi(labels, read[:labelled], read[labelled:])
+    weight = found.weight * (1 - labelled / units)
+    assert weight * (labelled - 1) / labelled == pytest.approx(expected, rel=1e-9)
+    mean, _, _ = ppi(labels, read[:labelled], read[labelled:], weight)
+    assert found.corrected.values[0] == pytest.approx(mean, abs=1e-12)
+
+
+def test_with_many_units_the_interval_is_that_of_ppi_to_a_millionth() -> None:
+    """The corrections for few clusters vanish: leverage, Student's t, differences that are not seen."""
+    labels, read = drawn(0, 400_000, 60_000)
+    found = simple(labels, read)
+    mean, error, _ = ppi(labels, read[:60_000], read[60_000:])
+    (interval,) = intervals(found.corrected, [(None, None)])
+    assert not isinstance(interval, str)
+    assert found.corrected.values[0] == pytest.approx(mean, abs=1e-6)
+    normal = float(two_sided_quantile(np.array(np.inf)))
+    assert (interval.low, interval.high) == pytest.approx(
+        (mean - normal * error, mean + normal * error), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_formulas_above_are_those_of_ppi_python_where_it_is_installed(seed: int) -> None:
+    package = pytest.importorskip("ppi_py")
+    labels, read = drawn(seed, 600, 80)
+    arguments = labels, read[:80], read[80:]
+    for weight in (None, 0.4):
+        mean, error, used = ppi(*arguments, weight)
+        if weight is not None:
+            assert package.ppi_mean_pointestimate(*arguments, lam=used) == pytest.approx(mean, abs=1e-9)
+        low, high = package.ppi_mean_ci(*arguments, alpha=0.05, lam=weight)
+        normal = float(two_sided_quantile(np.array(np.inf)))
+        assert (low[0], high[0]) == pytest.approx((mean - normal * error, mean + normal * error), abs=1e-6)
+
+
+def clustered(seed: int, clusters: int = 60, labelled: int = 25) -> tuple[Floats, Floats, Floats]:
+    random = np.random.default_rng(seed)
+    counts = random.choice([1.0, 2, 2, 3, 6], clusters)
+    truth = random.binomial(counts.astype(int), random.beta(1, 1, clusters)).astype(float)
+    read = np.clip(truth + random.integers(-1, 2, clusters), 0, counts)
+    return counts, truth, read
+
+
+def of_first(counts: Floats, truth: Floats, read: Floats, labelled: int) -> Correction:
+    sample = np.arange(labelled)
+    return correct(
+        ClusterTerms(read, counts), ClusterTerms(truth[sample], counts[sample]), sample, np.ones(labelled)
+    )
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=50, deadline=None)
+def test_with_labels_of_all_clusters_the_corrected_value_is_the_humans(seed: int) -> None:
+    counts, truth, read = clustered(seed)
+    found = of_first(counts, truth, read, len(counts))
+    assert found.corrected.values[0] == pytest.approx(truth.sum() / counts.sum())
+    alone = ratio_estimates(truth[None], counts[None])
+    # The judge adds nothing but the allowance for errors that labels could have missed.
+    assert alone.variances[0] <= found.corrected.variances[0] + 1e-12
+
+
+@given(st.integers(0, 10_000), st.integers(5, 50))
+@settings(max_examples=50, deadline=None)
+def test_a_judge_never_makes_the_variance_larger(seed: int, labelled: int) -> None:
+    found = of_first(*clustered(seed), labelled)
+    assert found.corrected.variances[0] <= found.human.variances[0] + 1e-12
+    assert 0 <= found.weight <= 1
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=20, deadline=None)
+def test_equal_probabilities_weigh_nothing(seed: int) -> None:
+    counts, truth, read = clustered(seed)
+    sample = np.arange(20)
+    human = ClusterTerms(truth[sample], counts[sample])
+    one, other = (
+        correct(ClusterTerms(read, counts), human, sample, np.full(20, chance)) for chance in (1.0, 0.25)
+    )
+    assert one.corrected.values == pytest.approx(other.corrected.values)
+    assert one.corrected.variances == pytest.approx(other.corrected.variances)
+
+
+def test_a_judge_that_reads_at_random_counts_nothing_or_little() -> None:
+    random = np.random.default_rng(1)
+    truth, read = (random.random(2_000) < 0.5).astype(float), (random.random(2_000) < 0.5).astype(float)
+    assert simple(truth[:400], read).weight < 0.1
+    assert simple(truth[:400], 1 - truth).weight == 0  # the opposite of the truth: no correction
+
+
+def test_where_humans_call_everything_right_the_interval_is_that_of_humans_alone() -> None:
+    """A share of 1: at most so many clusters can deviate as Wilson's bound of 0 among them allows."""
+    random = np.random.default_rng(2)
+    read = (random.random(300) < 0.9).astype(float)
+    found = simple(np.ones(30), read)
+    (own,), (human,) = intervals(found.corrected, [(0, 1)]), intervals(found.human, [(0, 1)])
+    assert own == human
+    assert not isinstance(own, str)
+    assert 0.85 < own.low < 0.92
+    assert own.high == 1
+
+
+def test_a_judge_without_an_error_in_a_small_sample_is_not_taken_for_perfect() -> None:
+    """None of 20 labelled units differs: 14 % of all could (Wilson), so the interval stays far above 0."""
+    random = np.random.default_rng(3)
+    read = (random.random(5_000) < 0.6).astype(float)
+    found = simple(read[:20], read)
+    (own,) = intervals(found.corrected, [(0, 1)])
+    assert not isinstance(own, str)
+    assert 0.12 < own.high - own.low < 0.35
+
+
+def test_as_many_more_labels_as_promised_halve_the_interval() -> None:
+    random = np.random.default_rng(4)
+    truth = (random.random(20_000) < 0.6).astype(float)
+    read = np.where(random.random(20_000) < 0.85, truth, 1 - truth)
+    before = simple(truth[:150], read)
+    more = clusters_to_halve(before, 20_000)
+    assert more is not None
+    after = simple(truth[: 150 + more], read)
+    ratio = np.sqrt(after.corrected.variances[0] / before.corrected.variances[0])
+    assert ratio == pytest.approx(0.5, abs=0.06)  # both variances are estimates
+    assert clusters_to_halve(simple(truth[:150], read[:200]), 200) is None
+
+
+def appendix(folder: Path) -> tuple[Floats, Floats, Floats]:
+    """The 161 appendix responses that the captions judge: by image, how many there are, how many are right,
+    and how many contain the reference's words: a poor judge."""
+    lines = (folder / "data/contextual/appendix_cases.jsonl").read_text().splitlines()
+    rows = []
+    for case in map(json.loads, lines):
+        judged = [one for one in case["responses"] if one["verdict"]]
+        wanted = set(case["reference"].lower().split())
+        read = [len(wanted & set(one["response"].lower().split())) / len(wanted) > 0.5 for one in judged]
+        rows.append((len(judged), sum(one["verdict"] == "correct" for one in judged), sum(read)))
+    used = np.array([row for row in rows if row[0]], dtype=float)
+    return used[:, 0], used[:, 1], used[:, 2]
+
+
+def test_a_third_of_the_appendix_holds_the_value_:
+    """1,000 random thirds of the 27 or so images of ConTextual's appendix: few clusters, a share of 16 %."""
+    counts, truth, read = appendix(shared)
+    assert counts.sum() == 161
+    random, value = np.random.default_rng(0), truth.sum() / counts.sum()
+    held = 0
+    for _ in range(1_000):
+        sample = random.choice(len(counts), len(counts) // 3, replace=False)
+        found = correct(
+            ClusterTerms(read, counts),
+            ClusterTerms(truth[sample], counts[sample]),
+            sample,
+            np.ones(len(sample)),
+        )
+        (interval,) = intervals(found.corrected, [(0, 1)])
+        assert not isinstance(interval, str)
+        held += interval.low <= value <= interval.high
+    assert held >= 920
+
