@@ -243,7 +243,8 @@ def read_by_units(
         harder = np.where(random.random(len(of)) < 0.3, -0.25, 0.1)
         able = np.clip(np.where(truth, right, wrong) + harder, 0, 1)
         read = np.where(random.random(len(of)) < able, truth, ~truth)
-        return counts, *(np.bincount(of, one, clusters).astype(np.float64) for one in (truth, read))
+        own, judged = (np.bincount(of, one, clusters).astype(np.float64) for one in (truth, read))
+        return counts, own, judged
 
     return draw
 
@@ -254,7 +255,7 @@ def read_by_clusters(
     """A judge whose rates differ between clusters: it errs on many units of some."""
 
     def draw(random: np.random.Generator, clusters: int) -> tuple[Floats, Floats, Floats]:
-        truth, counts = (one[0] for one in shares(share, unequal)(random, (1, clusters)))
+        (truth,), (counts,) = shares(share, unequal)(random, (1, clusters))
         of_right, of_wrong = (random.beta(4 * rate, 4 * (1 - rate), clusters) for rate in (right, 1 - wrong))
         read = random.binomial(truth.astype(int), of_right)
         read += random.binomial((counts - truth).astype(int), of_wrong)
@@ -272,7 +273,8 @@ def read_pairs(
         truth = random.random((2, clusters)) < math.sqrt(share)
         able = np.where(truth, right, wrong)
         read = np.where(random.random((2, clusters)) < able, truth, ~truth)
-        return np.ones(clusters), *(one.all(axis=0).astype(np.float64) for one in (truth, read))
+        both = np.minimum(*truth).astype(np.float64)
+        return np.ones(clusters), both, np.minimum(*read).astype(np.float64)
 
     return draw
 

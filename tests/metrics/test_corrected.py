@@ -92,7 +92,7 @@ def clustered(seed: int, clusters: int = 60, labelled: int = 25) -> tuple[Floats
     random = np.random.default_rng(seed)
     counts = random.choice([1.0, 2, 2, 3, 6], clusters)
     truth = random.binomial(counts.astype(int), random.beta(1, 1, clusters)).astype(float)
-    read = np.clip(truth + random.integers(-1, 2, clusters), 0, counts)
+    read: Floats = np.clip(truth + random.integers(-1, 2, clusters), 0, counts)
     return counts, truth, read
 
 
@@ -191,7 +191,7 @@ def appendix(folder: Path) -> tuple[Floats, Floats, Floats]:
     return used[:, 0], used[:, 1], used[:, 2]
 
 
-def test_a_third_of_the_appendix_holds_the_value_:
+def test_a_third_of_the_appendix_holds_the_value_of_all_of_it(shared: Path) -> None:
     """1,000 random thirds of the 27 or so images of ConTextual's appendix: few clusters, a share of 16 %."""
     counts, truth, read = appendix(shared)
     assert counts.sum() == 161
@@ -209,4 +209,3 @@ def test_a_third_of_the_appendix_holds_the_value_:
         assert not isinstance(interval, str)
         held += interval.low <= value <= interval.high
     assert held >= 920
-

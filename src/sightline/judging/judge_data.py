@@ -25,7 +25,8 @@ class JudgedAnswer(Struct, frozen=True):
     """An answer that judges or humans may have judged.
 
     `responders` are the models that gave the answer: several if files hold it under several names, '' if no
-    file names one. `scores` are numbers of the answer by name, such as text metrics.
+    file names one. `scores` are numbers of the answer by name, such as text metrics. `sample` is '' if no
+    file names it.
     """
 
     key: str
@@ -34,6 +35,7 @@ class JudgedAnswer(Struct, frozen=True):
     responders: tuple[str, ...] = ("",)
     labels: Labels = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
+    sample: str = ""
 
 
 class JudgeData(Struct, frozen=True, kw_only=True):
@@ -167,7 +169,7 @@ def _judged_answers(
     for one, cluster in zip(attributed, _clusters(attributed), strict=True):
         outcome = one.outcome
         name = (outcome.key, outcome.variant)
-        new = JudgedAnswer(*name, cluster, (one.responder,), outcome.labels, outcome.scores)
+        new = JudgedAnswer(*name, cluster, (one.responder,), outcome.labels, outcome.scores, outcome.sample)
         before = answers.get(name, new)
         responders = tuple(dict.fromkeys(filter(None, (*before.responders, one.responder))))
         scores = {**before.scores, **outcome.scores}

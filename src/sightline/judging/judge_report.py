@@ -17,7 +17,7 @@ from sightline.errors import UserError, unknown_name
 from sightline.judging.agreement import MAX_PAIRED_JUDGES
 from sightline.judging.judge_data import JudgedAnswer, JudgeData
 from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
-from sightline.judging.ratings import RESPONDER, accepted_shares, error_shares
+from sightline.judging.ratings import RESPONDER, accepted_shares, error_shares, rating_quality
 from sightline.metric_types import MetricValue
 from sightline.metrics.agreement import CORRECT, UNDECIDED, levels, self_agreement
 from sightline.metrics.association import (
@@ -302,4 +302,5 @@ def _annotator_agreement(data: JudgeData, ratings: Mapping[str, Floats], votes: 
         tied=int(((rated > 0) & (right == wrong)).sum()),
         alpha=replace(alpha, subset="human"),
         pairs=pairs,
+        quality=rating_quality(data.answers, ratings),
     )

@@ -40,6 +40,56 @@ class JudgeResult(Struct, frozen=True):
     curve: tuple[tuple[float, float], ...] = ()
 
 
+class RaterAccuracy(Struct, frozen=True):
+    """How often a rater gives the true label, by the model of Dawid and Skene.
+
+    Attributes:
+        rater: The name.
+        accuracy: The expected share of right labels among the rater's own.
+        right: The probability that the rater accepts a right answer, in percent.
+        wrong: The probability that the rater refuses a wrong answer, in percent.
+    """
+
+    rater: str
+    accuracy: MetricValue
+    right: float
+    wrong: float
+
+
+class RatedAnswer(Struct, frozen=True):
+    """An answer whose label is uncertain.
+
+    Attributes:
+        sample: The sample; the key of the answer if no file names it.
+        variant: The name of the probe.
+        responders: The models that gave the answer.
+        right: The number of raters who accept it.
+        raters: The number of raters who decided.
+        probability: The probability that it is right, in percent.
+        loss: The probability that the label that counts is wrong, in percent.
+    """
+
+    sample: str
+    variant: str
+    responders: tuple[str, ...]
+    right: int
+    raters: int
+    probability: float
+    loss: float
+
+
+class RatingQuality(Struct, frozen=True):
+    """The quality of the ratings, by the model of Dawid and Skene.
+
+    Attributes:
+        raters: The raters, in the order of their first ratings.
+        answers: The rated answers; those to adjudicate first come first.
+    """
+
+    raters: list[RaterAccuracy]
+    answers: list[RatedAnswer]
+
+
 class AnnotatorAgreement(Struct, frozen=True):
     """The agreement of the human annotators.
 
@@ -49,6 +99,7 @@ class AnnotatorAgreement(Struct, frozen=True):
         tied: The number of answers without a majority.
         alpha: Krippendorff's alpha of all of them.
         pairs: Cohen's kappa of every two; empty if there are many annotators.
+        quality: The accuracy of each annotator, or the reason why it cannot be estimated.
     """
 
     raters: int
@@ -56,6 +107,7 @@ class AnnotatorAgreement(Struct, frozen=True):
     tied: int
     alpha: MetricValue
     pairs: list[MetricValue]
+    quality: RatingQuality | str
 
 
 class JudgeReport(Struct, frozen=True):

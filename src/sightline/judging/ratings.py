@@ -1,4 +1,4 @@
-"""The share of each responder's answers that humans accept, and the errors that humans name in them.
+"""The share of each responder's answers that humans accept, the errors that humans name in them, the raters.
 
 ConTextual reports the share that the majority of three annotators accepts (section 3.2.1, Table 3) and names
 what is wrong with some answers (Appendix I); II-Bench counts the errors of wrong answers (section 4.3,
@@ -7,17 +7,23 @@ Figure 4).
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from sightline.judging.judge_data import JudgedAnswer
+from sightline.judging.judge_results import RatedAnswer, RaterAccuracy, RatingQuality
 from sightline.metric_types import MetricValue
+from sightline.metrics.dawid_skene import Vote
+from sightline.metrics.label_quality import ItemLabel, label_quality
 from sightline.metrics.metric_values import clustered_mean
 from sightline.metrics.statistics import Floats
 from sightline.scoring.majority import majority
 from sightline.types import Verdict
+
+_LABELS = ("wrong", "right")
 
 RESPONDER = "responder"
 """The label of subsets by the model that answered."""
@@ -68,6 +74,65 @@ def error_shares(answers: Sequence[JudgedAnswer], verdicts: Iterable[Verdict]) -
             shares = [(cluster, float(error in errors)) for cluster, errors in found]
             values.append(_share(error, responder, shares))
     return values
+
+
+def rating_quality(answers: Sequence[JudgedAnswer], ratings: Mapping[str, Floats]) -> RatingQuality | str:
+    """The accuracy of each rater, and the answers to adjudicate first, by the model of Dawid and Skene.
+
+    Args:
+        answers: The answers.
+        ratings: The rating of every answer by each rater: 1 right, 0 not, NaN for none; shape (answers,).
+
+    Returns:
+        The quality, or the reason why it cannot be estimated.
+    """
+    votes = [
+        Vote(str(number), rater, _LABELS[int(level)])
+        for rater, levels in ratings.items()
+        for number, level in enumerate(levels.tolist())
+        if not math.isnan(level)
+    ]
+    found = label_quality(votes)
+    if isinstance(found, str):
+        return found
+    by_answer: dict[str, list[Vote]] = defaultdict(list)
+    for vote in votes:
+        by_answer[vote.item].append(vote)
+    posteriors = {one.item: one.posterior for one in found.items}
+
+    def accuracy(rater: str) -> MetricValue:
+        own = [
+            (answers[int(vote.item)].cluster, posteriors[vote.item][vote.label])
+            for vote in votes
+            if vote.annotator == rater
+        ]
+        share = clustered_mean("accuracy", own, reason="there is no rating", graded=True)
+        return replace(share, subset=f"human={rater}")
+
+    return RatingQuality(
+        raters=[
+            RaterAccuracy(
+                rater=one.annotator,
+                accuracy=accuracy(one.annotator),
+                right=100 * one.confusion["right"]["right"],
+                wrong=100 * one.confusion["wrong"]["wrong"],
+            )
+            for one in found.annotators
+        ],
+        answers=[_rated(answers[int(one.item)], by_answer[one.item], one) for one in found.items],
+    )
+
+
+def _rated(answer: JudgedAnswer, votes: Sequence[Vote], label: ItemLabel) -> RatedAnswer:
+    return RatedAnswer(
+        sample=answer.sample or answer.key,
+        variant=answer.variant,
+        responders=answer.responders,
+        right=sum(vote.label == "right" for vote in votes),
+        raters=len(votes),
+        probability=100 * label.posterior["right"],
+        loss=100 * label.loss,
+    )
 
 
 def _named_errors(verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Mapping[str, set[str]]]:

@@ -10,6 +10,7 @@ from sightline.benchmarks.published import published_judges
 from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
 from sightline.metric_types import MetricValue
 from sightline.metrics.judge_statistics import JudgeDifference
+from sightline.reporting.label_quality import rating_tables
 from sightline.reporting.notes import interval_notes, null_notes, value_notes
 from sightline.reporting.report_table import (
     Cell,
@@ -72,6 +73,7 @@ def judge_tables(report: JudgeReport) -> list[ReportTable]:
         _ratings("Answers that humans accept, by responder", "accepted", report.accepted),
         *([_errors(report.errors)] if report.errors else []),
         *([_humans(report.humans)] if report.humans.raters > 1 else []),
+        *rating_tables(report.humans.quality),
     ]
 
 
@@ -201,6 +203,7 @@ def _ratings(
 
 def _humans(humans: AnnotatorAgreement) -> ReportTable:
     rows = [humans.alpha, *humans.pairs]
+    unknown = [f"accuracy of each annotator: {humans.quality}"] if isinstance(humans.quality, str) else []
     fields: list[Field[MetricValue]] = [
         (Column("text", "human", "human"), lambda one: one.subset.partition("=")[2] or "all"),
         (Column("text", "statistic", "statistic"), lambda one: one.metric),
@@ -208,7 +211,7 @@ def _humans(humans: AnnotatorAgreement) -> ReportTable:
         (Column("count", "answers", "n"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
     ]
-    return build_table("Agreement among the humans", fields, rows, value_notes(rows))
+    return build_table("Agreement among the humans", fields, rows, [*value_notes(rows), *unknown])
 
 
 def _measures() -> list[Field[JudgeResult]]:
