@@ -12,7 +12,6 @@ from sightline.web.builds import READABLE
 from sightline.web.run_title import run_name
 from sightline.web.viewer import Page, Viewer
 
-
 RunPage = Callable[[Viewer, Request, RunSummary], Response]
 """A page of a run that reads its index."""
 
