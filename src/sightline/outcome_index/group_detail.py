@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -11,8 +11,6 @@ from sightline.outcome_index.types import GroupDetail, GroupRow, IndexedImage, S
 from sightline.results.folder import Lines
 from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.types import Outcome, Verdict
-
-Digests = Callable[[Sequence[str]], Mapping[str, str]]
 
 _outcome = msgspec.json.Decoder(Outcome)
 
@@ -31,22 +29,22 @@ def read_lines(lines: Lines) -> tuple[tuple[Outcome, ...], tuple[Verdict, ...]]:
     return outcomes, tuple(map(decode_verdict, lines.verdicts.splitlines()))
 
 
-def group_detail(row: GroupRow, lines: Lines, digests: Digests) -> GroupDetail:
+def group_detail(
+    row: GroupRow, outcomes: tuple[Outcome, ...], verdicts: tuple[Verdict, ...], digests: Mapping[str, str]
+) -> GroupDetail:
     """Put a group together.
 
     Args:
         row: The group in lists.
-        lines: Its lines.
-        digests: Looks up the SHA-256 of the files of images.
+        outcomes: Its lines of answers.jsonl.
+        verdicts: Its lines of verdicts.jsonl.
+        digests: Path of an image -> the SHA-256 of its file, as far as it is recorded.
 
     Returns:
         The group.
     """
-    outcomes, verdicts = read_lines(lines)
-    paths = list(dict.fromkeys(path for outcome in outcomes for path in outcome.images))
-    known = digests(paths) if paths else {}
     images = tuple(
-        tuple(IndexedImage(path, known.get(path, "")) for path in outcome.images) for outcome in outcomes
+        tuple(IndexedImage(path, digests.get(path, "")) for path in outcome.images) for outcome in outcomes
     )
     return GroupDetail(row, outcomes, verdicts, images, similarity_matrix(outcomes, verdicts))
 

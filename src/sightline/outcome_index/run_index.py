@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 from threading import Lock
@@ -40,6 +40,9 @@ from sightline.results.result_cache import decode_cached
 
 PAGE = 25
 """The groups of a page."""
+
+READ_TOGETHER = 16
+"""The blocks that are read by one query."""
 
 WORDS_TOGETHER = 1024
 """The groups whose words are written in one transaction: other processes wait for it."""
@@ -134,6 +137,17 @@ class RunIndex:
         """
         return self._sets.select(wanted)
 
+    def numbers_of(self, wanted: GroupFilter) -> list[int]:
+        """Find the groups that fulfil a filter.
+
+        Args:
+            wanted: The filter.
+
+        Returns:
+            Their numbers, in ascending order.
+        """
+        return sorted(self.numbers[rank] + 1 for rank in all_ranks(self.select(wanted)))
+
     def facets(self, wanted: GroupFilter = EVERY) -> Facets:
         """Count the groups of each value of a filter.
 
@@ -171,8 +185,11 @@ class RunIndex:
             The groups, in the same order.
         """
         ascending = sorted(set(numbers))
-        lines = dict(zip(ascending, self.lines(ascending), strict=True))
-        return [group_detail(row, lines[row.number], self._digests) for row in self.rows(numbers)]
+        read = dict(zip(ascending, map(read_lines, self.lines(ascending)), strict=True))
+        digests = self._digests(
+            {path for outcomes, _ in read.values() for one in outcomes for path in one.images}
+        )
+        return [group_detail(row, *read[row.number], digests) for row in self.rows(numbers)]
 
     def rows(self, numbers: Sequence[int]) -> Iterator[GroupRow]:
         """Read rows.
@@ -192,7 +209,7 @@ class RunIndex:
             yield _row(blocks[block][place], number, self.ranks[number - 1])
 
     def lines(self, numbers: Sequence[int]) -> Iterator[Lines]:
-        """Read lines of answers.jsonl and of verdicts.jsonl; one block of groups is in memory at a time.
+        """Read lines of answers.jsonl and of verdicts.jsonl; few blocks of groups are in memory at a time.
 
         Args:
             numbers: The numbers of groups of the run, in ascending order.
@@ -200,11 +217,13 @@ class RunIndex:
         Yields:
             The lines of each group.
         """
-        for block, members in groupby(numbers, key=lambda number: (number - 1) // BLOCK):
-            ((_, body),) = self._blocks("lines", [block])
-            lines = LINES.decode(body, self.store.name, block)
-            for number in members:
-                yield lines[(number - 1) % BLOCK]
+        by_block = groupby(numbers, key=lambda number: (number - 1) // BLOCK)
+        members = ((block, list(several)) for block, several in by_block)
+        while together := dict(islice(members, READ_TOGETHER)):
+            for block, body in self._blocks("lines", list(together)):
+                lines = LINES.decode(body, self.store.name, block)
+                for number in together[block]:
+                    yield lines[(number - 1) % BLOCK]
 
     def answer_lines(self, wanted: GroupFilter) -> Iterator[bytes]:
         """Read the lines of answers.jsonl of the groups that a filter selects.
@@ -215,7 +234,7 @@ class RunIndex:
         Yields:
             The lines of some groups together, in the order of the samples.
         """
-        lines = self.lines(sorted(self.numbers[rank] + 1 for rank in all_ranks(self.select(wanted))))
+        lines = self.lines(self.numbers_of(wanted))
         while several := list(islice(lines, BLOCK)):
             yield b"".join(one.answers for one in several)
 
@@ -288,8 +307,10 @@ class RunIndex:
             path = connection.scalar(query)
         return None if path is None else bytes(path)
 
-    def _digests(self, paths: Sequence[str]) -> dict[str, str]:
+    def _digests(self, paths: Collection[str]) -> dict[str, str]:
         """Path in the data folder -> the SHA-256 of the file when it was sent, where it is recorded."""
+        if not paths:
+            return {}
         table = index_tables.images.c
         encoded = [os.fsencode(path) for path in paths]
         query = select(table.path, table.digest).where(table.index_id == self.id, table.path.in_(encoded))

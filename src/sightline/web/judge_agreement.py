@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -12,12 +12,20 @@ from sightline.judging.judge_data import JudgedAnswer, JudgeData
 from sightline.judging.judge_report import judge_report
 from sightline.judging.judge_results import JudgeReport
 from sightline.metric_types import MetricValue, Result
-from sightline.outcome_index.types import GroupDetail
+from sightline.outcome_index.group_detail import read_lines
+from sightline.outcome_index.group_filter import GroupFilter
+from sightline.outcome_index.run_index import RunIndex
 from sightline.types import Verdict
+
+MOST_GROUPS = 2_000
+"""Of more groups with human verdicts, the report of judges reads so many, evenly distributed over the run."""
 
 HUMANS = "majority of the humans"
 
-NO_HUMANS = (
+NO_MOST_GROUPS = 2_000
+"""Of more groups with human verdicts, the report of judges reads so many, evenly distributed over the run."""
+
+HUMANS = (
     "No human judged an answer of this run, so that there is no ROC curve: add --judge human:FILE, "
     "see `sightline build rate`."
 )
@@ -54,30 +62,36 @@ def agreement_matrix(
     return AgreementMatrix(named, tuple(tuple(of(row, column) for column in named) for row in named))
 
 
-def report_against_humans(details: Sequence[GroupDetail], model: str) -> tuple[JudgeReport | None, str]:
-    """Compare the judges of a run with its humans.
+@lru_cache(maxsize=16)
+def report_against_humans(index: RunIndex, model: str) -> tuple[JudgeReport | None, str]:
+    """Compare the judges of a run with its humans. The reports of the latest runs are kept.
 
     Args:
-        details: The groups with human verdicts.
+        index: The index of the run.
         model: The model of the run.
 
     Returns:
-        The judge report, or the reason why there is none.
+        The judge report with a notice if it leaves out groups, or the reason why there is none.
     """
-    if not details:
+    judged = index.numbers_of(GroupFilter(judges="human"))
+    if not judged:
         return None, NO_HUMANS
-    answers = {
-        (one.key, one.variant): JudgedAnswer(
-            one.key, one.variant, one.cluster or one.sample, (model,), one.labels, one.scores
-        )
-        for detail in details
-        for one in detail.outcomes
-    }
-    verdicts = [one for one in chain(*(detail.verdicts for detail in details)) if one.question == "correct"]
+    read = judged[:: -(-len(judged) // MOST_GROUPS)]
+    answers: dict[tuple[str, str], JudgedAnswer] = {}
+    verdicts: list[Verdict] = []
+    for outcomes, of_group in map(read_lines, index.lines(read)):
+        verdicts += [one for one in of_group if one.question == "correct"]
+        for one in outcomes:
+            answers[one.key, one.variant] = JudgedAnswer(
+                one.key, one.variant, one.cluster or one.sample, (model,), one.labels, one.scores
+            )
     try:
-        return judge_report(_data(list(answers.values()), verdicts)), ""
+        report = judge_report(_data(list(answers.values()), verdicts))
     except UserError as error:
         return None, str(error)
+    if len(read) == len(judged):
+        return report, ""
+    return report, f"Of {len(judged):,} groups with human verdicts, {len(read):,} are compared here."
 
 
 def _data(answers: list[JudgedAnswer], verdicts: Sequence[Verdict]) -> JudgeData:

@@ -18,10 +18,7 @@ from sightline.web.run_title import run_name
 from sightline.web.viewer import Viewer
 from sightline.web.waiting import waiting_page
 
-DIFFERING, BY_HUMANS = GroupFilter(judges="differ"), GroupFilter(judges="human")
-
-MOST_GROUPS = 2_000
-"""The groups with human verdicts that the report of judges reads."""
+DIFFERING = GroupFilter(judges="differ")
 
 PAGE = 10
 """The groups of a page of responses on which judges differ."""
@@ -41,9 +38,7 @@ def judges_page(viewer: Viewer, request: Request) -> Response:
 
 def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
     run, index = summary.line, viewer.index.open(summary.run)
-    judged = index.page(BY_HUMANS, limit=MOST_GROUPS)
-    details = index.details([row.number for row in judged.rows])
-    report, reason = report_against_humans(details, run_name(run))
+    report, reason = report_against_humans(index, run_name(run))
     overall = [row for row in report.rows if row.subset == "all"] if report else []
     after = number_of(request, "after")
     differing = index.page(DIFFERING, after, PAGE)
