@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from growth import SUBJECTS, VARIANTS
 from sightline.engine.store import Store
 from sightline.outcome_index.index import OutcomeIndex
-from viewer_store import BASE, IMAGES, OTHER, REAL, SOURCE, copy_runs, make_runs, write_data
+from viewer_store import BASE, IMAGES, OTHER, REAL, SOURCE, make_runs, multiply_groups, write_data
 
 SIZES = (100_000, 1_000_000)
 SHORT = 1_400
@@ -66,9 +66,7 @@ def _measure(size: int, folder: Path) -> None:
     print(f"\n{real:,} probes: a run takes {usage.wall:.1f} s ({usage.cpu:.1f} s of processor time)")
     _index(folder, real)
     if copies > 1:
-        copy_runs(folder, copies)
-        print(f"{size:,} probes, each group {copies} times:")
-        _index(folder, size)
+        _multiply(folder, size, copies)
     measure_pages(size, folder)
 
 
@@ -82,6 +80,17 @@ def _index(folder: Path, size: int) -> None:
     index.open(BASE).make_words()
     _step("words for the search", folder, size, lambda: index.open(OTHER).make_words())
     _step("comparison of two runs", folder, size, lambda: index.comparisons.build(BASE, OTHER))
+    store.close()
+
+
+def _multiply(folder: Path, size: int, copies: int) -> None:
+    """Let the indexes hold each group several times, and print what their words take."""
+    print(f"{size:,} probes, each group {copies} times:")
+    store = Store.open(str(folder / "s.db"))
+    for run in (BASE, OTHER):
+        multiply_groups(store, run, copies)
+    index = OutcomeIndex(store)
+    _step("words for the search", folder, size, lambda: index.open(BASE).make_words())
     store.close()
 
 
@@ -126,6 +135,10 @@ def _addresses(index: OutcomeIndex, groups: int) -> dict[str, Addresses]:
     def anywhere() -> int:
         return random.randrange(groups)
 
+    comparisons = {
+        "comparison": lambda: compared,
+        "comparison, anywhere in a list": lambda: f"{compared}&show=lost&after={anywhere()}",
+    }
     return {
         "leaderboard": lambda: "/",
         "runs": lambda: "/runs",
@@ -140,8 +153,7 @@ def _addresses(index: OutcomeIndex, groups: int) -> dict[str, Addresses]:
         "a group in a filtered list": lambda: f"{listed}/{anywhere() + 1}?right=none",
         "export of a filter, its beginning": lambda: f"{listed}/answers.jsonl?right=all",
         "choice of runs to compare": lambda: "/compare",
-        "comparison": lambda: compared,
-        "comparison, anywhere in a list": lambda: f"{compared}&show=lost&after={anywhere()}",
+        **(comparisons if index.comparisons.find(BASE, OTHER) else {}),
         "choice of runs with judges": lambda: "/judges",
         "judges": lambda: f"/judges?run={BASE}",
         "data": lambda: "/data",

@@ -1,31 +1,29 @@
 """Stores with generated runs for the measurement of the viewer: images, two judges, two models.
 
-Up to REAL probes, `sightline run` makes the runs. A larger store holds these groups several times, under
-other names: its indexes are written by the package's own IndexBuilder from judged groups, and the runs have
-no requests.
+Up to REAL probes, `sightline run` makes the runs. In a larger store, their indexes hold each group several
+times: the pages read indexes only.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 
 import msgspec
+import numpy as np
 from PIL import Image
+from sqlalchemy import select
 
 from growth import VARIANTS, lines
 from process_usage import ProcessUsage, run_python
+from sightline.engine import index_tables
 from sightline.engine.store import Store
-from sightline.judging.panel import JudgedGroup
-from sightline.outcome_index.builder import IndexBuilder
-from sightline.outcome_index.group_detail import read_lines
+from sightline.outcome_index.blocks import BLOCK
+from sightline.outcome_index.builder import BODY, ORDER_BLOCK, IndexBody
 from sightline.outcome_index.index import OutcomeIndex
-from sightline.outcome_index.index_key import index_key
-from sightline.results.judged_run import group_of_lines
-from sightline.types import Outcome, Verdict
+from sightline.outcome_index.rank_set import all_ranks, decode_ranks, encode_ranks, integers_to_bytes
+from sightline.results.result_cache import CachedResult
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 REAL = 100_000
@@ -78,53 +76,60 @@ def make_runs(folder: Path) -> ProcessUsage:
     return run_python(["-m", "sightline", *TASK, "--seed", "1"], SOURCE, folder)
 
 
-def copy_runs(folder: Path, copies: int) -> None:
-    """Replace the store by one with each group several times. The indexes are complete.
+def multiply_groups(store: Store, run: int, copies: int) -> None:
+    """Let the index of a run hold each group several times: the copies of a group follow it in the order.
+
+    Its words and comparisons are dropped.
 
     Args:
-        folder: The folder of `make_runs`; its runs are indexed.
+        store: The store.
+        run: The number of an indexed run. Groups after its last full block are left out.
         copies: How often each group is there.
     """
-    source, target = Store.open(str(folder / "s.db")), Store.open(str(folder / "copies.db"))
-    OutcomeIndex(target)
-    index = OutcomeIndex(source)
-    digests = _digests(folder)
-    for number in (1, BASE, OTHER):
-        body, _ = source.runs.get(number)
-        run = target.runs.start(body)
-        target.runs.finish(run, body)
-        opened = index.open(number)
-        builder = IndexBuilder(target, run, index_key(target, run), opened.groups * copies, digests)
-        for copy in range(copies if number > 1 else 1):
-            everything = zip(opened.facts(), opened.lines(range(1, opened.groups + 1)), strict=True)
-            for facts, stored in everything:
-                builder.add(_copied(facts.sample, *read_lines(stored), copy))
-        result = opened.result
-        builder.finish(
-            msgspec.structs.replace(result, samples=result.samples * copies, probes=result.probes * copies)
+    old = OutcomeIndex(store).open(run)
+    blocks = old.groups // BLOCK
+    kept = blocks * BLOCK
+    order = np.array(old.numbers)[np.array(old.numbers) < kept]
+    places = np.empty(kept, np.int64)
+    places[order] = np.arange(kept)
+    offsets = np.arange(copies)
+    numbers = (order[:, None] + kept * offsets).ravel()
+    ranks = np.empty(kept * copies, np.int64)
+    ranks[numbers] = np.arange(kept * copies)
+
+    def multiplied(body: bytes) -> tuple[int, bytes]:
+        of_old = [old.numbers[rank] for rank in all_ranks(decode_ranks(body, old.groups))]
+        found = places[[number for number in of_old if number < kept]]
+        several = (found[:, None] * copies + offsets).ravel().tolist()
+        return len(several), encode_ranks(several, kept * copies)
+
+    result = msgspec.structs.replace(old.result, samples=kept * copies, probes=kept * copies * VARIANTS)
+    body = IndexBody(kept * copies, msgspec.json.encode(CachedResult(result, [])), old.awaited)
+    table, orders, facets = index_tables.blocks, index_tables.orders, index_tables.facets
+    with store.database.write() as connection:
+        connection.exec_driver_sql(f"DROP TABLE {index_tables.WORDS}_{old.id}")
+        connection.execute(table.delete().where(table.c.index_id == old.id, table.c.block >= blocks))
+        for copy in range(1, copies):
+            first = table.select().where(table.c.index_id == old.id, table.c.block < blocks)
+            moved = first.with_only_columns(
+                table.c.index_id, table.c.block + copy * blocks, table.c.rows, table.c.lines
+            )
+            connection.execute(table.insert().from_select(list(table.c), moved))
+        connection.execute(orders.delete().where(orders.c.index_id == old.id))
+        for start in range(0, kept * copies, ORDER_BLOCK):
+            end = start + ORDER_BLOCK
+            row = (numbers[start:end].tolist(), ranks[start:end].tolist())
+            encoded = dict(zip(("numbers", "ranks"), map(integers_to_bytes, row), strict=True))
+            connection.execute(orders.insert().values(index_id=old.id, block=start // ORDER_BLOCK, **encoded))
+        for key, ranks_of in connection.execute(
+            select(facets.c.key, facets.c.ranks).where(facets.c.index_id == old.id)
+        ).all():
+            groups, encoded_ranks = multiplied(bytes(ranks_of))
+            of_key = facets.update().where(facets.c.index_id == old.id, facets.c.key == key)
+            connection.execute(of_key.values(groups=groups, ranks=encoded_ranks))
+        compared = index_tables.comparisons
+        connection.execute(
+            compared.delete().where((compared.c.base == old.id) | (compared.c.other == old.id))
         )
-    source.close()
-    target.close()
-    for file in folder.glob("s.db*"):
-        file.unlink()
-    (folder / "copies.db").rename(folder / "s.db")
-
-
-def _copied(sample: str, outcomes: Sequence[Outcome], verdicts: Sequence[Verdict], copy: int) -> JudgedGroup:
-    """A group under another name, as if its answers were other ones."""
-    keys = {one.key: hashlib.sha256(f"{one.key}/{copy}".encode()).hexdigest() for one in outcomes}
-    name = f"{sample}-{copy}"
-    answers = [msgspec.structs.replace(one, key=keys[one.key], sample=name, group=name) for one in outcomes]
-    judgements = [
-        msgspec.structs.replace(one, targets=tuple(keys[target] for target in one.targets))
-        for one in verdicts
-    ]
-    return JudgedGroup(group_of_lines((name, 0, ""), answers, judgements, "first"), judgements)
-
-
-def _digests(folder: Path) -> Callable[[Iterable[Outcome]], dict[str, Sequence[str]]]:
-    known = {
-        f"images/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in (folder / "images").iterdir()
-    }
-    return lambda outcomes: {one.key: [known[path] for path in one.images] for one in outcomes}
+        of_index = index_tables.indexes.update().where(index_tables.indexes.c.id == old.id)
+        connection.execute(of_index.values(body=BODY.encode(body)))

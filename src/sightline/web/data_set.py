@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,6 +20,9 @@ from sightline.types import ImageRef, Sample
 
 KEPT = 4
 """The data sets that stay in memory."""
+
+KEPT_SELECTIONS = 16
+"""The selections of items that stay in memory, four bytes for each item."""
 
 
 class DataItem(Struct, frozen=True):
@@ -39,8 +43,8 @@ class DataItem(Struct, frozen=True):
     images: tuple[ImageRef, ...]
 
 
-class DataSet(Struct, frozen=True):
-    """A data set.
+class DataSet(Struct, frozen=True, eq=False, dict=True):
+    """A data set; each object is a value of its own.
 
     Attributes:
         path: The folder or file.
@@ -52,23 +56,37 @@ class DataSet(Struct, frozen=True):
     kind: str
     items: Sequence[DataItem]
 
+    @cached_property
     def label_counts(self) -> dict[str, list[tuple[str, int]]]:
-        """Count the items of each label: name -> values with their numbers, the most frequent first."""
+        """The number of items of each label: name -> values with their numbers, the most frequent first."""
         counts: dict[str, Counter[str]] = {}
         for item in self.items:
             for name, values in item.labels.items():
                 counts.setdefault(name, Counter()).update(values)
         return {name: counter.most_common() for name, counter in counts.items()}
 
-    def selected(self, labels: Sequence[tuple[str, str]], search: str) -> list[int]:
+    @cached_property
+    def texts(self) -> list[str]:
+        """What a search looks at, of each item: id, question and references, without case."""
+        return ["\n".join((item.id, item.question, *item.references)).casefold() for item in self.items]
+
+    def selected(self, labels: Sequence[tuple[str, str]], search: str) -> Sequence[int]:
         """Find the items with all labels whose id, question or references contain a text."""
-        sought = search.casefold()
-        return [
+        if not labels and not search:
+            return range(len(self.items))
+        return _selected(self, tuple(labels), search.casefold())
+
+
+@lru_cache(maxsize=KEPT_SELECTIONS)
+def _selected(data: DataSet, labels: Sequence[tuple[str, str]], sought: str) -> Sequence[int]:
+    return array(
+        "I",
+        (
             place
-            for place, item in enumerate(self.items)
-            if all(value in item.labels.get(name, ()) for name, value in labels)
-            and any(sought in text.casefold() for text in (item.id, item.question, *item.references))
-        ]
+            for place, (item, text) in enumerate(zip(data.items, data.texts, strict=True))
+            if sought in text and all(value in item.labels.get(name, ()) for name, value in labels)
+        ),
+    )
 
 
 def read_data_set(path: Path) -> DataSet:
