@@ -42,22 +42,19 @@ class Builds:
             self._wanted.add(runs)
             self._queue.put(runs)
 
-    def state(self, run: int) -> IndexState:
+    def state(self, run: RunSummary) -> IndexState:
         """Say whether the index of a run can be read; an absent or stale one is built.
 
         Args:
-            run: The number of the run.
+            run: The run.
 
         Returns:
             The state; `building` while it waits for other builds.
-
-        Raises:
-            UserError: There is no such run.
         """
-        state = self._index.state(run)
+        state = run.state
         if state.step in ("absent", "stale") and not state.error:
-            self.start(run)
-        if state.step == "absent" and (run,) in self._wanted:
+            self.start(run.run)
+        if state.step == "absent" and (run.run,) in self._wanted:
             return IndexState("building")
         return state
 

@@ -22,10 +22,7 @@ MOST_GROUPS = 2_000
 
 HUMANS = "majority of the humans"
 
-NO_MOST_GROUPS = 2_000
-"""Of more groups with human verdicts, the report of judges reads so many, evenly distributed over the run."""
-
-HUMANS = (
+NO_HUMANS = (
     "No human judged an answer of this run, so that there is no ROC curve: add --judge human:FILE, "
     "see `sightline build rate`."
 )

@@ -41,7 +41,7 @@ def run_page(viewer: Viewer, request: Request) -> Response:
     run = request.path_params["run"]
     summary = viewer.index.summary(run)
     live = _live(viewer, summary)
-    shown = viewer.index.state(run) if live else viewer.builds.state(run)
+    shown = summary.state if live else viewer.builds.state(summary)
     if live is None and shown.step not in READABLE:
         return waiting_page(viewer, request, summary) or run_page(viewer, request)
     counted = None

@@ -44,7 +44,7 @@ def waiting_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respo
     Returns:
         The page; None if the index can be read.
     """
-    state = viewer.builds.state(summary.run)
+    state = viewer.builds.state(summary)
     if state.step in READABLE:
         return None
     title = f"{run_name(summary.line)} on {summary.line.task}"
