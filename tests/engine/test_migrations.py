@@ -1,7 +1,7 @@
 """Stores of earlier versions keep everything when they are migrated, or stay as they were.
 
-`earlier_stores` holds dumps of stores that versions 1 and 2 of the schema wrote (commits 5b48cc5^ and
-0d82b9c) on SQLite and on PostgreSQL, with `run groups:groups.jsonl --model baseline/chance
+`earlier_stores` holds dumps of stores that versions 1 to 3 of the schema wrote (commits 5b48cc5^,
+0d82b9c and 1f29028) on SQLite and on PostgreSQL, with `run groups:groups.jsonl --model baseline/chance
 --judge baseline/chance --judge rules --set embedder=none` in tests/e2e/previous_version, and what
 `report 1 --format csv` printed.
 """
@@ -233,3 +233,44 @@ def test_the_copy_that_a_migration_makes_can_be_the_store_again(earlier: Earlier
     # A later upgrade migrates it once more.
     _open_and_read(earlier.url)
     assert earlier.backup("answers") == before
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=POSTGRES)])
+def version_3(request: pytest.FixtureRequest, tmp_path: Path) -> Earlier:
+    """A store of version 3 (commit 1f29028), with the run of the dumps above, called `base`."""
+    if request.param == "sqlite":
+        url = str(tmp_path / "s.db")
+        with closing(sqlite3.connect(url)) as database, database:
+            database.executescript((EARLIER / "version_3.sql").read_text())
+        return Earlier(url, 3)
+    url = request.getfixturevalue("postgres_url")
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        connection.execute((EARLIER / "version_3_postgres.sql").read_bytes())
+    return Earlier(url, 3)
+
+
+def test_a_store_of_version_3_keeps_every_row_and_takes_annotation_projects(
+    version_3: Earlier, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = {
+        "requests": "id",
+        "answers": "id",
+        "probes": "place",
+        "runs": "id",
+        "definitions": "id",
+        "texts": "id",
+    }
+    query = "SELECT * FROM {} ORDER BY {}"
+    before = {table: version_3.rows(query.format(table, key)) for table, key in keys.items()}
+    assert all(before.values())
+    store = Store.open(version_3.url)
+    assert {table: version_3.rows(query.format(table, key)) for table, key in keys.items()} == before
+    assert list(find_faults(store, show_progress=False)) == []
+    store.close()
+    assert version_3.rows("SELECT count(*) FROM annotation_projects") == [(0,)]
+    assert main(["report", "base", "--store", version_3.url, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == (EARLIER / "version_2.csv").read_text()
+    version_3.go_back()
+    assert version_3.rows("SELECT value FROM meta WHERE name = 'schema_version'") == [("3",)]

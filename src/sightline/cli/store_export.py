@@ -17,11 +17,12 @@ EXAMPLE = """examples:
   sightline store export probes --run base --out probes-of-base.jsonl
 
 kinds of records:
-  runs       the description of each run
-  probes     what each run asked, with the key of the answer
-  answers    every attempt with its request: {"key", "created", "result", "request"}
-  verdicts   verdicts of humans
-  endpoints  checks of endpoints
+  runs         the description of each run
+  probes       what each run asked, with the key of the answer
+  answers      every attempt with its request: {"key", "created", "result", "request"}
+  verdicts     verdicts of humans
+  endpoints    checks of endpoints
+  annotations  every entry of the logs of annotation projects
 
 `sightline run --out` writes the judged answers of a run.
 """
@@ -30,7 +31,9 @@ kinds of records:
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `store export`."""
     parser.epilog = EXAMPLE
-    parser.add_argument("kind", metavar="KIND", help="runs, probes, answers, verdicts or endpoints")
+    parser.add_argument(
+        "kind", metavar="KIND", help="runs, probes, answers, verdicts, endpoints or annotations"
+    )
     parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
     parser.add_argument(
         "--run", metavar="RUN", help="only the records of this run, by number or name (default: all)"

@@ -92,3 +92,4 @@ def _notes(merged: MergedStore) -> Iterator[str]:
     if merged.lost:
         yield f"`sightline store verify --store {merged.source}` lists everything that is damaged"
     yield from (one.note for one in merged.runs if one.note)
+    yield from merged.notes

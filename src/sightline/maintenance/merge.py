@@ -15,6 +15,7 @@ from sightline.engine.connect import display
 from sightline.engine.database import insert_new
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.maintenance.merge_annotations import merge_annotations
 from sightline.maintenance.merge_answers import merge_answers
 from sightline.maintenance.merge_runs import MergedRun, merge_runs
 from sightline.maintenance.opening import refuse_newer, sqlite_path, unchanged_store
@@ -41,6 +42,7 @@ class MergedStore(Struct, frozen=True, kw_only=True):
         different_answers: Those among them with an answer of another text.
         runs: Its runs.
         lost: Its damaged rows, which were not copied.
+        notes: Remarks on annotation projects.
     """
 
     source: str
@@ -50,6 +52,7 @@ class MergedStore(Struct, frozen=True, kw_only=True):
     different_answers: int
     runs: Sequence[MergedRun]
     lost: Sequence[LostRows] = ()
+    notes: Sequence[str] = ()
 
 
 def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> Iterator[MergedStore]:
@@ -106,6 +109,7 @@ def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
             answers = merge_answers(source, sound, target, advance)
         _merge_endpoints(sound, target)
         _merge_caches(sound, target)
+        notes = merge_annotations(sound, target)
         runs = merge_runs(source, sound, target)
     return MergedStore(
         source=display(url),
@@ -115,6 +119,7 @@ def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
         different_answers=answers.different,
         runs=runs,
         lost=sound.lost(),
+        notes=notes,
     )
 
 

@@ -143,11 +143,27 @@ def _numbers(store: Store, run: int | None) -> list[int]:
     return [row.number for row in store.runs.all()] if run is None else [run]
 
 
+def _annotations(store: Store, run: int | None) -> Iterator[Record]:
+    """The log of every annotation project, whatever runs its items are of."""
+    with store.database.read() as connection:
+        rows = connection.execute(select(schema.annotation_projects.c.id, schema.annotation_projects.c.name))
+        names = {row.id: row.name for row in rows}
+    for page in read_pages(store.database, schema.annotation_log):
+        for row in page:
+            yield {
+                "project": names.get(row["project"], str(row["project"])),
+                "number": row["id"],
+                "form": row["form"],
+                "entry": msgspec.Raw(row["body"]),
+            }
+
+
 KINDS: Mapping[str, Callable[[Store, int | None], Iterator[Record]]] = {
     "runs": _runs,
     "probes": _probes,
     "answers": _answers,
     "verdicts": _verdicts,
     "endpoints": _endpoints,
+    "annotations": _annotations,
 }
 """Kind of records -> the function that reads them from a store, of one run or of all."""

@@ -24,6 +24,8 @@ from sightline.formats.verdicts import decode_verdict
 from sightline.plan.stored_probe import StoredProbe
 from sightline.results.stored_run import StoredRun, decode_run
 
+_ANNOTATION = ("annotation_projects", "annotation_items", "annotators", "annotation_log")
+
 ANOTHER_CONTENT = "its content is not that of its digest"
 
 Row = Mapping[str, Any]
@@ -52,6 +54,7 @@ class RowChecks:
             "endpoints": lambda _, row: _undecodable(_ENDPOINT.decode, row["body"]),
             "images": lambda _, row: _undecodable(check_image_row, row["body"]),
             "vectors": lambda _, row: "" if len(row["body"]) % 4 == 0 else "it is no list of numbers",
+            **dict.fromkeys(_ANNOTATION, lambda _, row: _undecodable(msgspec.json.decode, row["body"])),
             "readings": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
         }
 

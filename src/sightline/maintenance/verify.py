@@ -29,6 +29,9 @@ REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.verdicts.c.run, schema.runs.c.id),
     (schema.run_labels.c.run, schema.runs.c.id),
     (schema.run_tags.c.run, schema.runs.c.id),
+    (schema.annotation_items.c.project, schema.annotation_projects.c.id),
+    (schema.annotators.c.project, schema.annotation_projects.c.id),
+    (schema.annotation_log.c.project, schema.annotation_projects.c.id),
 )
 """Columns that name a row of another table."""
 

@@ -1,0 +1,119 @@
+"""Tables go out and come back, as spreadsheets save them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from pathlib import Path
+
+import pytest
+
+from sightline.annotation.export import export_project
+from sightline.annotation.sheets import import_sheets, items_table
+from sightline.annotation.state import State
+from sightline.annotation.store import AnnotationStore
+from sightline.annotation.task_files import task
+from sightline.annotation.types import Item, Project
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.formats.content import read_bytes
+from sightline.formats.tables import read_table, table_rows
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> AnnotationStore:
+    made = AnnotationStore(Store.open(str(tmp_path / "s.db")), time.time)
+    texts = ["=1+1", "Größe; 3,5", "line\nbreak", "12-1"]
+    items = [
+        Item(number, texts={"response": (text,)}, hidden={"model": "secret"})
+        for number, text in enumerate(texts, start=1)
+    ]
+    made.create(Project("p", task("rate"), annotators=2), items)
+    return made
+
+
+def state_of(store: AnnotationStore) -> State:
+    row = store.project("p")
+    state = State(row.project, store.items(row.number))
+    state.advance(store.entries(row.number))
+    return state
+
+
+def filled(store: AnnotationStore, name: str, value: str = "right") -> list[list[str]]:
+    rows = items_table(state_of(store))
+    header = rows[0]
+    for row in rows[1:]:
+        row[header.index("by")], row[header.index("verdict")] = name, value
+    return rows
+
+
+def imported(store: AnnotationStore, *files: Path) -> tuple[int, int]:
+    result = import_sheets(store, store.project("p"), state_of(store), files, 0.0)
+    return result.added, result.known
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "encoding"),
+    [(",", "utf-8"), (",", "utf-8-sig"), (";", "cp1252"), (";", "utf-8-sig"), ("\t", "utf-8")],
+)
+def test_a_filled_in_table_comes_back_however_it_was_saved(
+    store: AnnotationStore, tmp_path: Path, delimiter: str, encoding: str
+) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter).writerows(filled(store, "Zoë"))
+    file = tmp_path / "filled.csv"
+    file.write_bytes(text.getvalue().encode(encoding))
+    assert imported(store, file) == (4, 0)
+    assert imported(store, file) == (0, 4), "the same file adds nothing"
+    assert [one.name for one in store.annotators(1)] == ["Zoë"]
+    assert state_of(store).of_item(2)[1].values == {"verdict": "right"}
+
+
+def test_a_workbook_keeps_every_cell_as_text_and_comes_back(store: AnnotationStore, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    list(export_project(state_of(store), [], [], tmp_path / "out", xlsx=True))
+    file = tmp_path / "out" / "items.xlsx"
+    book = openpyxl.load_workbook(file)
+    sheet = book.worksheets[0]
+    header = [cell.value for cell in sheet[1]]
+    shown = [row[header.index("response")].value for row in sheet.iter_rows(min_row=2)]
+    assert shown == ["=1+1", "Größe; 3,5", "line\nbreak", "12-1"]
+    assert {cell.data_type for row in sheet.iter_rows() for cell in row if cell.value} == {"s"}
+    for row in sheet.iter_rows(min_row=2):
+        row[header.index("by")].value, row[header.index("verdict")].value = "anna", "wrong"
+    book.save(file)
+    assert imported(store, file) == (4, 0)
+
+
+def test_nothing_hidden_is_in_the_table_that_annotators_fill_in(store: AnnotationStore) -> None:
+    assert "secret" not in repr(items_table(state_of(store)))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("item", "item-0099", "is no item"),
+        ("item", "7", "is no item"),
+        ("verdict", "maybe", "is not an option"),
+    ],
+)
+def test_a_wrong_cell_is_named_and_nothing_is_added(
+    store: AnnotationStore, tmp_path: Path, column: str, value: str, message: str
+) -> None:
+    rows = filled(store, "anna")
+    rows[3][rows[0].index(column)] = value
+    file = tmp_path / "filled.csv"
+    with file.open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    with pytest.raises(UserError, match=message) as error:
+        imported(store, file)
+    assert str(file) in str(error.value)
+    assert store.entries(1) == []
+
+
+def test_a_formula_in_a_response_is_text_in_the_csv(store: AnnotationStore, tmp_path: Path) -> None:
+    list(export_project(state_of(store), [], [], tmp_path / "out", xlsx=False))
+    path = tmp_path / "out" / "items.csv"
+    rows = [row for _, row in table_rows(read_table(read_bytes(path), path), path)]
+    assert rows[0]["response"] == "'=1+1"
