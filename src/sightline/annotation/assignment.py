@@ -182,14 +182,11 @@ def _taken(
     state: State, settling: frozenset[int], leases: Iterable[Lease], annotator: Annotator
 ) -> Counter[int]:
     """Item -> the raters who have judged it or have it in hand; a skipped item is free again."""
-    taken = Counter(
-        {
-            number: sum(
-                entry.action == "judge" and by not in settling for by, entry in state.of_item(number).items()
-            )
-            for number in state.items
-        }
-    )
+    taken = state.judged.copy()
+    for settler in settling:
+        taken.subtract(
+            number for number, entry in state.of_annotator(settler).items() if entry.action == "judge"
+        )
     for lease in leases:
         other = lease.annotator != annotator.number and lease.annotator not in settling
         if other and lease.annotator not in state.of_item(lease.item):
@@ -214,9 +211,10 @@ def _to_settle(
 
 def _is_for(item: Item, annotator: Annotator) -> bool:
     """Whether an annotator may judge an item: not their own work, and of their strata."""
-    name = annotator.name.casefold()
-    if any(author.casefold() == name for author in item.authors):
-        return False
+    if item.authors:
+        name = annotator.name.casefold()
+        if any(author.casefold() == name for author in item.authors):
+            return False
     return not annotator.strata or item.stratum in annotator.strata
 
 
