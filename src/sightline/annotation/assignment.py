@@ -94,14 +94,10 @@ def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotat
             for item in left
             if not item.expected
         )
-    taken = _taken(state, settling, (), annotator)
-    gold = sum(is_gold(state, item) for item in left)
-    known = sum(bool(item.expected) for item in left) - gold
-    others = sum(
-        not item.expected and taken[item.number] < wanted(state.project, item) and not _is_broken(state, item)
-        for item in left
-    )
-    return known + others + min(gold, round(others / max(state.project.task.gold.every - 1, 1)))
+    known = [item for item in left if item.expected]
+    gold = sum(is_gold(state, item) for item in known)
+    others = len(_open_items(state, left, _taken(state, settling, (), annotator)))
+    return len(known) - gold + others + min(gold, round(others / max(state.project.task.gold.every - 1, 1)))
 
 
 def may_not_work(state: State, annotator: Annotator) -> str:
@@ -135,13 +131,7 @@ def _in_phase(
         # Training and qualification: everybody does every item.
         return known[0]
     taken = _taken(state, settlers(annotators), leases, annotator)
-    open_items = [
-        item
-        for item in left
-        if not item.expected
-        and taken[item.number] < wanted(state.project, item)
-        and not _is_broken(state, item)
-    ]
+    open_items = _open_items(state, left, taken)
     if _has_even_share(state, annotators, annotator, items):
         open_items = [item for item in open_items if item.annotators != 1]
     if not open_items:
@@ -218,8 +208,16 @@ def _is_for(item: Item, annotator: Annotator) -> bool:
     return not annotator.strata or item.stratum in annotator.strata
 
 
-def _is_broken(state: State, item: Item) -> bool:
-    return sum(entry.action == "broken" for entry in state.of_item(item.number).values()) >= REPORTS
+def _open_items(state: State, items: Iterable[Item], taken: Mapping[int, int]) -> list[Item]:
+    """The items without known values that need more raters, and that are not reported as broken."""
+    broken = {number for number, reports in state.reported.items() if reports >= REPORTS}
+    return [
+        item
+        for item in items
+        if not item.expected
+        and taken[item.number] < wanted(state.project, item)
+        and item.number not in broken
+    ]
 
 
 def _work_done(state: State, annotator: Annotator) -> list[int]:

@@ -14,6 +14,7 @@ class State:
     Attributes:
         last: The number of the last entry that was applied.
         judged: Item -> how many annotators have judged it.
+        reported: Item -> how many annotators have reported it as broken.
     """
 
     def __init__(self, project: Project, items: Sequence[Item]) -> None:
@@ -27,6 +28,7 @@ class State:
         self.items: Mapping[int, Item] = {item.number: item for item in items}
         self.last = 0
         self.judged: Counter[int] = Counter()
+        self.reported: Counter[int] = Counter()
         self._by_item: dict[int, dict[int, Entry]] = defaultdict(dict)
         self._by_annotator: dict[int, dict[int, Entry]] = defaultdict(dict)
         self._consented: set[int] = set()
@@ -43,20 +45,21 @@ class State:
             if entry.action == "consent":
                 self._consented.add(entry.annotator)
             elif entry.action == "undo":
-                self._count(entry, 0)
+                self._count(entry)
                 self._by_item[entry.item].pop(entry.annotator, None)
                 self._by_annotator[entry.annotator].pop(entry.item, None)
             else:
-                self._count(entry, entry.action == "judge")
+                self._count(entry)
                 # A changed judgement keeps its place in the order of the annotator.
                 self._by_item[entry.item][entry.annotator] = entry
                 self._by_annotator[entry.annotator][entry.item] = entry
                 self._seen[entry.annotator] = entry.item
 
-    def _count(self, entry: Entry, judges: int) -> None:
-        """Count an entry as a judgement or not, in the place of the annotator's earlier one on the item."""
+    def _count(self, entry: Entry) -> None:
+        """Count an entry in the place of the annotator's earlier one on the item."""
         before = self._by_item[entry.item].get(entry.annotator)
-        self.judged[entry.item] += judges - (before is not None and before.action == "judge")
+        for count, action in ((self.judged, "judge"), (self.reported, "broken")):
+            count[entry.item] += (entry.action == action) - (before is not None and before.action == action)
 
     def has_consented(self, annotator: int) -> bool:
         """Whether an annotator has consented.

@@ -42,7 +42,7 @@ WRONG = {"AK": {3, 6, 9, 12}, "BR": {3, 6, 9, 15}, "CM": {3, 6, 9, 12, 18}}
 REVIEW = Task(
     name="review",
     title="Review a question",
-    items="questions",
+    items="probes",
     shows=(
         Part("image", "image"),
         Part("question", "text", "Question"),

@@ -152,7 +152,7 @@ def test_training_shows_the_expected_value_afterwards_and_no_other_phase_does(
 ANSWER_FIRST = Task(
     name="review",
     title="Review",
-    items="questions",
+    items="probes",
     shows=(
         Part("question", "text", "Question"),
         Part("options", "options", "Options"),

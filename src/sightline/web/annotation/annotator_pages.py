@@ -63,7 +63,7 @@ class Desk(Struct, frozen=True):
     def page(self, template: str, context: Mapping[str, Any], status: int = 200) -> Response:
         """Write a page with the annotator's progress."""
         annotator, done = self.holder.annotator, len(self.done)
-        left = items_left(self.state, self.holder.live.annotators(), annotator)
+        left = items_left(self.state, self.holder.annotators, annotator)
         shared = {
             "task": self.holder.live.row.project.task,
             "annotator": annotator.name,

@@ -17,10 +17,11 @@ from sightline.web.errors import NotFoundError
 
 
 class Holder(Struct, frozen=True):
-    """Who holds a personal link: the project, and the annotator as the store has it now."""
+    """Who holds a personal link: the project, the annotator, and all annotators as the store has them now."""
 
     live: LiveProject
     annotator: Annotator
+    annotators: Sequence[Annotator]
 
 
 class Projects:
@@ -109,6 +110,7 @@ class Projects:
             live = self.live(claim.project)
         except NotFoundError:
             return "invalid"
-        found = [one for one in live.annotators() if one.number == claim.annotator]
+        annotators = live.annotators()
+        found = [one for one in annotators if one.number == claim.annotator]
         problem = check(token, live.row, found[0] if found else None, self.clock())
-        return problem or Holder(live, found[0])
+        return problem or Holder(live, found[0], annotators)
