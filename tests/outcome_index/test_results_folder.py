@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import sightline
 from sightline.builders.synthetic import generate_codis
+from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.outcome_index.images import NOT_SENT
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.results_folder import import_results
 
@@ -27,7 +30,12 @@ def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:
     assert opened.summary(run).line.task == "codis:default"
     assert opened.open(run).page() == original.open(1).page()
     for number in range(1, 7):
-        assert opened.open(run).group(number) == original.open(1).group(number)
+        original_group = original.open(1).group(number)
+        assert all(image.is_sent for images in original_group.images for image in images)
+        unsent = tuple(
+            tuple(replace(image, is_sent=False) for image in images) for images in original_group.images
+        )
+        assert opened.open(run).group(number) == replace(original_group, images=unsent)
     image = opened.open(run).group(1).images[0][0]
     assert opened.open(run).image_path(image.digest) == image.path
     shown = [
@@ -37,6 +45,30 @@ def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:
     assert shown[0] == shown[1]
     there.close()
     here.close()
+
+
+def test_replayed_answers_show_the_images_of_the_data_folder_and_say_that_none_was_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = generate_codis(tmp_path / "codis", pairs=6)
+    url, out = str(tmp_path / "s.db"), tmp_path / "results"
+    sightline.run("codis", model="baseline/chance", data=data, store=url, out=out)
+    sightline.run("codis", model=f"replay/{out / 'answers.jsonl'}", data=data, store=url)
+    store = Store.open(url)
+    index = OutcomeIndex(store)
+    index.build(1)
+    index.build(2)
+    for number in range(1, 7):
+        sent, replayed = (index.open(run).group(number) for run in (1, 2))
+        assert [[replace(image, is_sent=True) for image in images] for images in replayed.images] == [
+            list(images) for images in sent.images
+        ]
+        assert not any(image.is_sent for images in replayed.images for image in images)
+    store.close()
+    assert main(["show", "1", "-n", "1", "--store", url]) == 0
+    assert NOT_SENT not in capsys.readouterr().out
+    assert main(["show", "2", "-n", "1", "--store", url]) == 0
+    assert NOT_SENT in capsys.readouterr().out
 
 
 def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:

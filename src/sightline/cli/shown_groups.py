@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from sightline.outcome_index.images import ImageError, RunImages
+from sightline.outcome_index.images import NOT_SENT, ImageError, RunImages
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.types import ChangedGroup, GroupDetail, GroupRow, IndexedImage
 from sightline.output import print_note
@@ -71,7 +71,7 @@ def print_groups(shown: ShownGroups | FlippedGroups, index: OutcomeIndex) -> Non
         for question in dict.fromkeys(one.question for one in detail.outcomes):
             console.print(Padding(Text(_short(question)), (0, 0, 0, 3)))
         for image in dict.fromkeys(image for several in detail.images for image in several):
-            console.print(Padding(_link(image, images, problems), (0, 0, 0, 3)), soft_wrap=True)
+            console.print(Text("   ").append_text(_link(image, images, problems)), soft_wrap=True)
         console.print(Padding(_answers(sides, console.width), (0, 0, 1, 3)))
     listed = len(shown.groups)
     console.print(Text(f"{listed} of {shown.total} groups" if listed else "no group", style="bold"))
@@ -107,7 +107,8 @@ def _link(image: IndexedImage, images: RunImages, problems: list[ImageError]) ->
     except ImageError as error:
         problems.append(error)
         return Text(visible(image.path), "bright_black")
-    return Text(visible(str(path)), Style(link=path.resolve().as_uri()))
+    link = Text(visible(str(path)), Style(link=path.resolve().as_uri()))
+    return link if image.is_sent else link.append(f"  {NOT_SENT}", Style(color="bright_black", link=None))
 
 
 def _answers(sides: Sequence[tuple[int, GroupDetail]], width: int) -> RenderableType:

@@ -23,12 +23,12 @@ from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
 from sightline.outcome_index.blocks import BLOCK, LINES, ROWS
 from sightline.outcome_index.group_entry import StoredRow, group_entry
+from sightline.outcome_index.image_digests import ImageDigests
 from sightline.outcome_index.index_key import MOST_WAITING, Awaited, awaited
 from sightline.outcome_index.rank_set import encode_ranks, integers_to_bytes
 from sightline.outcome_index.stored_body import StoredBody
 from sightline.results.folder import Lines, lines_of
 from sightline.results.result_cache import CachedResult
-from sightline.types import Outcome
 
 ORDER_BLOCK = 4096
 """The groups of a row of the order."""
@@ -52,10 +52,6 @@ Progress = Callable[[int, int], None]
 """Receives the number of the samples that are judged, and that of all samples."""
 
 
-ImageDigests = Callable[[Sequence[Outcome]], Mapping[str, Sequence[str]]]
-"""Finds the SHA-256 of each image of some outcomes, by answer key, as far as they are known."""
-
-
 class IndexBody(Struct, frozen=True):
     """What an index says of its run: the number of its groups, the result as JSON, and what may change."""
 
@@ -70,9 +66,7 @@ BODY = StoredBody(IndexBody, "index_runs")
 class IndexBuilder:
     """An index that is being built; `finish` makes it the index of its run."""
 
-    def __init__(
-        self, store: Store, run: int, key: bytes, total: int, digests: ImageDigests | None = None
-    ) -> None:
+    def __init__(self, store: Store, run: int, key: bytes, total: int, digests: ImageDigests) -> None:
         """Register the index, and drop what killed processes left.
 
         Args:
@@ -80,10 +74,10 @@ class IndexBuilder:
             run: The number of the run.
             key: What the index depends on.
             total: The number of the samples.
-            digests: Finds the digests of the images; None looks the requests up.
+            digests: Finds the digests of the images.
         """
         self._store, self._run = store, run
-        self._digests = digests or self._sent_digests
+        self._digests = digests
         self._orders = array("Q")
         self._facets: defaultdict[FacetName, array[int]] = defaultdict(lambda: array("I"))
         self._judged: list[JudgedGroup] = []
@@ -214,10 +208,6 @@ class IndexBuilder:
             step = {"done": self._samples, "alive": time.time()}
             connection.execute(update(table).where(table.c.id == self._id).values(step))
         self._judged.clear()
-
-    def _sent_digests(self, outcomes: Iterable[Outcome]) -> Mapping[str, Sequence[str]]:
-        keys = sorted({outcome.key for outcome in outcomes})
-        return self._store.answers.images(keys) if keys else {}
 
     def _facet_rows(self, ranks: array[int]) -> Iterable[tuple[object, ...]]:
         listed = set(_most_frequent({name: len(numbers) for name, numbers in self._facets.items()}))

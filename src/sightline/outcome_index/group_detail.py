@@ -30,7 +30,10 @@ def read_lines(lines: Lines) -> tuple[tuple[Outcome, ...], tuple[Verdict, ...]]:
 
 
 def group_detail(
-    row: GroupRow, outcomes: tuple[Outcome, ...], verdicts: tuple[Verdict, ...], digests: Mapping[str, str]
+    row: GroupRow,
+    outcomes: tuple[Outcome, ...],
+    verdicts: tuple[Verdict, ...],
+    images: Mapping[str, IndexedImage],
 ) -> GroupDetail:
     """Put a group together.
 
@@ -38,15 +41,13 @@ def group_detail(
         row: The group in lists.
         outcomes: Its lines of answers.jsonl.
         verdicts: Its lines of verdicts.jsonl.
-        digests: Path of an image -> the SHA-256 of its file, as far as it is recorded.
+        images: Path -> the image.
 
     Returns:
         The group.
     """
-    images = tuple(
-        tuple(IndexedImage(path, digests.get(path, "")) for path in outcome.images) for outcome in outcomes
-    )
-    return GroupDetail(row, outcomes, verdicts, images, similarity_matrix(outcomes, verdicts))
+    shown = tuple(tuple(images[path] for path in outcome.images) for outcome in outcomes)
+    return GroupDetail(row, outcomes, verdicts, shown, similarity_matrix(outcomes, verdicts))
 
 
 def similarity_matrix(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> SimilarityMatrix | None:

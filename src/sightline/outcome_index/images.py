@@ -23,6 +23,10 @@ SHOWN_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "AVIF")
 """The formats that every browser shows; images in others are shown as PNG."""
 
 
+NOT_SENT = "from the data folder; it is not recorded which image was sent"
+"""What displays say of an image that no request holds."""
+
+
 class ImageContent(NamedTuple):
     """An image for a browser."""
 

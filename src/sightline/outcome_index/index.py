@@ -17,6 +17,7 @@ from sightline.evaluation.recompute import recompute
 from sightline.judging.panel import JudgedGroup
 from sightline.outcome_index.builder import ALIVE_SECONDS, BODY, IndexBuilder, Progress
 from sightline.outcome_index.compared_runs import RunComparisons
+from sightline.outcome_index.image_digests import image_digests
 from sightline.outcome_index.images import RunImages
 from sightline.outcome_index.index_key import index_key, is_current
 from sightline.outcome_index.run_index import RunIndex
@@ -99,7 +100,8 @@ class OutcomeIndex:
                 return
             stored = read_stored_run(self._store, run)
             total = stored.description.planned_samples
-            builder = IndexBuilder(self._store, run, index_key(self._store, run), total)
+            digests = image_digests(self._store, self.images(run).folders)
+            builder = IndexBuilder(self._store, run, index_key(self._store, run), total, digests)
             try:
 
                 def add(judged: JudgedGroup) -> None:

@@ -14,13 +14,13 @@ from sightline.formats.verdicts import read_recorded_verdicts
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
 from sightline.outcome_index.builder import IndexBuilder
-from sightline.outcome_index.images import ImageError, RunImages
+from sightline.outcome_index.image_digests import image_digests
 from sightline.outcome_index.index_key import index_key
 from sightline.plan.spec import Decide
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.description import EvaluationDescription
 from sightline.results.judged_run import read_judged_run
-from sightline.types import Group, Outcome, Verdict
+from sightline.types import Group, Verdict
 
 
 def import_results(
@@ -48,10 +48,8 @@ def import_results(
     }
     run = store.runs.start(body)
     store.runs.finish(run, body)
-    images = RunImages(store, data)
-    builder = IndexBuilder(
-        store, run, index_key(store, run), judged.result.samples, lambda outcomes: _digests(outcomes, images)
-    )
+    digests = image_digests(store, data)
+    builder = IndexBuilder(store, run, index_key(store, run), judged.result.samples, digests)
     for group in judged.groups.values():
         builder.add(JudgedGroup(group, _verdicts_of(group, by_answer)))
     builder.finish(judged.result)
@@ -101,14 +99,3 @@ def _verdicts_of(group: Group, by_answer: Mapping[str, Mapping[int, Verdict]]) -
         if verdict not in distinct:
             distinct.append(verdict)
     return distinct
-
-
-def _digests(outcomes: Iterable[Outcome], images: RunImages) -> dict[str, tuple[str, ...]]:
-    """The digests of the images that can be found, by answer key."""
-    found = {}
-    for outcome in outcomes:
-        try:
-            found[outcome.key] = tuple(images.find(path, "").digest for path in outcome.images)
-        except ImageError:
-            continue
-    return found

@@ -37,6 +37,7 @@ from sightline.outcome_index.types import (
 )
 from sightline.results.folder import Lines
 from sightline.results.result_cache import decode_cached
+from sightline.types import Outcome
 
 PAGE = 25
 """The groups of a page."""
@@ -186,10 +187,8 @@ class RunIndex:
         """
         ascending = sorted(set(numbers))
         read = dict(zip(ascending, map(read_lines, self.lines(ascending)), strict=True))
-        digests = self._digests(
-            {path for outcomes, _ in read.values() for one in outcomes for path in one.images}
-        )
-        return [group_detail(row, *read[row.number], digests) for row in self.rows(numbers)]
+        images = self._images([one for outcomes, _ in read.values() for one in outcomes if one.images])
+        return [group_detail(row, *read[row.number], images) for row in self.rows(numbers)]
 
     def rows(self, numbers: Sequence[int]) -> Iterator[GroupRow]:
         """Read rows.
@@ -307,10 +306,20 @@ class RunIndex:
             path = connection.scalar(query)
         return None if path is None else bytes(path)
 
-    def _digests(self, paths: Collection[str]) -> dict[str, str]:
-        """Path in the data folder -> the SHA-256 of the file when it was sent, where it is recorded."""
-        if not paths:
+    def _images(self, outcomes: Sequence[Outcome]) -> dict[str, IndexedImage]:
+        """Path -> the image of some outcomes."""
+        if not outcomes:
             return {}
+        paths = {path for outcome in outcomes for path in outcome.images}
+        digests = self._digests(paths)
+        held = self.store.answers.images(sorted({outcome.key for outcome in outcomes}))
+        sent = {digest for of_request in held.values() for digest in of_request}
+        return {
+            path: IndexedImage(path, found := digests.get(path, ""), is_sent=found in sent) for path in paths
+        }
+
+    def _digests(self, paths: Collection[str]) -> dict[str, str]:
+        """Path in the data folder -> the SHA-256 of the file, where it is recorded."""
         table = index_tables.images.c
         encoded = [os.fsencode(path) for path in paths]
         query = select(table.path, table.digest).where(table.index_id == self.id, table.path.in_(encoded))

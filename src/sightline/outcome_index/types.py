@@ -66,15 +66,18 @@ class RunSummary(Struct, frozen=True):
 
 
 class IndexedImage(Struct, frozen=True):
-    """An image as it was sent.
+    """An image of an answer.
 
     Attributes:
         path: The path in the data folder, as answers.jsonl has it.
-        digest: The SHA-256 of the file when it was sent, in hexadecimal; '' if it is not recorded.
+        digest: The SHA-256 of the file when it was sent or indexed, in hexadecimal; '' if it is not recorded.
+        is_sent: Whether a request of the group holds it. Those of replayed answers do not, and a results
+            folder has no requests: it is then the file that the data folder had when the run was indexed.
     """
 
     path: str
     digest: str = ""
+    is_sent: bool = True
 
 
 class Mark(Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sightline.outcome_index.images import ImageError
+from sightline.outcome_index.images import NOT_SENT, ImageError
 from sightline.outcome_index.types import GroupRow, IndexedImage
 from sightline.reporting.html.group_view import ImageSource, ShownImage
 from sightline.web.viewer import Viewer
@@ -51,6 +51,8 @@ def shown_images(viewer: Viewer, run: int, *, small: bool = False) -> ImageSourc
         if not image.digest:
             return ShownImage(image.path, notice=f"{image.path}: the run does not record which image it sent")
         facts = "" if small else f"{file.width} × {file.height} {file.format} · sha256 {file.digest[:8]}…"
+        if not image.is_sent:
+            facts = " · ".join(filter(None, (facts, NOT_SENT)))
         return ShownImage(image.path, f"/runs/{run}/{kind}/{image.digest}", file.width, file.height, facts)
 
     return shown

@@ -6,7 +6,9 @@ import base64
 import io
 from functools import cache
 
-from sightline.outcome_index.images import SIDE, ImageError, RunImages
+from msgspec.structs import replace
+
+from sightline.outcome_index.images import NOT_SENT, SIDE, ImageError, RunImages
 from sightline.outcome_index.types import IndexedImage
 from sightline.reporting.html.group_view import ImageSource, ShownImage
 
@@ -31,7 +33,8 @@ def thumbnails(images: RunImages, side: int = SIDE) -> ImageSource:
             body = images.thumbnail(image.path, image.digest)
         except ImageError as error:
             return ShownImage(image.path, notice=f"{image.path}: not shown, {error.message}")
-        return _inline(image.path, body, side)
+        inline = _inline(image.path, body, side)
+        return inline if image.is_sent else replace(inline, notice=NOT_SENT)
 
     return shown
 
