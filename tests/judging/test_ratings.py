@@ -1,13 +1,17 @@
-"""The share of accepted answers, and the errors that humans name."""
+"""The share of accepted answers, the errors that humans name, and the quality of their ratings."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from sightline.judging.judge_data import JudgedAnswer
-from sightline.judging.ratings import accepted_shares, error_shares
+from sightline.judging.ratings import accepted_shares, error_shares, rating_quality
 from sightline.metric_types import MetricValue
-from sightline.metrics.statistics import TOO_FEW
+from sightline.metrics.dawid_skene import TOO_FEW_ANNOTATORS
+from sightline.metrics.statistics import TOO_FEW, Floats
+from sightline.reporting.label_quality import rating_tables
+from sightline.reporting.report_table import Value
 from sightline.types import Verdict
 
 
@@ -73,3 +77,48 @@ def test_a_verdict_without_a_variant_counts_with_those_that_name_it() -> None:
 
 def test_without_named_errors_there_is_no_row() -> None:
     assert error_shares([item("1", "a")], [said("1", "ann")]) == []
+
+
+def rated(
+    random: np.random.Generator, accuracies: dict[str, float]
+) -> tuple[list[JudgedAnswer], dict[str, Floats]]:
+    """400 answers of 100 images, half of them right, and the ratings of raters of known accuracy."""
+    answers = [JudgedAnswer(f"{n}", "v", f"image {n // 4}", ("a",), sample=f"s{n}") for n in range(400)]
+    truth = random.random(400) < 0.5
+    ratings = {
+        name: np.where(random.random(400) < accuracy, truth, ~truth).astype(np.float64)
+        for name, accuracy in accuracies.items()
+    }
+    return answers, ratings
+
+
+def test_the_accuracy_of_each_rater_is_found_without_the_truth() -> None:
+    known = {"ann": 0.95, "ben": 0.85, "cleo": 0.6}
+    answers, ratings = rated(np.random.default_rng(1), known)
+    ratings["ben"][:40] = np.nan  # not rated
+    found = rating_quality(answers, ratings)
+    assert not isinstance(found, str)
+    assert [one.rater for one in found.raters] == list(known)
+    for one in found.raters:
+        assert one.accuracy.value == pytest.approx(100 * known[one.rater], abs=8)
+    assert [one.accuracy.n for one in found.raters] == [400, 360, 400]
+    assert {one.accuracy.clusters for one in found.raters} == {100, 90}
+    first = found.answers[0]
+    assert first.loss == max(one.loss for one in found.answers)
+    assert (first.raters, first.responders) == (3, ("a",))
+    assert first.sample.startswith("s")
+
+
+def test_two_raters_have_no_accuracy() -> None:
+    answers, ratings = rated(np.random.default_rng(2), {"ann": 0.9, "ben": 0.9})
+    assert rating_quality(answers, ratings) == TOO_FEW_ANNOTATORS
+
+
+def test_doubtful_answers_are_listed_by_their_loss() -> None:
+    answers, ratings = rated(np.random.default_rng(3), {"ann": 0.9, "ben": 0.8, "cleo": 0.7})
+    accuracy, doubtful = rating_tables(rating_quality(answers, ratings))
+    assert [row[0] for row in accuracy.rows] == ["ann", "ben", "cleo"]
+    losses = [cell.value or 0 for row in doubtful.rows if isinstance(cell := row[-1], Value)]
+    assert losses == sorted(losses, reverse=True)
+    assert len(losses) == 10
+    assert rating_tables("no quality") == []

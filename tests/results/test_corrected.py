@@ -17,6 +17,9 @@ from sightline.metric_types import CorrectedValue, Metric, Result
 from sightline.metrics.paired import ACC_P
 from sightline.metrics.statistics import ratio_intervals
 from sightline.plan.stored_probe import StoredProbe
+from sightline.reporting.corrected import corrected_tables
+from sightline.reporting.report_table import Value
+from sightline.reporting.tables import summary
 from sightline.results.aggregate import aggregate
 from sightline.results.corrected import CONTRADICTORY, MIXED_INCLUSION
 from sightline.types import Verdict
@@ -177,6 +180,31 @@ def test_unclear_probabilities_give_no_value_but_the_reason(describe: Describe) 
     found = corrected(judged(describe, answered(answers), contradictory), "acc")
     assert found.corrected.reason == CONTRADICTORY
     assert (found.corrected.value, found.corrected.n) == (None, 0)
+
+
+def test_a_report_shows_all_values_with_the_condition_of_the_correction(describe: Describe) -> None:
+    answers = texts(200)
+    verdicts = [label(image, n, answers[image][n] == "yes") for image in list(answers)[:60] for n in (0, 1)]
+    result = judged(describe, answered(answers), [*verdicts, label("i99", 0, True)])
+    (table,) = corrected_tables(result)
+    assert [row[0] for row in table.rows] == ["acc", "acc_p"]
+    found = corrected(result, "acc")
+    shown = dict(zip([column.key for column in table.columns], table.rows[0], strict=True))
+    assert [
+        cell.value
+        for name in ("judged", "human", "corrected", "bias")
+        if isinstance(cell := shown[name], Value)
+    ] == [
+        found.judged.value,
+        found.human.value,
+        found.corrected.value,
+        found.bias.value,
+    ]
+    assert (shown["labelled"], shown["clusters"]) == (60, 200)
+    assert any("random sample" in note for note in table.notes)
+    assert "1 cluster with some labels only: left out" in table.notes
+    assert table in summary([result])
+    assert corrected_tables(replace(result, corrected=[])) == []
 
 
 def test_failed_answers_need_no_human(describe: Describe) -> None:

@@ -21,9 +21,10 @@ from sightline.benchmarks.report_sections import (
 from sightline.metric_types import MetricValue, PublishedValue
 from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENTS
 from sightline.registry import benchmark_class
+from sightline.reporting.corrected import BIAS, CORRECTED
 from sightline.reporting.html.charts import Radar, Scatter, Value2D, radar, scatter
 from sightline.reporting.html.difference_section import DifferencesSection, differences_section
-from sightline.reporting.html.figures import number
+from sightline.reporting.html.figures import interval, number
 from sightline.reporting.html.plots import PlotCell, Scale, metric_plot
 from sightline.reporting.html.run_results import (
     NamedResult,
@@ -127,10 +128,12 @@ def section_views(runs: Sequence[NamedResult]) -> list[SectionView]:
         runs: The runs.
 
     Returns:
-        The sections that the benchmark declares; without any, its first leading metric by each label.
+        The sections that the benchmark declares; without any, its first leading metric by each label. Then
+        the metrics that humans corrected.
     """
     declared = benchmark_class(runs[0].result.benchmark).report_sections or _by_default(runs)
-    return [view for section in declared if (view := _view(section, runs)) is not None]
+    views = [view for section in declared if (view := _view(section, runs)) is not None]
+    return [*views, *(_corrected(metric, runs) for metric in _corrected_metrics(runs))]
 
 
 def _by_default(runs: Sequence[NamedResult]) -> list[ReportSection]:
@@ -209,6 +212,34 @@ def _by_judge(section: ByJudge, runs: Sequence[NamedResult]) -> Forest | None:
     ]
     made = _forest(f"{section.metric} by judge", "judge", cells, runs)
     return replace(made, notes=tuple(agreement))
+
+
+def _corrected_metrics(runs: Sequence[NamedResult]) -> list[str]:
+    """The corrected metrics that lead; the first one if none of them does."""
+    metrics = list(dict.fromkeys(one.metric for run in runs for one in run.result.corrected))
+    return [name for name in metrics if name in leading(runs)] or metrics[:1]
+
+
+def _corrected(metric: str, runs: Sequence[NamedResult]) -> Forest:
+    """The metric by judge, humans and both."""
+    found = [(run, one) for run in runs for one in run.result.corrected if one.metric == metric]
+    cells = [
+        (name, run.name, value)
+        for run, one in found
+        for name, value in (
+            (one.judge, one.judged),
+            (f"{one.humans}, {one.labelled:,} clusters", one.human),
+            (f"{one.judge}, corrected", one.corrected),
+        )
+    ]
+    made = _forest(f"{metric} corrected by humans", "judge", cells, runs)
+    biases = [
+        f"{run.name}: bias of {one.judge} {number(one.bias.value, one.bias.unit)}"
+        f" {interval(one.bias.low, one.bias.high, one.bias.unit, one.bias.interval)}"
+        for run, one in found
+        if one.bias.value is not None
+    ]
+    return replace(made, notes=(CORRECTED, BIAS, *biases, *made.notes))
 
 
 def _forest(
