@@ -26,16 +26,25 @@ def add_plot(
     """
     group = parser.add_argument_group("plot")
     add = group.add_argument
-    add("--plot", metavar="FILE", help=f"plot {drawn}: FILE.svg, FILE.pdf or FILE.png (extra `plot`)")
+    add(
+        "--plot",
+        metavar="FILE",
+        help=f"plot {drawn} into FILE, which ends in .svg, .pdf or .png, besides printing it; needs"
+        " pip install 'sightline[plot]'",
+    )
     if kinds:
-        add("--plot-kind", choices=kinds, help="kind of the plot (default: that of the table)")
+        add(
+            "--plot-kind",
+            choices=kinds,
+            help="another kind of plot than the usual one of the table (docs/plots.md)",
+        )
     if metrics:
         add(
             "--plot-metric",
             action="append",
             default=[],
             metavar="NAME",
-            help="metric of the plot; may repeat (default: the leading ones)",
+            help="metric to plot; may repeat (default: the leading metrics of the benchmark)",
         )
     add(
         "--plot-columns",

@@ -64,8 +64,18 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="URL of this server behind a reverse proxy; the links of annotators begin with it",
     )
-    add("--tls-certificate", type=Path, metavar="FILE", help="certificate in PEM format; encrypts")
-    add("--tls-key", type=Path, metavar="FILE", help="its private key, if it is in a file of its own")
+    add(
+        "--tls-certificate",
+        type=Path,
+        metavar="FILE",
+        help="certificate in PEM format, to encrypt the connection (https)",
+    )
+    add(
+        "--tls-key",
+        type=Path,
+        metavar="FILE",
+        help="its private key, if the certificate's file does not hold it",
+    )
     add_store(parser)
     parser.set_defaults(execute=execute)
 

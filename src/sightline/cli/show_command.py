@@ -14,7 +14,7 @@ EXAMPLE = """examples:
   sightline show base                     the ten most informative groups of the run named base
   sightline show 3 --inconsistent -n 3    the three groups on which run 3 is most inconsistent
   sightline show 3 --wrong                groups with a wrong answer
-  sightline show 3 --flips 4              groups in which an answer became right or wrong from run 3 to run 4
+  sightline show 3 --flips 4              groups with an answer that is right in only one of runs 3 and 4
   sightline show 3 --search "red car"     groups whose question, prompt or responses contain these words
   sightline show results/a --data data/codis
   sightline show samples.jsonl --task iibench:none --data data/iibench    answers of another tool
@@ -31,7 +31,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "run",
         metavar="RUN",
-        help="number or name of the run, a results folder, or with --task a file of answers",
+        help="number or name of a run in the store, a results folder, or with --task a file of answers",
     )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--wrong", action="store_true", help="groups with a wrong answer")
@@ -41,16 +41,23 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="groups whose answers differ where the references are equal, or are equal where they differ",
     )
     chosen.add_argument(
-        "--flips", metavar="OTHER", help="groups in which an answer became right or wrong from RUN to OTHER"
+        "--flips",
+        metavar="OTHER",
+        help="groups with an answer that is right in only one of the two runs, RUN and OTHER",
     )
-    add("--search", default="", metavar="WORDS", help="groups that contain all of these words")
+    add(
+        "--search",
+        default="",
+        metavar="WORDS",
+        help="groups whose question, prompt or responses contain all of these words",
+    )
     add("-n", type=_count, default=10, dest="number", metavar="N", help="groups to print (default: 10)")
     add(
         "--data",
         action="append",
         default=[],
         metavar="DIR",
-        help="data folder of a results folder or file, or of a run whose data folder moved; may repeat",
+        help="data folder: of a results folder or file, or of a run whose data folder moved; may repeat",
     )
     add_answer_task(parser)
     add("--json", action="store_true", help="print JSON")

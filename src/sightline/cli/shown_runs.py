@@ -26,10 +26,14 @@ def add_answer_task(group: ArgumentGroup) -> None:
     add(
         "--task",
         metavar="TASK",
-        help="what files of answers answer, as codis or iibench:none; rules judge them, as `sightline score`"
-        " does with --allow-missing; it reads the same layouts",
+        help="for files of answers: their benchmark and setting, such as codis or iibench:none. The layouts"
+        " are those of `sightline score`; rules judge the answers, and missing ones are shown as missing",
     )
-    add("--split", metavar="S", help="with --task: split of the data (default: the benchmark's first)")
+    add(
+        "--split",
+        metavar="S",
+        help="with --task: split of the data (default: the first one of the benchmark)",
+    )
 
 
 def answer_task(options: argparse.Namespace) -> AnswerTask | None:
