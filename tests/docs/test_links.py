@@ -125,7 +125,7 @@ def test_every_option_that_a_page_names_exists(page: str) -> None:
     for words in inline_commands(page):
         kind = words[1] if len(words) > 1 and re.fullmatch("[a-z]+", words[1]) else ""
         known = options_of(
-            words[0], kind if words[0] in ("build", "data", "adapter", "runs", "store") else ""
+            words[0], kind if words[0] in ("build", "data", "adapter", "runs", "store", "annotate") else ""
         )
         options = {word.partition("=")[0] for word in words if word.startswith("--")}
         assert options - OTHER_OPTIONS <= known, words

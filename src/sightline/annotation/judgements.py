@@ -67,7 +67,7 @@ def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]
             raw=_remarks(state, one.entry.values),
             variant=one.item.variant,
             labels=_labels(state, one.entry.values),
-            scores={} if state.project.pick == "all" else {"probability": one.item.probability},
+            inclusion=None if state.project.pick == "all" else one.item.probability,
         )
 
 
