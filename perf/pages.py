@@ -4,7 +4,8 @@
 
 The data are those of growth.py, with images (viewer_store.py). For each size, the index of a run is built in
 this process; then `sightline serve` runs as a process of its own, and each page is visited over loopback,
-with other arguments each time. The table has the first visit, and median and 95th percentile of the others.
+with other arguments each time. The table has the first visit, median and 95th percentile of the others, and
+their mean processor time in the server (from /proc, so on Linux only): other work changes it less.
 """
 
 from __future__ import annotations
@@ -112,16 +113,24 @@ def measure_pages(size: int, folder: Path) -> None:
     store = Store.open(str(folder / "s.db"))
     addresses = _addresses(OutcomeIndex(store), size // VARIANTS)
     store.close()
-    print("\n| page | first ms | median ms | p95 ms | KB |\n| --- | ---: | ---: | ---: | ---: |")
-    with _served(folder) as (connection, cookie):
+    print("\n| page | first ms | median ms | p95 ms | processor ms | KB |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    with _served(folder) as (server, connection, cookie):
         for name, address in addresses.items():
-            visits = [_visit(connection, address(), cookie) for _ in range(VISITS + 1)]
-            first, *others = [seconds * 1000 for seconds, _ in visits]
-            p95 = quantiles(others, n=20)[-1]
+            first, _ = _visit(connection, address(), cookie)
+            before = _processor_seconds(server)
+            visits = [_visit(connection, address(), cookie) for _ in range(VISITS)]
+            used = (_processor_seconds(server) - before) / VISITS
+            times = [seconds for seconds, _ in visits]
+            figures = [1000 * one for one in (first, median(times), quantiles(times, n=20)[-1], used)]
             kilobytes = median(length for _, length in visits) / 1000
-            print(
-                f"| {name} | {first:.0f} | {median(others):.0f} | {p95:.0f} | {kilobytes:.0f} |", flush=True
-            )
+            print(f"| {name} | {' | '.join(f'{one:.0f}' for one in figures)} | {kilobytes:.0f} |", flush=True)
+
+
+def _processor_seconds(process: int) -> float:
+    """What a running process has used; see proc(5)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _addresses(index: OutcomeIndex, groups: int) -> dict[str, Addresses]:
@@ -169,8 +178,8 @@ def _bytes(folder: Path) -> int:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[tuple[HTTPConnection, str]]:
-    """`sightline serve` in a process of its own: a connection, and the cookie of the token."""
+def _served(folder: Path) -> Iterator[tuple[int, HTTPConnection, str]]:
+    """`sightline serve` in a process of its own: its number, a connection, and the cookie of the token."""
     command = ["-m", "sightline", "serve", "--port", "0", "--data", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     process = subprocess.Popen(
@@ -186,7 +195,7 @@ def _served(folder: Path) -> Iterator[tuple[HTTPConnection, str]]:
         connection.request("GET", f"/?{url.query}")
         response = connection.getresponse()
         response.read()
-        yield connection, str(response.headers["set-cookie"]).partition(";")[0]
+        yield process.pid, connection, str(response.headers["set-cookie"]).partition(";")[0]
         connection.close()
     finally:
         process.terminate()

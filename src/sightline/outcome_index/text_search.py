@@ -121,7 +121,7 @@ class TextIndex:
                     f"SELECT number FROM {WORDS} WHERE words @@ %s::tsquery AND index_id = %s ORDER BY number"
                 )
                 values = (" & ".join(f"'{word}'" for word in words), self._id)
-            return [int(number) for (number,) in connection.exec_driver_sql(query, values)]
+            return list(connection.exec_driver_sql(query, values).scalars())
 
     def _create(self, connection: Connection) -> None:
         """Create the table, unless it exists."""
