@@ -270,3 +270,17 @@ def test_pairs_of_a_built_folder_are_compared(codis: Path, capsys: pytest.Captur
 def test_every_task_is_among_these() -> None:
     text = Path(__file__).read_text()
     assert [name for name in task_names() if f'"{name}"' not in text] == []
+
+
+def test_a_test_comes_first_and_who_fails_it_answers_nothing_else(codis: Path) -> None:
+    command("annotate", "new", "respond", "codis", "--name", "h", "--data", codis, "--qualification", "3")
+    command("annotate", "invite", "h", "knows", "guesses")
+
+    def answers(annotator: Annotator, item: Item, field: str) -> str:
+        return item.hidden["references"][0] if item.expected and annotator.name == "knows" else "no idea"
+
+    questions = 2 * PAIRS - 3
+    done = work("h", answers)
+    assert done - 3 - 3 >= questions, "the three items of the test are no work"
+    folders = {path.name for path in export("h").iterdir() if path.is_dir()}
+    assert folders == {"knows"}

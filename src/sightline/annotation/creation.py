@@ -9,13 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.annotation.items import make_items
+from sightline.annotation.known_items import known_values, with_training
 from sightline.annotation.sampling import ordered, pick_items, share
 from sightline.annotation.sources.request import MadeItems, SourceRequest
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.task import Task
-from sightline.annotation.types import Item, Pick, Project, Values
+from sightline.annotation.types import Item, Pick, Project
 from sightline.errors import UserError
-from sightline.formats.verdicts import read_verdicts
 
 
 class NewProject(Struct, frozen=True):
@@ -28,6 +27,8 @@ class NewProject(Struct, frozen=True):
         shared: How many queries all annotators judge; None as the task says.
         gold: A file of verdicts that are known; None for no gold items.
         proposals: A file of verdicts of a model, which annotators confirm or change; None for none.
+        training: How many items with known values are for training.
+        qualification: How many are a test, which annotators have to pass.
         disjoint: Names of further projects whose annotators cannot take part.
     """
 
@@ -37,6 +38,8 @@ class NewProject(Struct, frozen=True):
     shared: int | None = None
     gold: Path | None = None
     proposals: Path | None = None
+    training: int = 0
+    qualification: int = 0
     disjoint: tuple[str, ...] = ()
 
 
@@ -78,11 +81,12 @@ def create_project(store: AnnotationStore, request: SourceRequest, new: NewProje
     shared = task.shared if new.shared is None else new.shared
     judged = share(picked, shared, annotators, request.seed)
     if new.gold:
-        known = _known_values(task, judged, new.gold)
+        known = known_values(task, judged, new.gold)
         judged = [replace(item, expected=known.get(item.targets, {})) for item in judged]
     if new.proposals:
-        proposed = _known_values(task, judged, new.proposals)
+        proposed = known_values(task, judged, new.proposals)
         judged = [replace(item, proposal=proposed.get(item.targets, {})) for item in judged]
+    task, judged = with_training(task, judged, new.training, new.qualification, request.seed)
     phases = [phase.name for phase in task.phases]
     items = ordered(judged, phases, mixed=task.mixed, seed=request.seed)
     project = Project(
@@ -108,25 +112,3 @@ def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[P
         return "all", made.items
     pick = new.pick or ("stratified" if request.by else "random")
     return pick, pick_items(made.items, pick, count, request.seed)
-
-
-def _known_values(task: Task, items: Sequence[Item], file: Path) -> dict[tuple[str, ...], Values]:
-    """Targets -> the values of the verdicts in a file that are about items of the project."""
-    targets = {item.targets for item in items}
-    verdicts = read_verdicts(file)
-    found = [verdict for verdict in verdicts if verdict.targets in targets]
-    if task.produces != "verdicts" or not found:
-        raise UserError(
-            "no line is about an item of this project",
-            file=file,
-            found=f"{len(verdicts):,} verdicts",
-            expected="verdicts on answers of the sources",
-        )
-    several = [field.name for field in task.fields if field.kind == "choices"]
-    return {
-        verdict.targets: {
-            task.decides[0]: verdict.verdict,
-            **(dict.fromkeys(several, verdict.labels) if verdict.labels else {}),
-        }
-        for verdict in found
-    }

@@ -46,6 +46,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--annotators", type=int, metavar="K", help="annotators per item (default: as the task says)")
     add("--shared", type=int, metavar="N", help="N queries go to all K annotators, each other one to one")
     add("--gold", type=Path, metavar="FILE", help="verdicts.jsonl with known verdicts: gold items")
+    add("--training", type=int, default=0, metavar="N", help="N items with known values are for training")
+    add("--qualification", type=int, default=0, metavar="N", help="N such items are a test to pass")
     add("--proposals", type=Path, metavar="FILE", help="verdicts.jsonl of a model, to confirm or change")
     add("--disjoint", action="append", default=[], metavar="PROJECT", help="its annotators cannot take part")
     add("--seed", type=int, default=0, metavar="N", help="seed of sample and order (default: 0)")
@@ -89,6 +91,8 @@ def execute(options: argparse.Namespace) -> int:
             shared=options.shared,
             gold=options.gold,
             proposals=options.proposals,
+            training=options.training,
+            qualification=options.qualification,
             disjoint=tuple(options.disjoint),
         )
         created = create_project(AnnotationStore(store, time.time), request, new)

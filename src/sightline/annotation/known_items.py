@@ -1,0 +1,101 @@
+"""Items whose values are known: gold items and proposals from a file, training, qualification tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from msgspec.structs import replace
+
+from sightline.annotation.task import Phase, Task
+from sightline.annotation.types import Item, Values
+from sightline.errors import UserError
+from sightline.formats.verdicts import read_verdicts
+
+TRAINING, TEST = "training", "qualification"
+
+
+def with_training(
+    task: Task, items: Sequence[Item], training: int, test: int, seed: int
+) -> tuple[Task, list[Item]]:
+    """Put items with known values into phases before the work.
+
+    In a task of answers, the references of a question are its known values.
+
+    Args:
+        task: The task.
+        items: The items.
+        training: The number of items for training.
+        test: The number of items of a qualification test.
+        seed: The seed of the draw.
+
+    Returns:
+        The task with the phases, and the items.
+
+    Raises:
+        UserError: There are not enough items with known values.
+    """
+    if not training and not test:
+        return task, list(items)
+    known = [place for place, item in enumerate(items) if _known(task, item)]
+    if min(training, test) < 0 or len(known) < training + test:
+        raise UserError(
+            "too few items have known values for --training and --qualification",
+            found=f"{len(known):,} items",
+            expected=f"{training + test:,}; --gold FILE names known verdicts",
+        )
+    drawn = Random(f"training {seed}").sample(known, training + test)
+    phase_of = {place: TRAINING if number < training else TEST for number, place in enumerate(drawn)}
+    phased = [
+        replace(item, phase=phase_of[place], expected=_known(task, item)) if place in phase_of else item
+        for place, item in enumerate(items)
+    ]
+    before = [
+        Phase(TRAINING, "Training", "training", "You see the expected values after each item."),
+        Phase(TEST, "Test", "qualification", "A short test. It shows whether the task suits you."),
+    ]
+    used = [phase for phase in before if phase.name in phase_of.values()]
+    return replace(task, phases=(*used, *(task.phases or (Phase(""),)))), phased
+
+
+def known_values(task: Task, items: Sequence[Item], file: Path) -> dict[tuple[str, ...], Values]:
+    """Read the values of items from a file of verdicts.
+
+    Args:
+        task: The task, which produces verdicts.
+        items: The items.
+        file: The file.
+
+    Returns:
+        Targets of an item -> values.
+
+    Raises:
+        UserError: No verdict is about one of the items.
+    """
+    targets = {item.targets for item in items}
+    verdicts = read_verdicts(file)
+    found = [verdict for verdict in verdicts if verdict.targets in targets]
+    if task.produces != "verdicts" or not found:
+        raise UserError(
+            "no line is about an item of this project",
+            file=file,
+            found=f"{len(verdicts):,} verdicts",
+            expected="verdicts on answers of the sources",
+        )
+    several = [field.name for field in task.fields if field.kind == "choices"]
+    return {
+        verdict.targets: {
+            task.decides[0]: verdict.verdict,
+            **(dict.fromkeys(several, verdict.labels) if verdict.labels else {}),
+        }
+        for verdict in found
+    }
+
+
+def _known(task: Task, item: Item) -> Values:
+    """The known values of an item."""
+    references = item.hidden.get("references", ())
+    if item.expected or task.produces != "answers" or not references:
+        return item.expected
+    return {"option" if "options" in item.texts else "answer": references}
