@@ -18,7 +18,7 @@ from sightline.benchmarks.report_sections import (
     Shares,
     Together,
 )
-from sightline.metric_types import MetricValue, PublishedValue
+from sightline.metric_types import CorrectedValue, MetricValue, PublishedValue
 from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENTS
 from sightline.registry import benchmark_class
 from sightline.reporting.corrected import BIAS, CORRECTED
@@ -235,11 +235,19 @@ def _corrected(metric: str, runs: Sequence[NamedResult]) -> Forest:
     made = _forest(f"{metric} corrected by humans", "judge", cells, runs)
     biases = [
         f"{run.name}: bias of {one.judge} {number(one.bias.value, one.bias.unit)}"
-        f" {interval(one.bias.low, one.bias.high, one.bias.unit, one.bias.interval)}"
+        f" {interval(one.bias.low, one.bias.high, one.bias.unit, one.bias.interval)}{_narrowed(one)}"
         for run, one in found
         if one.bias.value is not None
     ]
     return replace(made, notes=(CORRECTED, BIAS, *biases, *made.notes))
+
+
+def _narrowed(corrected: CorrectedValue) -> str:
+    """What the judge adds to the humans, and what more labels would."""
+    if corrected.narrowed is None:
+        return ""
+    enough = f"{corrected.needed:,} more labelled clusters" if corrected.needed else "not even all labels"
+    return f"; the corrected interval is {number(corrected.narrowed)} % narrower than that of the humans; {enough} would halve it"
 
 
 def _forest(
