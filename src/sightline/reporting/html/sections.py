@@ -247,7 +247,10 @@ def _narrowed(corrected: CorrectedValue) -> str:
     if corrected.narrowed is None:
         return ""
     enough = f"{corrected.needed:,} more labelled clusters" if corrected.needed else "not even all labels"
-    return f"; the corrected interval is {number(corrected.narrowed)} % narrower than that of the humans; {enough} would halve it"
+    percent = number(corrected.narrowed)
+    return (
+        f"; the corrected interval is {percent} % narrower than that of the humans; {enough} would halve it"
+    )
 
 
 def _forest(
