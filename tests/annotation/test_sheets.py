@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -117,3 +119,49 @@ def test_a_formula_in_a_response_is_text_in_the_csv(store: AnnotationStore, tmp_
     path = tmp_path / "out" / "items.csv"
     rows = [row for _, row in table_rows(read_table(read_bytes(path), path), path)]
     assert rows[0]["response"] == "'=1+1"
+
+
+def test_annotated_tasks_of_label_studio_come_back(store: AnnotationStore, tmp_path: Path) -> None:
+    list(export_project(state_of(store), [], [], tmp_path / "out", xlsx=False))
+    tasks = json.loads((tmp_path / "out" / "label-studio.json").read_text())
+    names = {
+        element.get("name") for element in ElementTree.parse(tmp_path / "out" / "label-studio.xml").iter()
+    }
+    assert {"response", "verdict"} <= names
+    assert "secret" not in json.dumps(tasks)
+    for number, one in enumerate(tasks, start=1):
+        result = [
+            {
+                "from_name": "verdict",
+                "to_name": "response",
+                "type": "choices",
+                "value": {"choices": ["wrong"]},
+            }
+        ]
+        cancelled = {"result": [], "was_cancelled": True, "completed_by": 9}
+        one |= {"id": number, "annotations": [{"result": result, "completed_by": 7}, cancelled]}
+    file = tmp_path / "annotated.json"
+    file.write_text(json.dumps(tasks))
+    assert imported(store, file) == (4, 0)
+    assert [one.name for one in store.annotators(1)] == ["7"]
+    assert state_of(store).of_item(4)[1].values == {"verdict": "wrong"}
+
+
+def test_lines_of_potato_come_back(store: AnnotationStore, tmp_path: Path) -> None:
+    list(export_project(state_of(store), [], [], tmp_path / "out", xlsx=False))
+    items = [json.loads(line) for line in (tmp_path / "out" / "potato.jsonl").read_text().splitlines()]
+    lines = [
+        {"user_id": "anna", "instance_id": item["id"], "label_annotations": {"verdict": {"Accept": "true"}}}
+        for item in items
+    ]
+    file = tmp_path / "annotated_instances.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert imported(store, file) == (4, 0)
+    assert state_of(store).of_item(1)[1].values == {"verdict": "right"}
+
+
+def test_another_json_file_is_refused(store: AnnotationStore, tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    file.write_text('[{"annotations": [{"result": 3}]}]')
+    with pytest.raises(UserError, match="neither an annotated task of Label Studio"):
+        imported(store, file)

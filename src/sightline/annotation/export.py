@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from sightline.annotation.exchange import label_studio_config, label_studio_tasks, potato_items
 from sightline.annotation.human_answers import human_answers
 from sightline.annotation.judgements import name_of, verdicts
 from sightline.annotation.records.request import RecordsRequest
@@ -16,6 +17,7 @@ from sightline.annotation.sheets import items_table, judgements_table
 from sightline.annotation.state import State
 from sightline.annotation.task import Records
 from sightline.annotation.types import Annotator, Entry
+from sightline.builders.manifest import indented_json
 from sightline.escaping import for_csv_lines
 from sightline.formats.files import write_atomically
 from sightline.formats.tables import csv_bytes
@@ -63,6 +65,7 @@ def export_project(
         yield _table(out / f"{name}.csv", rows, _as_csv)
         if xlsx:
             yield _table(out / f"{name}.xlsx", rows, workbook_bytes)
+    yield from _for_other_tools(state, out)
     match state.project.task.produces:
         case "verdicts":
             yield _verdicts(state, annotators, out)
@@ -97,6 +100,17 @@ def _answers(state: State, annotators: Sequence[Annotator], out: Path) -> Writte
         folder.mkdir(exist_ok=True)
         content = f"{len(answers):,} answers of human:{name}"
         yield _lines(folder / f"{_file_name(setting)}.jsonl", map(msgspec.json.encode, answers), content)
+
+
+def _for_other_tools(state: State, out: Path) -> Written:
+    """The items as Label Studio and Potato take them."""
+    tasks, config = label_studio_tasks(state), label_studio_config(state)
+    write_atomically(out / "label-studio.json", [indented_json(tasks)])
+    yield out / "label-studio.json", f"{len(tasks):,} tasks for Label Studio"
+    write_atomically(out / "label-studio.xml", [config.encode()])
+    yield out / "label-studio.xml", "their labeling configuration"
+    items = potato_items(state)
+    yield _lines(out / "potato.jsonl", map(msgspec.json.encode, items), f"{len(items):,} items for Potato")
 
 
 def _lines(path: Path, lines: Iterable[bytes], content: str) -> tuple[Path, str]:

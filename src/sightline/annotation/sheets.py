@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sightline.annotation.exchange import Filled, read_annotated
 from sightline.annotation.judgements import judgements
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore, ProjectRow
@@ -50,7 +51,7 @@ def items_table(state: State) -> list[list[str]]:
     rows = [header]
     for item in state.items.values():
         shown = [_shown(item, part.name) for part in parts if part.name not in fields]
-        rows.append([item_key(item), "", *("" for _ in fields), "", item.phase, *shown])
+        rows.append([item.key, "", *("" for _ in fields), "", item.phase, *shown])
     return rows
 
 
@@ -74,7 +75,7 @@ def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list
         place = [item.phase, item.stratum, item.cluster, item.variant, repr(item.probability)]
         rows.append(
             [
-                item_key(item),
+                item.key,
                 one.name,
                 *values,
                 one.role,
@@ -86,18 +87,6 @@ def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list
             ]
         )
     return rows
-
-
-def item_key(item: Item) -> str:
-    """The key of an item in tables: a spreadsheet takes it neither for a number nor for a date.
-
-    Args:
-        item: The item.
-
-    Returns:
-        Such as `item-0007`.
-    """
-    return f"item-{item.number:04d}"
 
 
 def import_sheets(
@@ -150,10 +139,8 @@ def import_sheets(
     return Imported(added, len(stored) - added)
 
 
-def _filled(
-    state: State, path: Path
-) -> Iterator[tuple[str, str, int, tuple[str, Mapping[str, str | tuple[str, ...]]]]]:
-    """The lines with a judgement: where it is, the annotator, the item, remark and values."""
+def _lines(state: State, path: Path) -> Iterator[Filled]:
+    """The filled-in lines of a table, with what they hold as it is."""
     fields = state.project.task.fields
     table = read_table(_as_utf8(read_bytes(path)), path)
     for column in (ITEM, *(field.name for field in fields if field.required and not field.when)):
@@ -165,15 +152,23 @@ def _filled(
             text = unescape_formula(cells.get(field.name, "")).strip()
             several = field.kind == "choices"
             given[field.name] = [part.strip() for part in text.split(";")] if several else [text]
+        by = unescape_formula(cells.get(BY, ""))
+        yield where, cells[ITEM], by, cells.get(REMARK, "").strip(), given
+
+
+def _filled(
+    state: State, path: Path
+) -> Iterator[tuple[str, str, int, tuple[str, Mapping[str, str | tuple[str, ...]]]]]:
+    """The judgements of a file: where it is, the annotator, the item, remark and values."""
+    read = read_annotated if path.suffix in (".json", ".jsonl") else _lines
+    for where, key, by, remark, given in read(state, path):
         if not any(any(texts) for texts in given.values()):
             continue
-        match = _ITEM.fullmatch(cells[ITEM].strip())
+        match = _ITEM.fullmatch(key.strip())
         item = state.items.get(int(match[1])) if match else None
         if item is None:
-            raise UserError(
-                "is no item of this project", file=path, record=where, field=ITEM, found=cells[ITEM]
-            )
-        name = " ".join(unescape_formula(cells.get(BY, "")).split()) or path.stem
+            raise UserError("is no item of this project", file=path, record=where, field=ITEM, found=key)
+        name = " ".join(by.split()) or path.stem
         if any(author.casefold() == name.casefold() for author in item.authors):
             raise UserError(f"'{name}' is an author of this item", file=path, record=where, field=BY)
         try:
@@ -187,7 +182,7 @@ def _filled(
                 found=error.found,
                 expected=error.expected,
             ) from None
-        yield where, name, item.number, (cells.get(REMARK, "").strip(), values)
+        yield where, name, item.number, (remark, values)
 
 
 def _annotators(store: AnnotationStore, row: ProjectRow, names: Mapping[str, str]) -> dict[str, int]:

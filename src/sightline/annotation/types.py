@@ -93,6 +93,11 @@ class Item(Struct, frozen=True, omit_defaults=True):
     probability: float = 1.0
     hidden: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """The key in tables, such as `item-0007`: a spreadsheet takes it neither for a number nor a date."""
+        return f"item-{self.number:04d}"
+
 
 class Annotator(Struct, frozen=True, omit_defaults=True):
     """Somebody who takes part in a project.

@@ -19,8 +19,8 @@ EXAMPLE = """examples:
   sightline annotate export blind --out blind --xlsx
 
 DIR receives log.jsonl, with every entry of the log; judgements.csv, a table of the judgements that stand;
-and what the task produces: verdicts.jsonl, or a folder per annotator with answers by setting. The files are
-replaced.
+items.csv, a form for work without a browser; the items for Label Studio and Potato; and what the task
+produces: verdicts.jsonl, a folder per annotator with answers by setting, or data. The files are replaced.
 """
 
 

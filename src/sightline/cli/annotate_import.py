@@ -9,14 +9,17 @@ from pathlib import Path
 from sightline.cli.annotation_arguments import add_project, opened_project, state_of
 from sightline.output import print_line
 
-SUMMARY = "add the judgements of a filled-in table: CSV, XLSX, or JSON Lines"
+SUMMARY = "add the judgements of filled-in tables, or of annotated tasks of Label Studio and Potato"
 
 EXAMPLE = """examples:
   sightline annotate export blind --out blind          (blind/items.csv is the table to fill in)
   sightline annotate import blind anna.csv ben.xlsx
+  sightline annotate import blind label-studio-export.json
 
 A line needs the item, the annotator's name and the values of the fields. Lines without values are ignored.
 Annotators who are not in the project are added. A file that is imported twice adds nothing the second time.
+Annotated tasks of Label Studio (its JSON export) and annotated_instances.jsonl of Potato are read, too, if
+annotate export wrote their items.
 """
 
 
