@@ -116,7 +116,9 @@ def test_a_path_out_of_the_data_folder_is_refused(path: str, store: Store, tmp_p
     index = indexed(store)
     sent = digest(index, 1)
     with store.database.write() as connection:
-        connection.execute(index_tables.images.update().values(path=path.encode()))
+        table = index_tables.images
+        own = table.c.digest == bytes.fromhex(sent)
+        connection.execute(table.update().where(own).values(path=path.encode()))
     with pytest.raises(ImageError, match=r"outside the data folder|no such image"):
         content(index, sent)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
+from array import array
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import msgspec
 import pytest
@@ -20,6 +22,7 @@ from sightline.evaluation.recompute import recompute
 from sightline.judging.panel import JudgedGroup
 from sightline.outcome_index.group_filter import CHOICES, GroupFilter, filter_of
 from sightline.outcome_index.index import OutcomeIndex
+from sightline.outcome_index.orders import Order, stored_orders
 from sightline.scoring.listed_options import chosen_option
 from sightline.types import Group, Outcome
 
@@ -123,6 +126,46 @@ def test_the_pages_of_a_filter_hold_exactly_the_groups_that_fulfil_it_in_order(
     expected = [number for number, one in enumerate(judged, start=1) if fulfils(one, wanted)]
     expected.sort(key=lambda number: order(judged[number - 1]))
     assert pages(index, wanted, limit) == expected
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=filters, limit=st.integers(1, 40), order=st.sampled_from(["data", "length"]))
+def test_other_orders_hold_the_same_groups_on_their_pages_and_as_neighbours(
+    wanted: GroupFilter, limit: int, order: Order, built: tuple[OutcomeIndex, list[JudgedGroup]]
+) -> None:
+    index, judged = built
+    expected = [number for number, one in enumerate(judged, start=1) if fulfils(one, wanted)]
+    if order == "length":
+        words = [max(len(one.response.split()) for one in group.group) for group in judged]
+        expected.sort(key=lambda number: -words[number - 1])
+    found: list[int] = []
+    after = None
+    while True:
+        page = index.open(1).page(wanted, after, limit, order)
+        assert page.total == len(expected)
+        found += [row.number for row in page.rows]
+        after = page.next
+        if after is None:
+            break
+    assert found == expected
+    for before, number in pairwise(expected[:6]):
+        assert index.open(1).neighbours(before, wanted, order).next == number
+        assert index.open(1).neighbours(number, wanted, order).previous == before
+
+
+def test_an_order_that_was_not_measured_is_not_offered(
+    built: tuple[OutcomeIndex, list[JudgedGroup]],
+) -> None:
+    index = built[0].open(1)
+    assert index.orders == ("informative", "data", "length")
+    with pytest.raises(UserError, match="informative or data or length"):
+        index.page(order="similarity")
+
+
+def test_the_least_similar_groups_come_first_and_those_without_a_similarity_last() -> None:
+    ranks, words = array("I", [3, 0, 2, 1]), array("I", [5, 5, 5, 5])
+    found = stored_orders(ranks, words, array("d", [0.9, math.nan, 0.2, 0.9]))
+    assert {name: order.tolist() for name, order in found.items()} == {"similarity": [2, 3, 1, 0]}
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -77,6 +77,17 @@ def test_filters_live_in_the_address_and_the_filtered_view_is_exported(client: T
     assert 'href="/runs/1/groups/answers.jsonl?right=none"' in page
 
 
+def test_the_order_of_groups_lives_in_the_address_and_leads_through_the_groups(client: TestClient) -> None:
+    page = shown(client, "/runs/1/groups?order=data&right=none")
+    numbers = [int(one) for one in re.findall(r'<a href="/runs/1/groups/(\d+)\?', page)]
+    assert numbers == sorted(numbers)
+    assert '<option value="data" selected>' in page
+    assert "least similar" not in page
+    group = client.get(f"/runs/1/groups/{numbers[0]}?right=none&order=data").text
+    assert f'rel="next" href="/runs/1/groups/{numbers[1]}?right=none&amp;order=data"' in group
+    assert client.get("/runs/1/groups?order=colour").status_code == 400
+
+
 def test_a_search_finds_questions_and_keeps_the_other_filters(client: TestClient) -> None:
     page = shown(client, "/runs/1/groups?right=none&search=the")
     assert '<input type="hidden" name="right" value="none">' in page
@@ -102,6 +113,7 @@ def test_a_group_shows_every_answer_with_its_context_and_leads_to_its_neighbours
         ("/runs/1/groups/0", 400),
         ("/runs/1/groups?right=maybe", 400),
         ("/runs/1/groups?after=x", 400),
+        ("/runs/1/groups?order=similarity", 400),
         ("/runs/1/groups?after=99999999999999", 200),
         ("/runs/x", 404),
         ("/runs/99999999999999999999999", 400),

@@ -18,6 +18,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     SmallInteger,
+    String,
     Table,
     delete,
     inspect,
@@ -85,15 +86,29 @@ facets = Table(
     Column("ranks", LargeBinary, nullable=False),
 )
 
-# Where the images of a run are: the path in the data folder by the SHA-256 of the file.
-images = Table(
-    "index_images",
+# Other orders of the groups than that by information: their ranks, as 32-bit integers, some in each row.
+sorts = Table(
+    "index_sorts",
     metadata,
     _key_part("index_id"),
-    Column("digest", LargeBinary(32), primary_key=True),
-    Column("path", LargeBinary, nullable=False),
-    Index("index_images_by_path", "index_id", "path"),
+    Column("name", String(16), primary_key=True),
+    _key_part("block"),
+    Column("ranks", LargeBinary, nullable=False),
 )
+
+# Where the images of a run are: paths in the data folder, and the SHA-256 of their files. Several paths can
+# have one content.
+images = Table(
+    "index_image_paths",
+    metadata,
+    _key_part("index_id"),
+    Column("path", LargeBinary, primary_key=True),
+    Column("digest", LargeBinary(32), nullable=False),
+    Index("index_image_paths_by_digest", "index_id", "digest"),
+)
+
+EARLIER = ("index_images",)
+"""Tables of earlier versions, which are dropped with the others."""
 
 # Comparisons of two indexed runs.
 comparisons = Table(
@@ -112,7 +127,7 @@ thumbnails = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-OF_ONE_INDEX = (blocks.c.index_id, orders.c.index_id, facets.c.index_id, images.c.index_id)
+OF_ONE_INDEX = tuple(table.c.index_id for table in (blocks, orders, sorts, facets, images))
 
 
 def existing(connection: Connection) -> list[str]:
@@ -127,7 +142,7 @@ def existing(connection: Connection) -> list[str]:
     return [
         name
         for name in inspect(connection).get_table_names()
-        if name in metadata.tables or name == WORDS or name.removeprefix(f"{WORDS}_").isdecimal()
+        if name in (*metadata.tables, *EARLIER, WORDS) or name.removeprefix(f"{WORDS}_").isdecimal()
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
 from array import array
@@ -25,6 +26,7 @@ from sightline.outcome_index.blocks import BLOCK, LINES, ROWS
 from sightline.outcome_index.group_entry import StoredRow, group_entry
 from sightline.outcome_index.image_digests import ImageDigests
 from sightline.outcome_index.index_key import MOST_WAITING, Awaited, awaited
+from sightline.outcome_index.orders import stored_orders
 from sightline.outcome_index.rank_set import encode_ranks, integers_to_bytes
 from sightline.outcome_index.stored_body import StoredBody
 from sightline.results.folder import Lines, lines_of
@@ -79,6 +81,8 @@ class IndexBuilder:
         self._store, self._run = store, run
         self._digests = digests
         self._orders = array("Q")
+        self._words = array("I")
+        self._similarities = array("d")
         self._facets: defaultdict[FacetName, array[int]] = defaultdict(lambda: array("I"))
         self._judged: list[JudgedGroup] = []
         self._samples = 0
@@ -150,6 +154,8 @@ class IndexBuilder:
                 for start in range(0, len(numbers), ORDER_BLOCK)
             ]
             insert_rows(connection, index_tables.orders, ("index_id", "block", "numbers", "ranks"), orders)
+            sorts = list(self._sort_rows(ranks))
+            insert_rows(connection, index_tables.sorts, ("index_id", "name", "block", "ranks"), sorts)
             names = ("index_id", "key", "name", "groups", "listed", "ranks")
             insert_rows(connection, index_tables.facets, names, list(self._facet_rows(ranks)))
             earlier = select(table.c.id).where(
@@ -177,17 +183,20 @@ class IndexBuilder:
         sent = self._digests(
             [outcome for judged in self._judged for outcome in judged.group if outcome.images]
         )
-        images: dict[bytes, str] = {}
+        images: dict[str, bytes] = {}
         rows: list[StoredRow] = []
         lines: list[Lines] = []
         for judged in self._judged:
             found = dict(_images(judged, sent))
-            images |= {digest: path for path, digest in found.items()}
+            images |= found
             first = next((path for outcome in judged.group for path in outcome.images), "")
             entry = group_entry(judged.group, judged.verdicts, found.get(first, b""))
             for facet in entry.facets:
                 self._facets[facet].append(len(self._orders))
             self._orders.append(entry.order)
+            self._words.append(entry.words)
+            similarity = entry.row.similarity
+            self._similarities.append(math.nan if similarity is None else similarity)
             rows.append(entry.row)
             lines.append(lines_of(judged))
         first_block = (len(self._orders) - len(rows)) // BLOCK
@@ -203,11 +212,17 @@ class IndexBuilder:
         table = index_tables.indexes
         with self._store.database.write() as connection:
             insert_rows(connection, index_tables.blocks, ("index_id", "block", "rows", "lines"), blocks)
-            paths = [(digest, self._id, os.fsencode(path)) for digest, path in images.items()]
-            insert_new(connection, index_tables.images, ("digest", "index_id", "path"), paths)
+            paths = [(os.fsencode(path), self._id, digest) for path, digest in images.items()]
+            insert_new(connection, index_tables.images, ("path", "index_id", "digest"), paths)
             step = {"done": self._samples, "alive": time.time()}
             connection.execute(update(table).where(table.c.id == self._id).values(step))
         self._judged.clear()
+
+    def _sort_rows(self, ranks: array[int]) -> Iterable[tuple[object, ...]]:
+        for name, found in stored_orders(ranks, self._words, self._similarities).items():
+            for start in range(0, len(found), ORDER_BLOCK):
+                block = integers_to_bytes(found[start : start + ORDER_BLOCK].tolist())
+                yield self._id, name, start // ORDER_BLOCK, block
 
     def _facet_rows(self, ranks: array[int]) -> Iterable[tuple[object, ...]]:
         listed = set(_most_frequent({name: len(numbers) for name, numbers in self._facets.items()}))

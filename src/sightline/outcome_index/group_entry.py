@@ -34,12 +34,14 @@ class StoredRow(GroupFacts, frozen=True, array_like=True):
 class GroupEntry(NamedTuple):
     """A group in the index.
 
-    `order` is smaller for a more informative group; `facets` holds field, label and value.
+    `order` is smaller for a more informative group; `facets` holds field, label and value; `words` is the
+    number of words of the longest response.
     """
 
     row: StoredRow
     order: int
     facets: frozenset[tuple[str, str, str]]
+    words: int
 
 
 class _Agreement(NamedTuple):
@@ -86,28 +88,28 @@ def group_entry(group: Group, verdicts: list[Verdict], digest: bytes = b"") -> G
         image=next((path for outcome in group for path in outcome.images), ""),
         digest=digest,
     )
+    words = max(len(outcome.response.split()) for outcome in group)
     facets = {
         ("right", "", right),
-        ("length", "", response_length(group)),
+        ("length", "", response_length(words)),
         *(("verdict", "", outcome.verdict) for outcome in group),
         *(("judges", "", view) for view in views),
         *(("label", name, value) for name, value in labels),
     }
     if consistency is not None:
         facets.add(("consistency", "", consistency))
-    return GroupEntry(row, _order(group, row), frozenset(facets))
+    return GroupEntry(row, _order(group, row), frozenset(facets), words)
 
 
-def response_length(group: Group) -> ResponseLength:
+def response_length(words: int) -> ResponseLength:
     """The class of the longest response of a group.
 
     Args:
-        group: The group.
+        words: The number of its words, between blanks.
 
     Returns:
-        The class, by the number of words between blanks.
+        The class.
     """
-    words = max(len(outcome.response.split()) for outcome in group)
     if words <= 5:
         return "1-5" if words else "empty"
     if words <= 50:

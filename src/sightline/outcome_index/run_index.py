@@ -24,6 +24,7 @@ from sightline.outcome_index.group_detail import group_detail, read_lines
 from sightline.outcome_index.group_entry import StoredRow
 from sightline.outcome_index.group_filter import EVERY, GroupFilter
 from sightline.outcome_index.images import ImageError
+from sightline.outcome_index.orders import Order, StoredOrders
 from sightline.outcome_index.rank_set import all_ranks, integers_of_bytes, last_before, ranks_after, set_of
 from sightline.outcome_index.text_search import TextIndex, searched_text
 from sightline.outcome_index.types import (
@@ -74,24 +75,42 @@ class RunIndex:
         self._words = TextIndex(store.database, index_id)
         self._words_made = Lock()
         self._sets = FilterSets(store, index_id, body.groups, self._search)
+        self._orders = StoredOrders(store, index_id, lambda: self.ranks)
 
     @cached_property
     def result(self) -> Result:
         """The content of metrics.json."""
         return decode_cached(self._result).result
 
-    def page(self, wanted: GroupFilter = EVERY, after: int | None = None, limit: int = PAGE) -> GroupPage:
-        """Read a page of the groups, the most informative ones first.
+    def page(
+        self,
+        wanted: GroupFilter = EVERY,
+        after: int | None = None,
+        limit: int = PAGE,
+        order: Order = "informative",
+    ) -> GroupPage:
+        """Read a page of the groups.
 
         Args:
             wanted: Which groups are listed.
             after: `next` of the page before; None for the first page.
             limit: The number of groups of a page.
+            order: The order of the groups, one of `orders`.
 
         Returns:
             The page.
         """
-        return self.page_of(self.select(wanted), after, limit)
+        chosen = self.select(wanted)
+        if order == "informative":
+            return self.page_of(chosen, after, limit)
+        ranks, following = self._orders.page(order, chosen, after, limit)
+        numbers = [self.numbers[rank] + 1 for rank in ranks]
+        return GroupPage(tuple(self.rows(numbers)), following, chosen.bit_count())
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The orders in which the groups can be read."""
+        return self._orders.names
 
     def page_of(self, chosen: int, after: int | None, limit: int) -> GroupPage:
         """Read a page of a set of groups.
@@ -109,12 +128,15 @@ class RunIndex:
         numbers = [self.numbers[rank] + 1 for rank in ranks[:limit]]
         return GroupPage(tuple(self.rows(numbers)), following, chosen.bit_count())
 
-    def neighbours(self, number: int, wanted: GroupFilter = EVERY) -> Neighbours:
+    def neighbours(
+        self, number: int, wanted: GroupFilter = EVERY, order: Order = "informative"
+    ) -> Neighbours:
         """Find the groups beside a group in a list.
 
         Args:
             number: The number of the group.
             wanted: Which groups are listed.
+            order: The order of the list, one of `orders`.
 
         Returns:
             Their numbers.
@@ -124,7 +146,10 @@ class RunIndex:
         """
         self._check(number)
         chosen, rank = self.select(wanted), self.ranks[number - 1]
-        before, behind = last_before(chosen, rank), next(ranks_after(chosen, rank), None)
+        if order == "informative":
+            before, behind = last_before(chosen, rank), next(ranks_after(chosen, rank), None)
+        else:
+            before, behind = self._orders.neighbours(order, chosen, rank)
         return Neighbours(*(None if one is None else self.numbers[one] + 1 for one in (before, behind)))
 
     def select(self, wanted: GroupFilter) -> int:

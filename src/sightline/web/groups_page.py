@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import get_args
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from sightline.errors import UserError
 from sightline.formats.jsonl import answer_line
 from sightline.outcome_index.group_filter import GroupFilter, filter_of
+from sightline.outcome_index.orders import Order
 from sightline.outcome_index.types import Facet, RunSummary
 from sightline.reporting.html.group_view import group_view
 from sightline.results.stored_run import read_stored_run
@@ -28,11 +33,19 @@ FIELD_WORDS = {
 }
 """Field of a filter -> its heading."""
 
+ORDER_WORDS: Mapping[Order, str] = {
+    "informative": "most informative first",
+    "data": "order of the data",
+    "length": "longest response first",
+    "similarity": "least similar first",
+}
+"""Order of groups -> its words."""
+
 
 @with_index
 def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
     """The groups of a run, the most informative first."""
-    wanted = filter_of(request.query_params.multi_items())
+    shown = _shown(request)
     after = number_of(request, "after")
     index = viewer.index.open(summary.run)
     return viewer.page(
@@ -41,14 +54,16 @@ def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respon
             "section": "Runs",
             "run": summary.line,
             "groups": summary.groups,
-            "wanted": wanted,
-            "query": urlencode(wanted.to_query()),
-            "page": index.page(wanted, after),
+            "wanted": shown.wanted,
+            "query": shown.query,
+            "order": shown.order,
+            "orders": [(name, ORDER_WORDS[name]) for name in index.orders],
+            "page": index.page(shown.wanted, after, order=shown.order),
             "after": after,
-            "facets": index.facets(wanted).facets,
+            "facets": index.facets(shown.wanted).facets,
             "heading": lambda facet: facet.label or FIELD_WORDS[facet.name],
-            "is_chosen": lambda facet, value: is_chosen(wanted, facet, value),
-            "toggled": lambda facet, value: _address(summary, toggled(wanted, facet, value)),
+            "is_chosen": lambda facet, value: is_chosen(shown.wanted, facet, value),
+            "toggled": lambda facet, value: _address(summary, shown, toggled(shown.wanted, facet, value)),
             "image": card_image(summary.run),
         },
     )
@@ -57,8 +72,7 @@ def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respon
 @with_index
 def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
     """A group: every probe beside the others."""
-    number = request.path_params["number"]
-    wanted = filter_of(request.query_params.multi_items())
+    number, shown = request.path_params["number"], _shown(request)
     index = viewer.index.open(summary.run)
     detail = index.group(number)
     return viewer.page(
@@ -67,8 +81,8 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "section": "Runs",
             "run": summary.line,
             "group": group_view(detail, shown_images(viewer, summary.run)),
-            "neighbours": index.neighbours(number, wanted),
-            "query": urlencode(wanted.to_query()),
+            "neighbours": index.neighbours(number, shown.wanted, shown.order),
+            "query": shown.query,
             "json": b"\n".join(map(answer_line, detail.outcomes)).decode(),
             "again": ask_again(
                 read_stored_run(viewer.store, summary.run),
@@ -117,6 +131,27 @@ def toggled(wanted: GroupFilter, facet: Facet, value: str) -> GroupFilter:
     return replace(wanted, labels=others if chosen else (*others, (facet.label, value)))
 
 
-def _address(summary: RunSummary, wanted: GroupFilter) -> str:
-    query = urlencode(wanted.to_query())
+class _Shown(Struct, frozen=True):
+    """Which groups a list shows, and in which order."""
+
+    wanted: GroupFilter
+    order: Order
+
+    @property
+    def query(self) -> str:
+        """Both as the query of an address."""
+        order = [] if self.order == "informative" else [("order", self.order)]
+        return urlencode([*self.wanted.to_query(), *order])
+
+
+def _shown(request: Request) -> _Shown:
+    found = request.query_params.get("order", "") or "informative"
+    order = next((name for name in get_args(Order) if name == found), None)
+    if order is None:
+        raise UserError("no such order", field="order", found=found, expected=" or ".join(ORDER_WORDS))
+    return _Shown(filter_of(request.query_params.multi_items()), order)
+
+
+def _address(summary: RunSummary, shown: _Shown, wanted: GroupFilter) -> str:
+    query = replace(shown, wanted=wanted).query
     return f"/runs/{summary.run}/groups" + (f"?{query}" if query else "")
