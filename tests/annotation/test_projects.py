@@ -284,3 +284,12 @@ def test_a_test_comes_first_and_who_fails_it_answers_nothing_else(codis: Path) -
     assert done - 3 - 3 >= questions, "the three items of the test are no work"
     folders = {path.name for path in export("h").iterdir() if path.is_dir()}
     assert folders == {"knows"}
+
+
+def test_raters_see_the_image_although_the_model_did_not(codis: Path) -> None:
+    run(codis, ":text-only", "t")
+    command("annotate", "new", "rate", "t", "--name", "blind", "--data", codis)
+    command("annotate", "export", "blind", "--out", "out")
+    rows = list(csv.DictReader(Path("out/items.csv").read_text().splitlines()))
+    assert rows
+    assert all((codis / row["image"]).is_file() and row["image"] for row in rows)

@@ -7,15 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from sightline.annotation.sources.images import FolderImages
+from sightline.annotation.sources.probes import read_probes, shown_images
 from sightline.annotation.sources.request import MadeItems, SourceRequest
 from sightline.annotation.sources.runs import SourceRun, read_runs
 from sightline.annotation.types import Item, ItemImage
-from sightline.builders.rate import draw_units, sent_images, shared_instances, wrong_answers
+from sightline.builders.rate import ProbeName, draw_units, sent_images, shared_instances, wrong_answers
 from sightline.errors import UserError, unknown_name
 from sightline.registry import benchmark_class
 from sightline.types import Case, Group, Outcome
 
 SAME_MEANING = "same_meaning"
+SPLIT = "split"
 ERROR_TYPES = "error types"
 """The texts of an item that list the errors which the benchmark's paper distinguishes."""
 
@@ -85,7 +87,7 @@ def answer_pair_items(request: SourceRequest) -> MadeItems:
     """
     runs = read_runs(request.sources, request.store)
     outcomes = [[one for group in run.groups.values() for one in group] for run in runs]
-    images, notes = _images(request, outcomes)
+    images = _Images(request, runs, outcomes)
     items = [
         item
         for run in runs
@@ -97,7 +99,7 @@ def answer_pair_items(request: SourceRequest) -> MadeItems:
         raise UserError(
             "no two answers are compared", found=f"{len(runs)} runs", expected="runs of CODIS, or of groups"
         )
-    return _made(request, runs, list(unique.values()), notes)
+    return _made(request, runs, list(unique.values()), images.notes)
 
 
 def _made(
@@ -118,19 +120,17 @@ def _items(
     kept: Collection[str],
 ) -> tuple[list[Item], list[str]]:
     """The items of the kept answers, and notes on their images."""
-    images, notes = _images(request, outcomes)
+    images = _Images(request, runs, outcomes)
     items = [
         _answer_item(request, run, one, images)
         for run, of_run in zip(runs, outcomes, strict=True)
         for one in of_run
         if one.key in kept
     ]
-    return items, notes
+    return items, images.notes
 
 
-def _answer_item(
-    request: SourceRequest, run: SourceRun, outcome: Outcome, images: FolderImages | None
-) -> Item:
+def _answer_item(request: SourceRequest, run: SourceRun, outcome: Outcome, images: _Images) -> Item:
     return Item(
         0,
         texts=_filled(
@@ -140,7 +140,7 @@ def _answer_item(
             reference=outcome.references,
             response=[outcome.response],
         ),
-        images=_shown(outcome, images),
+        images=images.of(outcome),
         cluster=outcome.cluster or outcome.sample,
         stratum=_label(outcome, request.by),
         group=f"{outcome.sample} {outcome.variant}",
@@ -150,9 +150,7 @@ def _answer_item(
     )
 
 
-def _pairs_of(
-    request: SourceRequest, run: SourceRun, group: Group, images: FolderImages | None
-) -> Iterator[Item]:
+def _pairs_of(request: SourceRequest, run: SourceRun, group: Group, images: _Images) -> Iterator[Item]:
     answered = {
         one.key: one
         for one in (*group, *(one for of in group.partners.values() for one in of))
@@ -168,7 +166,7 @@ def _pairs_of(
                     texts=_filled(
                         question=[case.probe_question], first=[case.texts[0]], second=[case.texts[1]]
                     ),
-                    images=_shown(first, images),
+                    images=images.of(first),
                     cluster=group.cluster or group.id,
                     stratum=_label(first, request.by),
                     group=group.id,
@@ -192,22 +190,50 @@ def _with_partners(run: SourceRun, group: Group, runs: Sequence[SourceRun]) -> G
     return replace(group, partners=partners)
 
 
-def _images(
-    request: SourceRequest, outcomes: Sequence[Sequence[Outcome]]
-) -> tuple[FolderImages | None, list[str]]:
-    """The images that the answers name, in the data folder."""
-    paths = [path for of in sent_images(outcomes).values() for path in of]
-    if request.data is None:
-        names = len(set(paths))
-        return None, [f"no image is shown: {names:,} need --data DIR, or SIGHTLINE_DATA"] if names else []
-    images = FolderImages(request.data)
-    images.add(paths)
-    return images, images.notes()
+class _Images:
+    """The images of probes: those that a run sent; of none, those of the benchmark's sample."""
 
+    def __init__(
+        self, request: SourceRequest, runs: Sequence[SourceRun], outcomes: Sequence[Sequence[Outcome]]
+    ) -> None:
+        self.notes: list[str] = []
+        self._paths: dict[ProbeName, Sequence[str]] = dict(sent_images(outcomes))
+        self._folder = None if request.data is None else FolderImages(request.data)
+        if self._folder is None:
+            count = len({path for of in self._paths.values() for path in of})
+            self.notes += (
+                [f"no image is shown: {count:,} need --data DIR, or SIGHTLINE_DATA"] if count else []
+            )
+            return
+        missing = {(one.sample, one.variant) for of in outcomes for one in of} - self._paths.keys()
+        self._add_of_samples(request, runs, missing)
+        self._folder.add(path for of in self._paths.values() for path in of)
+        self.notes += self._folder.notes()
 
-def _shown(outcome: Outcome, images: FolderImages | None) -> Mapping[str, tuple[ItemImage, ...]]:
-    found = images.found(outcome.images) if images else ()
-    return {"image": found} if found else {}
+    def of(self, outcome: Outcome) -> Mapping[str, tuple[ItemImage, ...]]:
+        """The images of an answer's probe, as parts of an item."""
+        paths = self._paths.get((outcome.sample, outcome.variant), ())
+        found = self._folder.found(paths) if self._folder else ()
+        return {"image": found} if found else {}
+
+    def _add_of_samples(
+        self, request: SourceRequest, runs: Sequence[SourceRun], missing: Collection[ProbeName]
+    ) -> None:
+        """A model without images was asked too: humans see the image of the sample."""
+        run = next((run for run in runs if run.benchmark), None)
+        if not missing or run is None:
+            return
+        split = str(run.options.get(SPLIT, ""))
+        task = f"{run.benchmark}:{run.setting}"
+        try:
+            asked = read_probes(replace(request, sources=(task,), split=split, options=run.options))
+        except UserError as error:
+            self.notes.append(f"{len(missing):,} probes without images in these runs show none: {error}")
+            return
+        for sample, probe in asked.probes:
+            if (probe.sample, probe.variant) in missing:
+                refs = shown_images(sample, probe)
+                self._paths[probe.sample, probe.variant] = [ref.path for ref in refs]
 
 
 def _filled(**texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,14 +19,14 @@ from sightline.types import Group, GroupKey, Outcome
 
 
 class SourceRun(Struct, frozen=True):
-    """A run: what the user called it, its benchmark, setting and split ('' if unknown), model, groups."""
+    """A run: what the user called it, its benchmark and setting ('' if unknown), model, groups, options."""
 
     name: str
     benchmark: str
     setting: str
-    split: str
     model: str
     groups: dict[GroupKey, Group]
+    options: Mapping[str, Any] = {}
 
 
 def read_runs(words: tuple[str, ...], store: Store) -> list[SourceRun]:
@@ -50,12 +52,12 @@ def read_runs(words: tuple[str, ...], store: Store) -> list[SourceRun]:
 def _read(word: str, store: Store) -> SourceRun:
     path = Path(word)
     if path.is_file():
-        return SourceRun(word, "", "", "", word, _groups(path))
+        return SourceRun(word, "", "", word, _groups(path))
     folder = path.is_dir() and (path / METRICS).is_file()
     run = judged_run(store, path if folder or path.is_dir() else find_run(store, word))
     result = run.result
-    split = str(result.options.get("split", ""))
-    return SourceRun(run.name, result.benchmark, result.setting, split, result.model, dict(run.groups))
+    groups = dict(run.groups)
+    return SourceRun(run.name, result.benchmark, result.setting, result.model, groups, result.options)
 
 
 def _groups(file: Path) -> dict[GroupKey, Group]:
