@@ -21,7 +21,7 @@ from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.outcome_index.opened_store import opened_store
 from sightline.web.app import create_app
-from sightline.web.server import Listening, access_of, bind, warning_of
+from sightline.web.server import Listening, access_of, base_url, bind, read_url, warning_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -138,3 +138,32 @@ def test_data_is_served_without_a_store_and_nothing_else_is(codis: Path, tmp_pat
     with pytest.raises(UserError), opened_store(str(tmp_path / "none.db"), [], []):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_behind_a_reverse_proxy_links_hosts_and_cookies_are_those_of_the_proxy() -> None:
+    listening = Listening(url=read_url("https://annotate.example.org/"))
+    access = access_of(listening, 8765)
+    assert base_url(listening, access) == "https://annotate.example.org"
+    assert access.encrypted
+    assert access.accepts_host("annotate.example.org")
+    assert not access.accepts_host("example.org")
+    plain = Listening(url=read_url("http://lab:8080"))
+    assert not access_of(plain, 8765).encrypted
+    assert access_of(plain, 8765).accepts_host("lab:8080")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "annotate.example.org",
+        "https://",
+        "ftp://x",
+        "https://x/path",
+        "https://u@x",
+        "https://x?a",
+        "http://[::1",
+    ],
+)
+def test_a_url_that_is_no_server_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="--url"):
+        read_url(url)
