@@ -12,6 +12,7 @@ class State:
     """What the log says up to its last entry. `advance` applies newer entries; it is not thread-safe.
 
     Attributes:
+        phases: The phases that have items.
         last: The number of the last entry that was applied.
         judged: Item -> how many annotators have judged it.
         reported: Item -> how many annotators have reported it as broken.
@@ -26,6 +27,7 @@ class State:
         """
         self.project = project
         self.items: Mapping[int, Item] = {item.number: item for item in items}
+        self.phases = frozenset(item.phase for item in items)
         self.last = 0
         self.judged: Counter[int] = Counter()
         self.reported: Counter[int] = Counter()

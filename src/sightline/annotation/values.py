@@ -27,6 +27,21 @@ def options_of(field: Field, item: Item) -> tuple[str, ...]:
     return tuple(option.value for option in field.options)
 
 
+def can_be_asked(field: Field, item: Item) -> bool:
+    """Whether a field is asked of an item at all, whatever is filled in.
+
+    Args:
+        field: The field.
+        item: The item.
+
+    Returns:
+        Whether it is.
+    """
+    if field.phases and item.phase not in field.phases:
+        return False
+    return field.unless not in item.texts and (not field.options_from or field.options_from in item.texts)
+
+
 def is_asked(field: Field, item: Item, given: Given) -> bool:
     """Whether a field is asked of an item, with what is filled in so far.
 
@@ -38,9 +53,7 @@ def is_asked(field: Field, item: Item, given: Given) -> bool:
     Returns:
         Whether it is asked.
     """
-    if field.phases and item.phase not in field.phases:
-        return False
-    if field.unless in item.texts or (field.options_from and field.options_from not in item.texts):
+    if not can_be_asked(field, item):
         return False
     return all(set(given.get(name, ())) & set(values) for name, values in field.when.items())
 

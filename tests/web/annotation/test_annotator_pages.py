@@ -248,3 +248,15 @@ def test_an_image_that_is_missing_is_no_fault_of_the_page(
 
 def _undo_check(page: Visitor) -> str:
     return page.text.partition('<form id="undo"')[2].partition('name="check" value="')[2].partition('"')[0]
+
+
+def test_a_field_whose_options_the_item_lacks_is_not_on_the_page(site: Site, visit: Visit) -> None:
+    made = task("respond")
+    phase = next(one.name for one in made.phases if one.kind == "work")
+    items = [
+        Item(1, texts={"question": ("Open?",)}, phase=phase),
+        Item(2, texts={"question": ("Which?",), "options": ("cat", "dog")}, phase=phase),
+    ]
+    page = visit().begin(site.link(site.add(made, items, "AK"), "AK"))
+    assert page.text.count('class="lab" for=') + page.text.count("<legend") == 2  # One field, and the reason.
+    assert "Test" not in page.text.partition("<main")[2]  # Phases without items are not shown.

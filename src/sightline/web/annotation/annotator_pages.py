@@ -68,6 +68,7 @@ class Desk(Struct, frozen=True):
             "task": self.holder.live.row.project.task,
             "annotator": annotator.name,
             "place": self.place,
+            "present": [one for one in self.state.project.task.phases if one.name in self.state.phases],
             "done": done,
             "total": done + left,
             "form": secrets.token_urlsafe(18),

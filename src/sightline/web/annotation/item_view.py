@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from sightline.annotation.task import Field, Option, Part, Task
 from sightline.annotation.types import Item, ItemImage
-from sightline.annotation.values import Given, options_of
+from sightline.annotation.values import Given, can_be_asked, options_of
 from sightline.web.annotation.form_fields import PREFIX
 
 LONGEST_BUTTON = 20
-"""The most characters of a label in the bar at the bottom of the page."""
+"""The most characters of a label in the bar at the bottom of the page, or of options side by side."""
 
 MOST_BUTTONS = 3
 """The most buttons in that bar."""
@@ -50,6 +50,11 @@ class ShownField(Struct, frozen=True):
     options: Sequence[ShownOption]
     text: str
     when: str
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the options can stand side by side."""
+        return all(len(option.label) <= LONGEST_BUTTON for option in self.options)
 
 
 class ItemView(Struct, frozen=True):
@@ -100,7 +105,7 @@ def view_item(
         ),
         fields=fields,
         buttons=single,
-        in_bar=single is not None and _is_short(single),
+        in_bar=single is not None and single.is_short and len(single.options) <= MOST_BUTTONS,
         filled=[_shown_field(task, item, field, given) for field in filled],
         step=step,
         steps=len(steps),
@@ -139,7 +144,7 @@ def _steps(task: Task, item: Item) -> list[list[Field]]:
     revealing = {part.after for part in task.shows if part.name in item.texts or part.name in item.images}
     steps: list[list[Field]] = [[]]
     for field in task.fields:
-        if field.phases and item.phase not in field.phases:
+        if not can_be_asked(field, item):
             continue
         if steps[-1] and steps[-1][-1].name in revealing:
             steps.append([])
@@ -187,9 +192,3 @@ def _when(task: Task, item: Item, field: Field) -> dict[str, list[str]]:
         options = options_of(task.field(name), item)
         positions[PREFIX + name] = [str(at) for at, value in enumerate(options) if value in values]
     return positions
-
-
-def _is_short(field: ShownField) -> bool:
-    return len(field.options) <= MOST_BUTTONS and all(
-        len(option.label) <= LONGEST_BUTTON for option in field.options
-    )
