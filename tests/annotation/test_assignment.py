@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sightline.annotation.assignment import choose
+from sightline.annotation.assignment import choose, is_free
 from sightline.annotation.decisions import decide, settlers
 from sightline.annotation.gold import is_gold
 from sightline.annotation.state import State
@@ -46,13 +46,16 @@ class Work:
     def act(self, annotator: Annotator, item: Item, action: Action, value: str = "right") -> None:
         number = len(self.log) + 1
         values = {"verdict": value} if action == "judge" else {}
+        own = self.state.of_annotator(annotator.number).get(item.number)
+        is_judged = own is not None and own.action == "judge"
+        gives_back = is_judged or is_free(self.state, self.annotators, annotator, self.leases, item)
         entry = Entry(number, item.number, annotator.number, action, f"form {number}", self.now, values)
         self.log.append(entry)
         self.state.advance([entry])
         self.leases = [
             one for one in self.leases if (one.item, one.annotator) != (item.number, annotator.number)
         ]
-        if action == "undo":
+        if action == "undo" and gives_back:
             self.leases.append(Lease(item.number, annotator.number, self.now + 1800))
 
     def finish(self, annotator: Annotator, value: str = "right") -> list[Item]:
@@ -96,8 +99,10 @@ def test_no_item_gets_more_judgements_than_it_needs_and_none_twice_from_one_anno
         annotator = work.annotators[who]
         if what == "undo":
             if who in last:
-                hand[who] = last.pop(who)
-                work.act(annotator, hand[who], "undo")
+                undone = last.pop(who)
+                work.act(annotator, undone, "undo")
+                if any((one.item, one.annotator) == (undone.number, annotator.number) for one in work.leases):
+                    hand[who] = undone
             continue
         item = work.take(annotator)
         if item is None:

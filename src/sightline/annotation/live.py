@@ -131,7 +131,8 @@ class LiveProject:
     def submit(self, annotator: Annotator, form: Form) -> Entry:
         """Add what an annotator did. It is committed at the return.
 
-        A form that was sent before adds nothing. An undo gives the item back into the annotator's hands.
+        A form that was sent before adds nothing. An undo gives the item back into the annotator's hands,
+        unless it was skipped and others took it.
 
         Args:
             annotator: The annotator.
@@ -154,8 +155,9 @@ class LiveProject:
                     raise NotYourItemError("this form is another annotator's")
                 return known
             self._require_item(annotator, form, transaction, now)
+            gives_back = form.action == "undo" and self._may_judge(annotator, form.item, transaction, now)
             added = transaction.append(entry)
-            if form.action == "undo":
+            if gives_back:
                 transaction.lease(Lease(form.item, annotator.number, now + LEASE_SECONDS))
             return added
 
@@ -201,14 +203,22 @@ class LiveProject:
         return Entry(0, form.item, annotator.number, form.action, form.id, now, values, seconds, reason)
 
     def _require_item(self, annotator: Annotator, form: Form, transaction: Transaction, now: float) -> None:
-        """Refuse an item that is not the annotator's; an undo needs a judgement."""
-        if form.item in self.state.of_annotator(annotator.number):
+        """Refuse an item that is not the annotator's; an undo needs an entry."""
+        has_entry = form.item in self.state.of_annotator(annotator.number)
+        if has_entry and form.action != "judge":
             return
-        leases = transaction.leases(now)
-        in_hand = any(lease.item == form.item and lease.annotator == annotator.number for lease in leases)
-        item = self.state.items[form.item]
-        free = in_hand or is_free(self.state, transaction.annotators(), annotator, leases, item)
-        if form.action == "undo" or not free:
+        if form.action == "undo" or not self._may_judge(annotator, form.item, transaction, now):
             raise NotYourItemError(
                 "this item is not in your hands any more", found=form.item, expected="the next item"
             )
+
+    def _may_judge(self, annotator: Annotator, number: int, transaction: Transaction, now: float) -> bool:
+        """Whether an item is judged by the annotator, in hand, or still free, as after a skip."""
+        own = self.state.of_annotator(annotator.number).get(number)
+        if own is not None and own.action == "judge":
+            return True
+        leases = transaction.leases(now)
+        if any(lease.item == number and lease.annotator == annotator.number for lease in leases):
+            return True
+        item = self.state.items[number]
+        return is_free(self.state, transaction.annotators(), annotator, leases, item)

@@ -321,3 +321,19 @@ def test_markup_in_items_guidelines_and_the_annotators_own_text_stays_text(
         assert not re.search(r"<(img|iframe)[^>]*(src=x|onerror|javascript)", shown)
         assert 'href="javascript' not in shown
         assert not re.search(r"<[^>]+ on\w+=(?![^<]*&)", shown)
+
+
+def test_a_skipped_item_that_another_annotator_took_is_not_judged_twice(site: Site, visit: Visit) -> None:
+    row = site.add(task("rate"), responses(site.folder, 2), "AK", "BR", annotators=1)
+    one, other = (visit().begin(site.link(row, name)) for name in ("AK", "BR"))
+    one.judge(action="skip", reason="unclear")
+    while 'id="judge"' in other.text:
+        other.accept()
+    place = f"/annotate/{row.number}"
+    skipped = next(entry.item for entry in site.log(row) if entry.action == "skip")
+    assert one.open(f"{place}/items/{skipped}").accept().status == 403
+    one.open(f"{place}/items/{skipped}")
+    undo = one.form(action="undo") | {"form": "another"}
+    assert one.send(undo, f"{place}/items/{skipped}").path.startswith(f"{place}/item")
+    judged = [entry.item for entry in site.log(row) if entry.action == "judge"]
+    assert len(judged) == len(set(judged))

@@ -128,19 +128,26 @@ def item_page(viewer: Viewer, request: Request) -> Response:
         return _end(desk, "")
     saved = request.query_params.get("saved", "")
     entry = desk.done.get(int(saved)) if saved.isdecimal() and len(saved) < 16 else None
-    return _show(desk, item, as_given(item.proposal), message=_said(desk, entry) if entry else "")
+    gone = request.query_params.get("said") == "gone"
+    message = "Undone. Another annotator has the item now." if gone else _said(desk, entry) if entry else ""
+    return _show(desk, item, as_given(item.proposal), message=message)
 
 
 def own_item_page(viewer: Viewer, request: Request) -> Response:
     """An item that the annotator has judged, to change it, or has in hand."""
-    desk = _desk(viewer, request)
-    item = desk.holder.live.own_item(desk.holder.annotator, request.path_params["number"])
+    desk, said = _desk(viewer, request), request.query_params.get("said", "")
+    try:
+        item = desk.holder.live.own_item(desk.holder.annotator, request.path_params["number"])
+    except NotYourItemError:
+        if said == "undone":
+            return desk.go("item?said=gone")
+        raise
     entry = desk.done.get(item.number)
     values = entry.values if entry and entry.action == "judge" else item.proposal
     message = {
         "undone": "Undone. The item is open again.",
         "kept": "This form was sent before, and the first version is kept. You can change it here.",
-    }.get(request.query_params.get("said", ""), "")
+    }.get(said, "")
     return _show(desk, item, as_given(values), message=message)
 
 
