@@ -162,7 +162,8 @@ def _alpha(state: State, decisions: Mapping[int, Decision], items: Sequence[int]
         dtype=np.float64,
     ).reshape(len(items), len(labels))
     clusters = [state.items[number].cluster or str(number) for number in items]
-    return statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), clusters)
+    with np.errstate(divide="ignore", invalid="ignore"):  # One cluster has no interval.
+        return statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), clusters)
 
 
 def _steps(shared: int, points: int) -> list[int]:
