@@ -10,13 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sightline.annotation.assignment import choose, is_free
+from sightline.annotation.assignment import choose, is_free, items_left
 from sightline.annotation.decisions import decide, settlers
 from sightline.annotation.gold import is_gold
+from sightline.annotation.overview import overview, stuck_sentence
 from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR, Phase, Task
 from sightline.annotation.task_files import task
 from sightline.annotation.types import Action, Annotator, Entry, Item, Lease, Project
+
+ALWAYS = 1e12
+"""When the links of these tests end."""
 
 RATE = replace(task("rate"), gold=replace(task("rate").gold, every=4))
 
@@ -51,7 +55,7 @@ class Work:
         gives_back = is_judged or is_free(self.state, self.annotators, annotator, self.leases, item)
         entry = Entry(number, item.number, annotator.number, action, f"form {number}", self.now, values)
         self.log.append(entry)
-        self.state.advance([entry])
+        self.state = self.state.advance([entry])
         self.leases = [
             one for one in self.leases if (one.item, one.annotator) != (item.number, annotator.number)
         ]
@@ -74,7 +78,7 @@ def rating(
     return Work(
         project,
         [Item(number, annotators=annotators_, **fields) for number in range(1, items + 1)],  # type: ignore[arg-type]
-        [Annotator(number, f"annotator {number}") for number in range(1, annotators + 1)],
+        [Annotator(number, f"annotator {number}", expires=ALWAYS) for number in range(1, annotators + 1)],
     )
 
 
@@ -132,8 +136,7 @@ def test_the_same_log_gives_the_same_choice(steps: list[tuple[int, str]]) -> Non
         item = work.take(work.annotators[who])
         if item is not None and what in ("judge", "skip", "broken"):
             work.act(work.annotators[who], item, what)  # type: ignore[arg-type]
-    again = State(work.state.project, list(work.state.items.values()))
-    again.advance(work.log)
+    again = State(work.state.project, list(work.state.items.values())).advance(work.log)
     for annotator in work.annotators:
         expected = choose(work.state, work.annotators, annotator, work.leases, work.now)
         assert choose(again, work.annotators, annotator, work.leases, work.now) == expected
@@ -143,7 +146,7 @@ def test_the_same_log_gives_the_same_choice(steps: list[tuple[int, str]]) -> Non
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20))
 def test_members_of_a_group_never_follow_each_other_where_that_is_possible(groups: list[int]) -> None:
     items = [Item(number, group=f"g{group}") for number, group in enumerate(groups, start=1)]
-    annotator = Annotator(1, "a")
+    annotator = Annotator(1, "a", expires=ALWAYS)
     seen = Work(Project("p", RATE, annotators=1), items, [annotator]).finish(annotator)
     assert len(seen) == len(items)
     possible = max(Counter(groups).values()) <= (len(groups) + 1) // 2
@@ -175,7 +178,7 @@ def test_a_lease_that_ends_gives_the_item_to_others() -> None:
 
 
 def test_an_adjudicator_gets_ties_only_and_each_once() -> None:
-    fifth = Annotator(5, "fifth", ADJUDICATOR)
+    fifth = Annotator(5, "fifth", ADJUDICATOR, expires=ALWAYS)
     work = rating(4, annotators=4, per_item=4)
     work.annotators.append(fifth)
     assert work.take(fifth) is None
@@ -192,7 +195,7 @@ def test_an_adjudicator_gets_ties_only_and_each_once() -> None:
 def test_gold_items_go_to_everybody_at_places_of_their_own_and_count_for_no_item() -> None:
     gold = [Item(number, expected={"verdict": "right"}) for number in (1, 2, 3)]
     items = [*gold, *(Item(number) for number in range(4, 16))]
-    annotators = [Annotator(number, f"a{number}") for number in (1, 2)]
+    annotators = [Annotator(number, f"a{number}", expires=ALWAYS) for number in (1, 2)]
     work = Work(Project("p", RATE, annotators=2), items, annotators)
     places = []
     for annotator in annotators:
@@ -207,7 +210,7 @@ def test_annotators_who_fail_gold_are_paused_if_the_owner_says_so_until_they_are
     rule = replace(RATE.gold, every=1, failures=2, action="pause")
     project = Project("p", replace(RATE, gold=rule), annotators=1)
     gold = [Item(number, expected={"verdict": "right"}) for number in (1, 2, 3)]
-    annotator = Annotator(1, "a")
+    annotator = Annotator(1, "a", expires=ALWAYS)
     work = Work(project, [*gold, *(Item(number) for number in range(4, 9))], [annotator])
     assert len(work.finish(annotator, "wrong")) == 2
     assert work.take(replace(annotator, forgiven=2)) is not None
@@ -218,7 +221,7 @@ def test_a_phase_begins_when_the_earlier_one_ends_and_a_failed_test_ends_the_wor
     declared = replace(RATE, phases=phases)
     items = [Item(n, phase="test", expected={"verdict": "right"}) for n in (1, 2)]
     items += [Item(n, phase="work") for n in (3, 4)]
-    annotators = [Annotator(1, "a"), Annotator(2, "b")]
+    annotators = [Annotator(1, "a", expires=ALWAYS), Annotator(2, "b", expires=ALWAYS)]
     work = Work(Project("p", declared, annotators=1), items, annotators)
     assert [item.number for item in work.finish(annotators[0], "wrong")] == [1, 2]
     assert [item.number for item in work.finish(annotators[1], "right")] == [1, 2, 3, 4]
@@ -227,7 +230,7 @@ def test_a_phase_begins_when_the_earlier_one_ends_and_a_failed_test_ends_the_wor
 def test_without_context_comes_before_every_context() -> None:
     declared: Task = task("respond")
     items = [Item(n, phase="with", group="g") for n in (1, 2)] + [Item(3, phase="without", group="x")]
-    annotator = Annotator(1, "a")
+    annotator = Annotator(1, "a", expires=ALWAYS)
     seen = Work(Project("p", declared, annotators=1), items, [annotator]).finish(annotator)
     assert [item.phase for item in seen] == ["without", "with", "with"]
 
@@ -237,3 +240,91 @@ def test_items_for_one_annotator_each_are_split_evenly_until_somebody_leaves() -
     assert [len(work.finish(annotator)) for annotator in work.annotators[:3]] == [3, 3, 3]
     work.annotators[3] = replace(work.annotators[3], revoked=True)
     assert len(work.finish(work.annotators[0])) == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(1, 12),
+    st.lists(st.sampled_from(["works", "leaves", "expires", "paused", "fails"]), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from(["judge", "judge", "skip", "broken"])), max_size=30
+    ),
+    st.sampled_from([0, 1]),
+)
+def test_no_item_is_left_that_somebody_who_comes_back_may_still_judge(
+    items: int, fates: list[str], steps: list[tuple[int, str]], single: int
+) -> None:
+    work = rating(items, annotators=len(fates), per_item=len(fates), annotators_=single)
+    for who, action in steps:
+        annotator = work.annotators[who % len(fates)]
+        if (item := work.take(annotator)) is not None:
+            work.act(annotator, item, action)  # type: ignore[arg-type]
+    changes = {"leaves": {"revoked": True}, "expires": {"expires": 1.0}, "paused": {"paused": True}}
+    work.annotators = [
+        replace(one, **changes.get(fate, {})) for one, fate in zip(work.annotators, fates, strict=True)
+    ]
+    able = [one for one, fate in zip(work.annotators, fates, strict=True) if fate not in changes]
+    work.now += 3600
+    while sum(len(work.finish(one)) for one in able):
+        pass
+    for number, item in work.state.items.items():
+        entries = work.state.of_item(number)
+        missing = (single or len(fates)) - sum(entry.action == "judge" for entry in entries.values())
+        broken = sum(entry.action == "broken" for entry in entries.values()) >= 2
+        assert missing == 0 or broken or all(one.number in entries for one in able), item
+    seen = overview(work.state, work.annotators, work.now)
+    assert seen.obtainable == 0, "nothing that the owner is told to wait for"
+
+
+def test_a_single_item_that_one_rater_skips_goes_to_others_though_they_have_their_share() -> None:
+    work = rating(40, annotators=4, per_item=4, annotators_=1)
+    for _ in range(3):
+        item = work.take(work.annotators[0])
+        assert item is not None
+        work.act(work.annotators[0], item, "skip")
+    counts = [len(work.finish(annotator)) for annotator in work.annotators]
+    assert (counts, sum(work.state.judged.values())) == ([10, 10, 10, 10], 40)
+
+
+def test_who_has_an_expired_link_keeps_nothing_from_the_others() -> None:
+    work = rating(40, annotators=4, per_item=4, annotators_=1)
+    work.annotators[3] = replace(work.annotators[3], expires=0.5)
+    assert [len(work.finish(annotator)) for annotator in work.annotators[:3]] == [14, 14, 12]
+
+
+def test_a_share_is_shown_as_what_is_left() -> None:
+    work = rating(40, annotators=4, per_item=4, annotators_=1)
+    assert items_left(work.state, work.annotators, work.annotators[0], work.now) == 10
+    work.finish(work.annotators[0])
+    assert items_left(work.state, work.annotators, work.annotators[0], work.now) == 0
+
+
+def test_the_owner_learns_which_items_nobody_can_finish_and_who_skipped_them() -> None:
+    work = rating(3)
+    first = work.annotators[0]
+    item = work.take(first)
+    assert item is not None
+    work.act(first, item, "skip")
+    assert stuck_sentence(overview(work.state, work.annotators, work.now)) == (
+        "1 item lacks judgements that nobody can give now: 1. "
+        "Invite somebody, or ask who skipped or reported them: annotator 1."
+    )
+    for annotator in work.annotators:
+        work.finish(annotator)
+    seen = overview(work.state, work.annotators, work.now)
+    assert (seen.judgements, seen.wanted, seen.obtainable, list(seen.stuck)) == (8, 9, 0, [1])
+    assert {row.standing for row in seen.annotators} == {"finished"}
+    work.annotators.append(Annotator(4, "new", expires=ALWAYS))
+    assert stuck_sentence(overview(work.state, work.annotators, work.now)) == ""
+    assert work.finish(work.annotators[3]) == [item]
+
+
+def test_a_state_does_not_change_while_somebody_reads_it() -> None:
+    work = rating(3)
+    work.finish(work.annotators[0])
+    before = work.state
+    seen = overview(before, work.annotators, work.now)
+    work.finish(work.annotators[1])
+    work.act(work.annotators[0], before.items[1], "undo")
+    assert overview(before, work.annotators, work.now) == seen
+    assert len(work.state.of_annotator(1)) == 2

@@ -6,9 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from sightline.annotation.decisions import decide, settlers, wanted
-from sightline.annotation.gold import gold_is_due, has_failed, is_gold, is_qualified
+from sightline.annotation.eligibility import fails_test, is_for, may_not_work
+from sightline.annotation.even_share import EvenShare
+from sightline.annotation.gold import gold_is_due, is_gold
 from sightline.annotation.state import State
-from sightline.annotation.task import ADJUDICATOR, RATER
+from sightline.annotation.task import ADJUDICATOR
 from sightline.annotation.types import Annotator, Item, Lease
 
 REPORTS = 2
@@ -47,12 +49,10 @@ def choose(
     phases = [phase.name for phase in state.project.task.phases] or [""]
     for phase in phases:
         items = [item for item in state.items.values() if item.phase == phase]
-        if found := _in_phase(state, annotators, annotator, live, items):
+        if found := _in_phase(state, annotators, annotator, live, items, now):
             return found
-        if state.project.task.phase(phase).kind == "qualification":
-            mine = [item for item in items if _is_for(item, annotator)]
-            if mine and not is_qualified(state, annotator.number, phase, len(mine)):
-                return None
+        if fails_test(state, annotator, phase):
+            return None
     return None
 
 
@@ -75,19 +75,21 @@ def is_free(
     return bool(item.expected) or annotator.role == ADJUDICATOR or taken < wanted(state.project, item)
 
 
-def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotator) -> int:
+def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotator, now: float) -> int:
     """Estimate how many items an annotator will still get, for the progress that a page shows.
 
     Args:
         state: The state.
         annotators: All annotators of the project.
         annotator: The annotator.
+        now: Seconds since 1970.
 
     Returns:
-        The number if nobody else goes on; gold items among the others are counted as often as they are drawn.
+        The number if nobody else goes on; of the items for one annotator each, an even share; gold items
+        among the others are counted as often as they are drawn.
     """
     done, settling = state.of_annotator(annotator.number), settlers(annotators)
-    left = [item for item in state.items.values() if item.number not in done and _is_for(item, annotator)]
+    left = [item for item in state.items.values() if item.number not in done and is_for(item, annotator)]
     if annotator.role == ADJUDICATOR:
         return sum(
             decide(state.project, item, state.of_item(item.number), settling).status == "tie"
@@ -96,25 +98,13 @@ def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotat
         )
     known = [item for item in left if item.expected]
     gold = sum(is_gold(state, item) for item in known)
-    others = len(_open_items(state, left, _taken(state, settling, (), annotator)))
+    open_items = _open_items(state, left, _taken(state, settling, (), annotator))
+    share = EvenShare(state, annotators, annotator, now)
+    singles = [item for item in open_items if item.annotators == 1]
+    free = sum(not share.keeps(item) for item in singles)
+    own_singles = min(share.missing or free, len(singles))
+    others = len(open_items) - len(singles) + own_singles
     return len(known) - gold + others + min(gold, round(others / max(state.project.task.gold.every - 1, 1)))
-
-
-def may_not_work(state: State, annotator: Annotator) -> str:
-    """Say why an annotator gets nothing at all.
-
-    Args:
-        state: The state.
-        annotator: The annotator.
-
-    Returns:
-        `revoked`, `paused`, `gold` (the rule for gold items pauses the annotator), or ''.
-    """
-    if annotator.revoked:
-        return "revoked"
-    if annotator.paused:
-        return "paused"
-    return "gold" if state.project.task.gold.action == "pause" and has_failed(state, annotator) else ""
 
 
 def _in_phase(
@@ -123,17 +113,17 @@ def _in_phase(
     annotator: Annotator,
     leases: Sequence[Lease],
     items: Sequence[Item],
+    now: float,
 ) -> Item | None:
     done = state.of_annotator(annotator.number)
-    left = [item for item in items if item.number not in done and _is_for(item, annotator)]
+    left = [item for item in items if item.number not in done and is_for(item, annotator)]
     known = [item for item in left if item.expected]
     if known and not is_gold(state, known[0]):
         # Training and qualification: everybody does every item.
         return known[0]
     taken = _taken(state, settlers(annotators), leases, annotator)
-    open_items = _open_items(state, left, taken)
-    if _has_even_share(state, annotators, annotator, items):
-        open_items = [item for item in open_items if item.annotators != 1]
+    share = EvenShare(state, annotators, annotator, now)
+    open_items = [item for item in _open_items(state, left, taken) if not share.keeps(item)]
     if not open_items:
         return None
     if known and gold_is_due(state, annotator.number, len(_work_done(state, annotator))):
@@ -141,19 +131,6 @@ def _in_phase(
     last = state.last_item(annotator.number)
     candidates = _apart(open_items, last.group if last else "")
     return min(candidates, key=lambda item: (-taken[item.number], item.number))
-
-
-def _has_even_share(
-    state: State, annotators: Sequence[Annotator], annotator: Annotator, items: Sequence[Item]
-) -> bool:
-    """Whether an annotator has done an even share of the items that go to one annotator each.
-
-    The share grows if others are paused or revoked.
-    """
-    single = [item for item in items if item.annotators == 1 and not item.expected]
-    active = sum(one.role == RATER and not (one.paused or one.revoked) for one in annotators)
-    own = sum(annotator.number in state.of_item(item.number) for item in single)
-    return bool(single) and own * max(active, 1) >= len(single)
 
 
 def _apart(items: Sequence[Item], last_group: str) -> Sequence[Item]:
@@ -192,31 +169,21 @@ def _to_settle(
     done = state.of_annotator(annotator.number)
     in_hand = {lease.item for lease in leases if lease.annotator in settling}
     for number, item in state.items.items():
-        if number in done or number in in_hand or item.expected or not _is_for(item, annotator):
+        if number in done or number in in_hand or item.expected or not is_for(item, annotator):
             continue
         if decide(state.project, item, state.of_item(number), settling).status == "tie":
             return item
     return None
 
 
-def _is_for(item: Item, annotator: Annotator) -> bool:
-    """Whether an annotator may judge an item: not their own work, and of their strata."""
-    if item.authors:
-        name = annotator.name.casefold()
-        if any(author.casefold() == name for author in item.authors):
-            return False
-    return not annotator.strata or item.stratum in annotator.strata
-
-
 def _open_items(state: State, items: Iterable[Item], taken: Mapping[int, int]) -> list[Item]:
     """The items without known values that need more raters, and that are not reported as broken."""
-    broken = {number for number, reports in state.reported.items() if reports >= REPORTS}
     return [
         item
         for item in items
         if not item.expected
         and taken[item.number] < wanted(state.project, item)
-        and item.number not in broken
+        and state.reported[item.number] < REPORTS
     ]
 
 

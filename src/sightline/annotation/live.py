@@ -63,13 +63,13 @@ class LiveProject:
         self._lock = Lock()
 
     def refresh(self) -> State:
-        """Apply the entries that other processes have added.
+        """Apply the entries that other threads and processes have added.
 
         Returns:
-            The state.
+            The state, which does not change while the caller reads it.
         """
         with self._lock:
-            self.state.advance(self._store.entries(self.row.number, self.state.last))
+            self.state = self.state.advance(self._store.entries(self.row.number, self.state.last))
             return self.state
 
     def annotators(self) -> Sequence[Annotator]:
@@ -190,7 +190,7 @@ class LiveProject:
         self._store.append(self.row.number, [entry])
 
     def _advance(self, transaction: Transaction) -> None:
-        self.state.advance(transaction.entries(self.state.last))
+        self.state = self.state.advance(transaction.entries(self.state.last))
 
     def _entry(self, annotator: Annotator, form: Form, now: float) -> Entry:
         item = self.state.items.get(form.item)

@@ -10,15 +10,18 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sightline.annotation.assignment import may_not_work
+from sightline.annotation.assignment import REPORTS, choose
 from sightline.annotation.decisions import Decision, decide, settlers, wanted
+from sightline.annotation.eligibility import able_raters, could_judge, may_not_work
 from sightline.annotation.gold import GoldResult, gold_result, has_failed, is_gold
 from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR
 from sightline.annotation.types import Annotator, Item
 from sightline.metric_types import MetricValue
 
-Standing = Literal["active", "finished", "paused", "revoked", "check", "not qualified", "not started"]
+Standing = Literal[
+    "active", "finished", "paused", "revoked", "expired", "check", "not qualified", "not started"
+]
 
 
 class AnnotatorRow(Struct, frozen=True):
@@ -68,6 +71,9 @@ class Overview(Struct, frozen=True):
         annotators: The annotators.
         seconds: The median time per judgement; None without any.
         broken: The items that were reported as broken.
+        obtainable: The missing votes that somebody can still give.
+        stuck: The items with missing votes that nobody can give now: item -> the numbers of the annotators
+            who can work, and skipped it or reported it as broken.
     """
 
     items: int
@@ -80,6 +86,8 @@ class Overview(Struct, frozen=True):
     annotators: Sequence[AnnotatorRow]
     seconds: float | None
     broken: Sequence[int]
+    obtainable: int
+    stuck: Mapping[int, Sequence[int]]
 
     def with_status(self, status: str) -> list[int]:
         """List the items of a status.
@@ -93,12 +101,13 @@ class Overview(Struct, frozen=True):
         return [number for number, decision in self.decisions.items() if decision.status == status]
 
 
-def overview(state: State, annotators: Sequence[Annotator], growth: int = 10) -> Overview:
+def overview(state: State, annotators: Sequence[Annotator], now: float, growth: int = 10) -> Overview:
     """Compute the overview of a project.
 
     Args:
         state: The state.
         annotators: The annotators.
+        now: Seconds since 1970.
         growth: The most points of the growth of the agreement; 0 for none.
 
     Returns:
@@ -125,6 +134,17 @@ def overview(state: State, annotators: Sequence[Annotator], growth: int = 10) ->
         )
         for item in work
     }
+    able = able_raters(state, annotators, now)
+    missing = {
+        item.number: wanted(state.project, item) - judged[item.number]
+        for item in work
+        if state.reported[item.number] < REPORTS
+    }
+    free = {
+        number: sum(could_judge(state, state.items[number], one) for one in able)
+        for number, votes in missing.items()
+        if votes > 0
+    }
     return Overview(
         items=len(work),
         judgements=sum(judged.values()),
@@ -136,14 +156,45 @@ def overview(state: State, annotators: Sequence[Annotator], growth: int = 10) ->
             AgreementPoint(count, _alpha(state, decisions, shared[:count]))
             for count in _steps(len(shared), growth)
         ],
-        annotators=[_row(state, annotators, one, decisions) for one in annotators],
+        annotators=[_row(state, annotators, one, now, decisions) for one in annotators],
         seconds=median(seconds) if seconds else None,
         broken=[
             item.number
             for item in work
             if any(entry.action == "broken" for entry in state.of_item(item.number).values())
         ],
+        obtainable=sum(min(missing[number], raters) for number, raters in free.items()),
+        stuck={
+            number: _passed_on(state, able, number)
+            for number, raters in free.items()
+            if raters < missing[number]
+        },
     )
+
+
+def stuck_sentence(seen: Overview) -> str:
+    """Say which items have missing votes that nobody can give, and what the owner can do.
+
+    Args:
+        seen: The overview.
+
+    Returns:
+        The sentences; '' if somebody can give each missing vote.
+    """
+    if not seen.stuck:
+        return ""
+    numbers = ", ".join(map(str, list(seen.stuck)[:20])) + (", ..." if len(seen.stuck) > 20 else "")
+    items = "1 item lacks" if len(seen.stuck) == 1 else f"{len(seen.stuck):,} items lack"
+    passed = {number for some in seen.stuck.values() for number in some}
+    names = [row.annotator.name for row in seen.annotators if row.annotator.number in passed]
+    ask = f", or ask who skipped or reported them: {', '.join(names)}" if names else ""
+    return f"{items} judgements that nobody can give now: {numbers}. Invite somebody{ask}."
+
+
+def _passed_on(state: State, able: Sequence[Annotator], item: int) -> list[int]:
+    """Who can work, and skipped an item or reported it as broken."""
+    entries = state.of_item(item)
+    return [one.number for one in able if one.number in entries and entries[one.number].action != "judge"]
 
 
 def _is_work(state: State, item: Item) -> bool:
@@ -173,7 +224,11 @@ def _steps(shared: int, points: int) -> list[int]:
 
 
 def _row(
-    state: State, annotators: Sequence[Annotator], annotator: Annotator, decisions: Mapping[int, Decision]
+    state: State,
+    annotators: Sequence[Annotator],
+    annotator: Annotator,
+    now: float,
+    decisions: Mapping[int, Decision],
 ) -> AnnotatorRow:
     entries = [entry for number, entry in state.of_annotator(annotator.number).items() if number in decisions]
     actions = Counter(entry.action for entry in entries)
@@ -186,7 +241,7 @@ def _row(
         gold=gold_result(state, annotator.number),
         seconds=median(seconds) if seconds else None,
         agreement=_agreement(annotator.number, decisions),
-        standing=_standing(state, annotators, annotator, bool(entries), decisions),
+        standing=_standing(state, annotators, annotator, now, has_begun=bool(entries)),
         last=max((entry.time for entry in state.of_annotator(annotator.number).values()), default=0.0),
     )
 
@@ -202,14 +257,8 @@ def _agreement(number: int, decisions: Mapping[int, Decision]) -> float | None:
 
 
 def _standing(
-    state: State,
-    annotators: Sequence[Annotator],
-    annotator: Annotator,
-    has_begun: bool,
-    decisions: Mapping[int, Decision],
+    state: State, annotators: Sequence[Annotator], annotator: Annotator, now: float, *, has_begun: bool
 ) -> Standing:
-    from sightline.annotation.assignment import choose
-
     match may_not_work(state, annotator):
         case "revoked":
             return "revoked"
@@ -217,14 +266,10 @@ def _standing(
             return "paused"
     if has_failed(state, annotator):
         return "check"
-    if choose(state, annotators, annotator, (), 0.0) is None:
-        if annotator.role == ADJUDICATOR:
-            return "active"
-        return (
-            "finished"
-            if has_begun
-            else "not qualified"
-            if state.of_annotator(annotator.number)
-            else "finished"
-        )
-    return "active" if state.of_annotator(annotator.number) else "not started"
+    seen = state.of_annotator(annotator.number)
+    item = choose(state, annotators, annotator, (), now)
+    if item is None and annotator.role != ADJUDICATOR:
+        return "not qualified" if seen and not has_begun else "finished"
+    if annotator.expires <= now:
+        return "expired"
+    return "active" if seen or item is None else "not started"

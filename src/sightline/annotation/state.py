@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 from sightline.annotation.types import Entry, Item, Project
 
 
 class State:
-    """What the log says up to its last entry. `advance` applies newer entries; it is not thread-safe.
+    """What the log says up to its last entry. It does not change: threads may share it.
 
     Attributes:
         phases: The phases that have items.
         last: The number of the last entry that was applied.
         judged: Item -> how many annotators have judged it.
-        reported: Item -> how many annotators have reported it as broken.
+        reported: Item -> how many annotators have reported it as broken; without items that nobody reported.
     """
 
     def __init__(self, project: Project, items: Sequence[Item]) -> None:
@@ -31,37 +32,47 @@ class State:
         self.last = 0
         self.judged: Counter[int] = Counter()
         self.reported: Counter[int] = Counter()
-        self._by_item: dict[int, dict[int, Entry]] = defaultdict(dict)
-        self._by_annotator: dict[int, dict[int, Entry]] = defaultdict(dict)
-        self._consented: set[int] = set()
+        self._by_item: dict[int, dict[int, Entry]] = {}
+        self._by_annotator: dict[int, dict[int, Entry]] = {}
+        self._consented: frozenset[int] = frozenset()
         self._seen: dict[int, int] = {}
 
-    def advance(self, entries: Iterable[Entry]) -> None:
+    def advance(self, entries: Sequence[Entry]) -> State:
         """Apply entries that follow the last one.
 
         Args:
             entries: The entries, in the order of the log.
-        """
-        for entry in entries:
-            self.last = entry.number
-            if entry.action == "consent":
-                self._consented.add(entry.annotator)
-            elif entry.action == "undo":
-                self._count(entry)
-                self._by_item[entry.item].pop(entry.annotator, None)
-                self._by_annotator[entry.annotator].pop(entry.item, None)
-            else:
-                self._count(entry)
-                # A changed judgement keeps its place in the order of the annotator.
-                self._by_item[entry.item][entry.annotator] = entry
-                self._by_annotator[entry.annotator][entry.item] = entry
-                self._seen[entry.annotator] = entry.item
 
-    def _count(self, entry: Entry) -> None:
-        """Count an entry in the place of the annotator's earlier one on the item."""
-        before = self._by_item[entry.item].get(entry.annotator)
+        Returns:
+            The state after them; it shares with this one what they do not change.
+        """
+        if not entries:
+            return self
+        after = copy(self)
+        after.last = entries[-1].number
+        after.judged, after.reported = self.judged.copy(), self.reported.copy()
+        after._consented |= {entry.annotator for entry in entries if entry.action == "consent"}
+        acted = [entry for entry in entries if entry.action != "consent"]
+        after._by_item = _copied(self._by_item, {entry.item for entry in acted})
+        after._by_annotator = _copied(self._by_annotator, {entry.annotator for entry in acted})
+        after._seen = self._seen | {entry.annotator: entry.item for entry in acted if entry.action != "undo"}
+        for entry in acted:
+            after._apply(entry)
+        after.reported = +after.reported
+        return after
+
+    def _apply(self, entry: Entry) -> None:
+        """Put an entry in the place of the annotator's earlier one on the item; only for `advance`."""
+        of_item, of_annotator = self._by_item[entry.item], self._by_annotator[entry.annotator]
+        before = of_item.get(entry.annotator)
         for count, action in ((self.judged, "judge"), (self.reported, "broken")):
             count[entry.item] += (entry.action == action) - (before is not None and before.action == action)
+        if entry.action == "undo":
+            of_item.pop(entry.annotator, None)
+            of_annotator.pop(entry.item, None)
+        else:
+            # A changed judgement keeps its place in the order of the annotator.
+            of_item[entry.annotator] = of_annotator[entry.item] = entry
 
     def has_consented(self, annotator: int) -> bool:
         """Whether an annotator has consented.
@@ -107,3 +118,8 @@ class State:
         """
         number = self._seen.get(annotator)
         return None if number is None else self.items.get(number)
+
+
+def _copied(entries: Mapping[int, dict[int, Entry]], changed: Iterable[int]) -> dict[int, dict[int, Entry]]:
+    """The entries, with copies of those that change."""
+    return {**entries, **{number: dict(entries.get(number, {})) for number in changed}}

@@ -37,13 +37,15 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the overview of a project, or the list of the projects."""
+    import time
+
     from sightline.annotation.overview import overview
 
     if options.project is None:
         return _print_projects(options)
     with opened_project(options.project, options.store) as (store, row):
         state, annotators = state_of(store, row), store.annotators(row.number)
-    seen = overview(state, annotators, growth=0)
+    seen = overview(state, annotators, time.time(), growth=0)
     if options.format == "json":
         print_json({"name": row.project.name, "task": row.project.task.name, "overview": seen})
         return 0
@@ -110,6 +112,8 @@ def _table(row: ProjectRow, seen: Overview) -> ReportTable:
 
 
 def _notes(seen: Overview) -> list[str]:
+    from sightline.annotation.overview import stuck_sentence
+
     alpha = seen.alpha
     decided, ties = len(seen.with_status("decided")), seen.with_status("tie")
     settled = len(seen.with_status("settled"))
@@ -124,6 +128,8 @@ def _notes(seen: Overview) -> list[str]:
         notes.append(f"no alpha: {alpha.reason}")
     if ties:
         notes.append(f"items to settle: {', '.join(map(str, ties[:20]))}")
+    if stuck := stuck_sentence(seen):
+        notes.append(stuck)
     if seen.broken:
         notes.append(f"reported as broken: {', '.join(map(str, seen.broken[:20]))}")
     return notes

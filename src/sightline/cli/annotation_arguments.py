@@ -61,6 +61,4 @@ def state_of(store: AnnotationStore, row: ProjectRow) -> State:
     """
     from sightline.annotation.state import State
 
-    state = State(row.project, store.items(row.number))
-    state.advance(store.entries(row.number))
-    return state
+    return State(row.project, store.items(row.number)).advance(store.entries(row.number))

@@ -28,8 +28,7 @@ def draft_items(request: SourceRequest) -> MadeItems:
     rows = [store.project(name) for name in request.sources]
     states = []
     for row in rows:
-        state = State(row.project, store.items(row.number))
-        state.advance(store.entries(row.number))
+        state = State(row.project, store.items(row.number)).advance(store.entries(row.number))
         states.append(state)
     if rows[0].project.task.records == "":
         raise UserError(

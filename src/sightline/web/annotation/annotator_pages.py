@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from sightline.annotation.assignment import items_left, may_not_work
+from sightline.annotation.assignment import items_left
+from sightline.annotation.eligibility import may_not_work
 from sightline.annotation.gold import is_expected
 from sightline.annotation.links import form_token, image_name, is_form_token
 from sightline.annotation.live import Form, NotYourItemError
@@ -63,7 +64,7 @@ class Desk(Struct, frozen=True):
     def page(self, template: str, context: Mapping[str, Any], status: int = 200) -> Response:
         """Write a page with the annotator's progress."""
         annotator, done = self.holder.annotator, len(self.done)
-        left = items_left(self.state, self.holder.annotators, annotator)
+        left = items_left(self.state, self.holder.annotators, annotator, self.viewer.projects.clock())
         shared = {
             "task": self.holder.live.row.project.task,
             "annotator": annotator.name,

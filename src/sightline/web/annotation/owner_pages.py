@@ -17,7 +17,7 @@ from sightline.annotation.export import export_project
 from sightline.annotation.gold import is_gold
 from sightline.annotation.invitations import invite, renew, revoke
 from sightline.annotation.links import image_name
-from sightline.annotation.overview import overview
+from sightline.annotation.overview import overview, stuck_sentence
 from sightline.annotation.pairwise import mean_kappa, pairwise
 from sightline.annotation.types import OWNER, Annotator, ItemImage
 from sightline.errors import UserError
@@ -48,7 +48,7 @@ def projects_page(viewer: Viewer, request: Request) -> Response:
     rows = []
     for row in viewer.projects.rows():
         live = viewer.projects.live(row.number)
-        rows.append((row, overview(live.refresh(), live.annotators(), growth=0)))
+        rows.append((row, overview(live.refresh(), live.annotators(), viewer.projects.clock(), growth=0)))
     return viewer.page("projects_page.html", {"section": SECTION, "rows": rows})
 
 
@@ -57,7 +57,7 @@ def project_page(viewer: Viewer, request: Request) -> Response:
     number = request.path_params["project"]
     row, live = viewer.projects.row(number), viewer.projects.live(number)
     state, annotators = live.refresh(), live.annotators()
-    seen = overview(state, annotators)
+    seen = overview(state, annotators, viewer.projects.clock())
     quality = quality_of(seen)
     pairs = pairwise(decision.votes for decision in seen.decisions.values())
     base = viewer.projects.base or f"{request.url.scheme}://{request.headers['host']}"
@@ -67,7 +67,8 @@ def project_page(viewer: Viewer, request: Request) -> Response:
             "section": SECTION,
             "row": row,
             "seen": seen,
-            "left": (seen.wanted - seen.judgements) * (seen.seconds or 0),
+            "stuck": stuck_sentence(seen),
+            "left": seen.obtainable * (seen.seconds or 0),
             "chart": growth_chart(seen.growth),
             "pairs": pairs,
             "kappa": mean_kappa(pairs),
@@ -84,7 +85,7 @@ def items_page(viewer: Viewer, request: Request) -> Response:
     """The items of a project with their state."""
     live = viewer.projects.live(request.path_params["project"])
     state, annotators = live.refresh(), live.annotators()
-    seen = overview(state, annotators, growth=0)
+    seen = overview(state, annotators, viewer.projects.clock(), growth=0)
     status, after = request.query_params.get("status", ""), number_of(request, "after") or 0
     chosen = (
         seen.broken if status == "broken" else seen.with_status(status) if status else list(seen.decisions)
@@ -133,7 +134,7 @@ def settle(viewer: Viewer, request: Request, fields: Fields) -> Response:
         live.settle(number, given_values(task, item, fields), one(fields, "form"))
     except UserError as error:
         return _item_page(viewer, request, fault=str(error))
-    ties = overview(live.refresh(), live.annotators(), growth=0).with_status("tie")
+    ties = overview(live.refresh(), live.annotators(), viewer.projects.clock(), growth=0).with_status("tie")
     place = f"/projects/{live.row.number}"
     following = next((tie for tie in ties if tie > number), ties[0] if ties else None)
     return RedirectResponse(f"{place}/items/{following}?saved={number}" if following else place, 303)
@@ -207,7 +208,7 @@ def _item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
 
     entries = state.of_item(number)
     values = entries[OWNER].values if OWNER in entries else {}
-    seen = overview(state, annotators, growth=0)
+    seen = overview(state, annotators, viewer.projects.clock(), growth=0)
     names = {one.number: one.name for one in annotators}
     context = {
         "task": task,
@@ -233,7 +234,8 @@ def _item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
 def _change(viewer: Viewer, project: int, action: str) -> Callable[[Annotator], Annotator]:
     live = viewer.projects.live(project)
     rows = {
-        row.annotator.number: row for row in overview(live.refresh(), live.annotators(), growth=0).annotators
+        row.annotator.number: row
+        for row in overview(live.refresh(), live.annotators(), viewer.projects.clock(), growth=0).annotators
     }
     changes: dict[str, Callable[[Annotator], Annotator]] = {
         "pause": lambda one: replace(one, paused=True),

@@ -1,0 +1,98 @@
+"""Who can work in a project, and on which items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sightline.annotation.gold import has_failed, is_qualified
+from sightline.annotation.state import State
+from sightline.annotation.task import RATER
+from sightline.annotation.types import Annotator, Item
+
+
+def may_not_work(state: State, annotator: Annotator) -> str:
+    """Say why an annotator gets nothing at all.
+
+    Args:
+        state: The state.
+        annotator: The annotator.
+
+    Returns:
+        `revoked`, `paused`, `gold` (the rule for gold items pauses the annotator), or ''.
+    """
+    if annotator.revoked:
+        return "revoked"
+    if annotator.paused:
+        return "paused"
+    return "gold" if state.project.task.gold.action == "pause" and has_failed(state, annotator) else ""
+
+
+def fails_test(state: State, annotator: Annotator, phase: str) -> bool:
+    """Whether an annotator has done a qualification test and not passed it.
+
+    Args:
+        state: The state.
+        annotator: The annotator.
+        phase: The name of the phase.
+
+    Returns:
+        Whether the test ends the annotator's work; False if the phase is no test.
+    """
+    if state.project.task.phase(phase).kind != "qualification":
+        return False
+    mine = [item for item in state.items.values() if item.phase == phase and is_for(item, annotator)]
+    done = state.of_annotator(annotator.number)
+    is_done = bool(mine) and all(item.number in done for item in mine)
+    return is_done and not is_qualified(state, annotator.number, phase, len(mine))
+
+
+def able_raters(state: State, annotators: Iterable[Annotator], now: float) -> list[Annotator]:
+    """List the raters who can still get items of the work.
+
+    Args:
+        state: The state.
+        annotators: The annotators of the project.
+        now: Seconds since 1970.
+
+    Returns:
+        The raters whose link has not ended, whom nothing pauses, and who failed no test.
+    """
+    return [
+        one
+        for one in annotators
+        if one.role == RATER
+        and one.expires > now
+        and not may_not_work(state, one)
+        and not any(fails_test(state, one, phase.name) for phase in state.project.task.phases)
+    ]
+
+
+def is_for(item: Item, annotator: Annotator) -> bool:
+    """Whether an annotator may judge an item: not their own work, and of their strata.
+
+    Args:
+        item: The item.
+        annotator: The annotator.
+
+    Returns:
+        Whether it may be given to the annotator.
+    """
+    if item.authors:
+        name = annotator.name.casefold()
+        if any(author.casefold() == name for author in item.authors):
+            return False
+    return not annotator.strata or item.stratum in annotator.strata
+
+
+def could_judge(state: State, item: Item, annotator: Annotator) -> bool:
+    """Whether an annotator may judge an item, and has neither judged, skipped nor reported it.
+
+    Args:
+        state: The state.
+        item: The item.
+        annotator: The annotator, who can work.
+
+    Returns:
+        Whether the item may be given to the annotator.
+    """
+    return is_for(item, annotator) and annotator.number not in state.of_item(item.number)
