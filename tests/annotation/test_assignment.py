@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -259,7 +260,11 @@ def test_no_item_is_left_that_somebody_who_comes_back_may_still_judge(
         annotator = work.annotators[who % len(fates)]
         if (item := work.take(annotator)) is not None:
             work.act(annotator, item, action)  # type: ignore[arg-type]
-    changes = {"leaves": {"revoked": True}, "expires": {"expires": 1.0}, "paused": {"paused": True}}
+    changes: dict[str, dict[str, Any]] = {
+        "leaves": {"revoked": True},
+        "expires": {"expires": 1.0},
+        "paused": {"paused": True},
+    }
     work.annotators = [
         replace(one, **changes.get(fate, {})) for one, fate in zip(work.annotators, fates, strict=True)
     ]

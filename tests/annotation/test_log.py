@@ -153,8 +153,7 @@ def test_a_killed_server_loses_nothing_that_it_confirmed(store_url: str, tmp_pat
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     said = {int(line) for line in confirmed.read_bytes().split(b"\n")[:-1]}
-    state = State(store.project("p").project, store.items(1))
-    state.advance(store.entries(1))
+    state = State(store.project("p").project, store.items(1)).advance(store.entries(1))
     kept = {number for number in state.items if state.of_item(number)}
     assert said <= kept
     assert len(kept - said) <= 1, "at most the judgement that was on its way"

@@ -14,6 +14,7 @@ from tests.annotation.working import command, work
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.task_files import task_names
 from sightline.annotation.types import Annotator, Item
+from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.formats.verdicts import read_verdicts
 from sightline.results.read_results import read_result
@@ -244,6 +245,31 @@ def test_errors_are_named_and_a_models_proposal_is_shown(codis: Path) -> None:
     verdicts = read_verdicts(export("why") / "verdicts.jsonl")
     assert len(verdicts) == 4 * 2
     assert {verdict.verdict for verdict in verdicts} == {"wrong"}
+
+
+def test_a_project_that_cannot_be_made_leaves_no_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["annotate", "new", "judge", "nowhere", "--name", "x"]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sample_of_humans_alone_leaves_out_what_nobody_read(
+    codis: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(codis, "", "a")
+    command("annotate", "new", "rate", "a", "--name", "part", "--items", "4", "--data", codis)
+    command("annotate", "invite", "part", "anna", "ben", "chloe")
+    work("part", lambda *_: "right")
+    file = export("part") / "verdicts.jsonl"
+    sampled = {verdict.targets for verdict in read_verdicts(file)}
+    answers = ("score", "codis", "a/answers.jsonl", "--data", codis, "--out", "b")
+    command(*answers, "--judge", f"human:{file}")
+    assert value("b", "acc_q") == 100
+    judged = [one for one in lines_of("b/answers.jsonl") if one["verdict"] == "right"]
+    assert {(one["key"],) for one in judged} == sampled
+    assert "humans judged a sample" in capsys.readouterr().err + Path("b/metrics.json").read_text()
 
 
 def test_pairs_of_a_built_folder_are_compared(codis: Path, capsys: pytest.CaptureFixture[str]) -> None:

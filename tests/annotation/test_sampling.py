@@ -37,6 +37,10 @@ def items_of(clusters: int, strata: int = 1) -> list[Item]:
 def test_a_sample_has_whole_clusters_and_their_weights_estimate_the_whole(
     clusters: int, count: int, strata: int, pick: Pick, seed: int
 ) -> None:
+    if pick == "stratified" and count < min(clusters, strata):
+        with pytest.raises(UserError, match="leaves strata without a cluster"):
+            pick_items(items_of(clusters, strata), pick, count, seed)
+        return
     picked = pick_items(items_of(clusters, strata), pick, count, seed)
     members = Counter(item.cluster for item in picked)
     assert len(members) == min(count, clusters)
@@ -48,6 +52,15 @@ def test_a_sample_has_whole_clusters_and_their_weights_estimate_the_whole(
     for stratum, drawn in by_stratum.items():
         size = len({item.cluster for item in items_of(clusters, strata) if stratum in ("", item.stratum)})
         assert sum(weights[cluster] for cluster in drawn) == pytest.approx(size)
+    assert len(by_stratum) == (min(clusters, strata) if pick == "stratified" else 1)
+
+
+def test_a_small_stratum_has_a_part_in_the_sample() -> None:
+    strata = [*["big"] * 90, *["b"] * 3, *["c"] * 3, *["d"] * 4]
+    items = [Item(0, cluster=f"c{place}", stratum=stratum) for place, stratum in enumerate(strata)]
+    picked = pick_items(items, "stratified", 10, 1)
+    assert {item.stratum for item in picked} == {"big", "b", "c", "d"}
+    assert sum(1 / item.probability for item in picked) == pytest.approx(100)
 
 
 def test_the_probability_is_how_often_a_cluster_is_drawn() -> None:

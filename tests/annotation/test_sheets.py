@@ -37,9 +37,7 @@ def store(tmp_path: Path) -> AnnotationStore:
 
 def state_of(store: AnnotationStore) -> State:
     row = store.project("p")
-    state = State(row.project, store.items(row.number))
-    state.advance(store.entries(row.number))
-    return state
+    return State(row.project, store.items(row.number)).advance(store.entries(row.number))
 
 
 def filled(store: AnnotationStore, name: str, value: str = "right") -> list[list[str]]:
@@ -70,6 +68,22 @@ def test_a_filled_in_table_comes_back_however_it_was_saved(
     assert imported(store, file) == (0, 4), "the same file adds nothing"
     assert [one.name for one in store.annotators(1)] == ["Zoë"]
     assert state_of(store).of_item(2)[1].values == {"verdict": "right"}
+
+
+def test_an_earlier_file_counts_again_when_it_is_imported_after_a_corrected_one(
+    store: AnnotationStore, tmp_path: Path
+) -> None:
+    first, corrected = tmp_path / "first.csv", tmp_path / "corrected.csv"
+    for file, verdict in ((first, "right"), (corrected, "wrong")):
+        rows = filled(store, "anna")
+        place = rows[0].index("verdict")
+        with file.open("w", newline="") as stream:
+            csv.writer(stream).writerows(
+                [rows[0], *([*row[:place], verdict, *row[place + 1 :]] for row in rows[1:])]
+            )
+    for file, expected in ((first, "right"), (corrected, "wrong"), (first, "right")):
+        assert imported(store, file) == (4, 0)
+        assert state_of(store).of_item(2)[1].values == {"verdict": expected}
 
 
 def test_a_workbook_keeps_every_cell_as_text_and_comes_back(store: AnnotationStore, tmp_path: Path) -> None:

@@ -200,6 +200,23 @@ def test_the_verdict_of_the_second_reply_counts() -> None:
     assert [(verdict.draw, verdict.verdict) for verdict in one.verdicts] == [(1, "right")]
 
 
+def test_an_answer_that_humans_never_sampled_is_unscored_unless_another_judge_reads_it() -> None:
+    elsewhere = replace(verdict("right", "ann"), targets=("other",))
+    sample = HumanJudge("human:f", [replace(elsewhere, inclusion=0.5)])
+    complete = HumanJudge("human:f", [elsewhere])
+    cases: list[tuple[list[Judge], str]] = [
+        ([sample], "unscored"),
+        ([complete], "undecided"),
+        ([sample, complete], "undecided"),
+        ([contextual_judge(), sample], "right"),
+    ]
+    for judges, expected in cases:
+        panel = JudgePanel(benchmark=Contextual(), judges=judges)
+        (one,) = panel.judge([group()], Known(replies(contextual_judge(), "Judgement: Yes")))
+        assert one.group.outcomes[0].verdict == expected
+        assert [found.kind for found in one.verdicts if found.kind == "human"] == []
+
+
 def test_an_answer_without_a_reference_is_unscored_unless_humans_decide() -> None:
     judge = contextual_judge()
     bare = group(references=())

@@ -43,17 +43,16 @@ class NewProject(Struct, frozen=True):
     disjoint: tuple[str, ...] = ()
 
 
-class Created(Struct, frozen=True):
-    """A new project: its number, the project, its items, and notes for the user."""
+class Draft(Struct, frozen=True):
+    """A project that is not in the store yet: the project, its items, and notes for the user."""
 
-    number: int
     project: Project
     items: Sequence[Item]
     notes: Sequence[str]
 
 
-def create_project(store: AnnotationStore, request: SourceRequest, new: NewProject) -> Created:
-    """Make the items of a project, and add it to the store.
+def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProject) -> Draft:
+    """Make the items of a project. The caller adds it to the store.
 
     Args:
         store: The store.
@@ -64,7 +63,7 @@ def create_project(store: AnnotationStore, request: SourceRequest, new: NewProje
         The project.
 
     Raises:
-        UserError: A source cannot be read or gives no item, or a project has the name.
+        UserError: A source cannot be read or gives no item, or another project is unknown.
     """
     task = request.task
     for name in new.disjoint:
@@ -82,10 +81,10 @@ def create_project(store: AnnotationStore, request: SourceRequest, new: NewProje
     judged = share(picked, shared, annotators, request.seed)
     if new.gold:
         known = known_values(task, judged, new.gold)
-        judged = [replace(item, expected=known.get(item.targets, {})) for item in judged]
+        judged = [replace(item, expected=known.get((item.targets, item.variant), {})) for item in judged]
     if new.proposals:
         proposed = known_values(task, judged, new.proposals)
-        judged = [replace(item, proposal=proposed.get(item.targets, {})) for item in judged]
+        judged = [replace(item, proposal=proposed.get((item.targets, item.variant), {})) for item in judged]
     task, judged = with_training(task, judged, new.training, new.qualification, request.seed)
     phases = [phase.name for phase in task.phases]
     items = ordered(judged, phases, mixed=task.mixed, seed=request.seed)
@@ -101,12 +100,12 @@ def create_project(store: AnnotationStore, request: SourceRequest, new: NewProje
         of=len(made.items),
         disjoint=new.disjoint,
     )
-    return Created(store.create(project, items), project, items, made.notes)
+    return Draft(project, items, made.notes)
 
 
 def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[Pick, list[Item]]:
     """The sample of the items, and how it was taken."""
-    count = request.count or request.task.sample or None
+    count = request.count if request.count is not None else request.task.sample or None
     clusters = len({item.cluster for item in made.items})
     if made.sampled or new.pick == "all" or count is None or count >= clusters:
         return "all", made.items

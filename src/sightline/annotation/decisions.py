@@ -14,7 +14,7 @@ from sightline.scoring.majority import majority
 YES, NO = "yes", "no"
 
 Status = Literal["open", "decided", "tie", "settled"]
-"""`open`: votes are missing. `tie`: none of all votes decides. `settled`: somebody has decided a tie."""
+"""`open`: judgements are missing. `tie`: none of all votes decides. `settled`: somebody has decided a tie."""
 
 
 class Decision(Struct, frozen=True):
@@ -98,10 +98,11 @@ def decide(project: Project, item: Item, entries: Mapping[int, Entry], settling:
     if settled:
         return Decision("settled", max(settled)[1], votes)
     of = wanted(project, item)
+    judged = sum(entry.action == "judge" and number not in settling for number, entry in entries.items())
     value = _accepted(task, list(votes.values()), of) if task.needed else _majority(list(votes.values()), of)
-    if len(votes) < of:
+    if judged < of:
         return Decision("open", value, votes)
-    return Decision("decided" if value is not None or not task.decides else "tie", value, votes)
+    return Decision("decided" if value is not None or not votes else "tie", value, votes)
 
 
 def _majority(votes: Sequence[str], of: int) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
 
 import msgspec
@@ -95,11 +96,24 @@ def _verdicts(state: State, annotators: Sequence[Annotator], out: Path) -> tuple
 
 
 def _answers(state: State, annotators: Sequence[Annotator], out: Path) -> Written:
-    for (name, setting), answers in human_answers(state, annotators).items():
-        folder = out / _file_name(name)
+    found = human_answers(state, annotators)
+    folders = _folders(name for name, _ in found)
+    for (name, setting), answers in found.items():
+        folder = out / folders[name]
         folder.mkdir(exist_ok=True)
         content = f"{len(answers):,} answers of human:{name}"
         yield _lines(folder / f"{_file_name(setting)}.jsonl", map(msgspec.json.encode, answers), content)
+
+
+def _folders(names: Iterable[str]) -> dict[str, str]:
+    """Name -> a folder of its own, which is none of the files of an export."""
+    folders: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        taken = {folder.casefold() for folder in folders.values()}
+        wanted = _file_name(name).replace(".", "-")
+        numbered = (f"{wanted}-{number}" for number in count(2))
+        folders[name] = next(one for one in chain([wanted], numbered) if one.casefold() not in taken)
+    return folders
 
 
 def _for_other_tools(state: State, out: Path) -> Written:

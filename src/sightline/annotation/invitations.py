@@ -38,14 +38,18 @@ def invite(
         The annotator.
 
     Raises:
-        UserError: The name cannot be used, the role is unknown, or the annotator takes part in a project that
-            is disjoint from this one.
+        UserError: The name cannot be used, the role or a stratum is unknown, or the annotator takes part in a
+            project that is disjoint from this one.
     """
     name = " ".join(name.split())
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UserError("the name cannot be used", found=name, expected=f"1 to {LONGEST_NAME} characters")
     if role not in ROLES:
         raise unknown_name("role", role, ROLES)
+    known = {item.stratum for item in store.items(row.number)} if strata else set()
+    for stratum in strata:
+        if stratum not in known:
+            raise unknown_name("stratum", stratum, sorted(known))
     for other in _disjoint_projects(store.projects(), row):
         if any(one.name.casefold() == name.casefold() for one in store.annotators(other.number)):
             raise UserError(
@@ -59,6 +63,8 @@ def invite(
                 raise UserError(
                     f"'{one.name}' has the role {one.role}", expected="another name for another role"
                 )
+            if strata:
+                store.change_annotator(row.number, one.number, lambda found: replace(found, strata=strata))
             return renew(store, row, one.number, expires)
     return store.invite(row.number, Annotator(0, name, role, expires=expires, strata=strata))
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 
 from sightline.annotation.decisions import decide, settlers, vote
 from sightline.annotation.state import State
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, Values
+from sightline.scoring.majority import majority
 from sightline.types import Verdict, VerdictName
 
 OWNER_NAME = "owner"
@@ -50,10 +52,11 @@ def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]
         annotators: The annotators.
 
     Yields:
-        A verdict per judgement, those of adjudicators and of the owner among them.
+        A verdict per judgement, those of adjudicators and of the owner among them. If the majority of all of
+        them is not what settles an item, only the judgement that settles it: what counts is the majority.
     """
     task = state.project.task
-    for one in judgements(state, annotators):
+    for one in _that_count(state, annotators):
         decision = vote(task, one.entry.values)
         if decision is None or task.phase(one.item.phase).kind != "work":
             continue
@@ -69,6 +72,18 @@ def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]
             labels=_labels(state, one.entry.values),
             inclusion=None if state.project.pick == "all" else one.item.probability,
         )
+
+
+def _that_count(state: State, annotators: Sequence[Annotator]) -> Iterator[Judgement]:
+    """The judgements whose majority is the decision about each item."""
+    settling = settlers(annotators)
+    for item, group in groupby(judgements(state, annotators), key=lambda one: one.item):
+        entries = list(group)
+        decision = decide(state.project, item, state.of_item(item.number), settling)
+        values = [cast for one in entries if (cast := vote(state.project.task, one.entry.values))]
+        if decision.status == "settled" and majority(values) != decision.value:
+            entries = [one for one in entries if one.entry.annotator in settling][-1:]
+        yield from entries
 
 
 def decided(state: State, annotators: Sequence[Annotator]) -> Mapping[int, str]:

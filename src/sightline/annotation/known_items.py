@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -12,6 +13,8 @@ from sightline.annotation.task import Phase, Task
 from sightline.annotation.types import Item, Values
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
+from sightline.scoring.majority import majority
+from sightline.types import Verdict
 
 TRAINING, TEST = "training", "qualification"
 
@@ -59,7 +62,7 @@ def with_training(
     return replace(task, phases=(*used, *(task.phases or (Phase(""),)))), phased
 
 
-def known_values(task: Task, items: Sequence[Item], file: Path) -> dict[tuple[str, ...], Values]:
+def known_values(task: Task, items: Sequence[Item], file: Path) -> dict[tuple[tuple[str, ...], str], Values]:
     """Read the values of items from a file of verdicts.
 
     Args:
@@ -68,29 +71,48 @@ def known_values(task: Task, items: Sequence[Item], file: Path) -> dict[tuple[st
         file: The file.
 
     Returns:
-        Targets of an item -> values.
+        Targets and variant of an item -> values: the majority of the verdicts on it.
 
     Raises:
-        UserError: No verdict is about one of the items.
+        UserError: No verdict is about one of the items and the task's question, or those on one item are
+            tied.
     """
-    targets = {item.targets for item in items}
     verdicts = read_verdicts(file)
-    found = [verdict for verdict in verdicts if verdict.targets in targets]
-    if task.produces != "verdicts" or not found:
+    by_targets: dict[tuple[str, ...], list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.question == task.question:
+            by_targets[verdict.targets].append(verdict)
+    known = {}
+    for item in items:
+        fitting = [one for one in by_targets[item.targets] if one.variant in ("", item.variant)]
+        if fitting:
+            known[item.targets, item.variant] = _majority_values(task, fitting, file)
+    if task.produces != "verdicts" or not known:
         raise UserError(
             "no line is about an item of this project",
             file=file,
             found=f"{len(verdicts):,} verdicts",
-            expected="verdicts on answers of the sources",
+            expected=f"verdicts on answers of the sources, with question '{task.question}'",
         )
+    return known
+
+
+def _majority_values(task: Task, verdicts: Sequence[Verdict], file: Path) -> Values:
+    """The values of the verdicts on one item, with the labels of those that agree."""
+    name = majority(verdict.verdict for verdict in verdicts)
+    if name is None:
+        raise UserError(
+            "verdicts on one item contradict each other, and none has a majority",
+            file=file,
+            field="targets",
+            found=", ".join(verdicts[0].targets),
+            expected="one known verdict for an item",
+        )
+    labels = tuple(
+        dict.fromkeys(label for verdict in verdicts if verdict.verdict == name for label in verdict.labels)
+    )
     several = [field.name for field in task.fields if field.kind == "choices"]
-    return {
-        verdict.targets: {
-            task.decides[0]: verdict.verdict,
-            **(dict.fromkeys(several, verdict.labels) if verdict.labels else {}),
-        }
-        for verdict in found
-    }
+    return {task.decides[0]: name, **(dict.fromkeys(several, labels) if labels else {})}
 
 
 def _known(task: Task, item: Item) -> Values:

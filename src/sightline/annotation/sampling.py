@@ -26,7 +26,7 @@ def pick_items(items: Sequence[Item], pick: Pick, clusters: int | None, seed: in
         The items of the sample, in their order, with the probability of their cluster.
 
     Raises:
-        UserError: The number is below 1.
+        UserError: The number is below 1, or below the number of strata.
     """
     if pick == "all" or clusters is None:
         return list(items)
@@ -36,7 +36,7 @@ def pick_items(items: Sequence[Item], pick: Pick, clusters: int | None, seed: in
     for item in items:
         stratum_of.setdefault(item.cluster, item.stratum if pick == "stratified" else "")
     sizes = Counter(stratum_of.values())
-    counts = proportional(dict(sorted(sizes.items())), min(clusters, len(stratum_of)))
+    counts = _drawn(dict(sorted(sizes.items())), min(clusters, len(stratum_of)))
     members: dict[str, list[str]] = defaultdict(list)
     for cluster, stratum in stratum_of.items():
         members[stratum].append(cluster)
@@ -48,6 +48,21 @@ def pick_items(items: Sequence[Item], pick: Pick, clusters: int | None, seed: in
     return [
         replace(item, probability=probability[item.cluster]) for item in items if item.cluster in probability
     ]
+
+
+def _drawn(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """How many clusters of each stratum are drawn: in proportion to its size, but each has a part."""
+    if count < len(sizes):
+        raise UserError(
+            "--items leaves strata without a cluster",
+            found=count,
+            expected=f"{len(sizes)} or more, one for each stratum",
+        )
+    counts = proportional(sizes, count)
+    if all(counts[stratum] for stratum in sizes):
+        return counts
+    more = proportional({stratum: size - 1 for stratum, size in sizes.items()}, count - len(sizes))
+    return {stratum: 1 + more[stratum] for stratum in sizes}
 
 
 def share(items: Sequence[Item], shared: int, annotators: int, seed: int) -> list[Item]:

@@ -125,18 +125,17 @@ def import_sheets(
             number,
             numbers[name],
             "judge",
-            _form(row, name, number, given),
+            _form(row, state, name, number, given),
             now,
             given,
             reason=remark,
         )
         for (name, number), (remark, given) in found.items()
+        if not _stands(state, numbers[name], number, given)
     ]
-    last = store.entries(row.number)[-1:]
-    before = last[0].number if last else 0
     stored = store.append(row.number, entries)
-    added = sum(entry.number > before for entry in stored)
-    return Imported(added, len(stored) - added)
+    added = sum(entry.number > state.last for entry in stored)
+    return Imported(added, len(found) - added)
 
 
 def _lines(state: State, path: Path) -> Iterator[Filled]:
@@ -196,9 +195,15 @@ def _annotators(store: AnnotationStore, row: ProjectRow, names: Mapping[str, str
     return known
 
 
-def _form(row: ProjectRow, name: str, item: int, values: object) -> str:
-    """The id of an imported judgement: the same file adds nothing when it is imported again."""
-    return "import-" + hashlib.sha256(repr((row.number, name, item, values)).encode()).hexdigest()[:40]
+def _stands(state: State, annotator: int, item: int, values: object) -> bool:
+    entry = state.of_item(item).get(annotator)
+    return entry is not None and entry.action == "judge" and entry.values == values
+
+
+def _form(row: ProjectRow, state: State, name: str, item: int, values: object) -> str:
+    """The id of an imported judgement: one file that is imported twice at once adds it once."""
+    about = (row.number, state.last, name, item, values)
+    return "import-" + hashlib.sha256(repr(about).encode()).hexdigest()[:40]
 
 
 def _shown(item: Item, part: str) -> str:

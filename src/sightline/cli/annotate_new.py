@@ -61,18 +61,18 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Make the project."""
-    from sightline.annotation.creation import NewProject, create_project
+    from sightline.annotation.creation import NewProject, draft_project
     from sightline.annotation.sources.request import SourceRequest
     from sightline.annotation.store import AnnotationStore
     from sightline.annotation.task_files import task
+    from sightline.cli.annotation_arguments import read_store
     from sightline.engine.store import Store
 
     folder = options.data or os.environ.get("SIGHTLINE_DATA")
     if folder and not Path(folder).is_dir():
         raise UserError("there is no such data folder", file=folder, expected="--data DIR")
     declared = task(options.task)
-    store = Store.open(options.store)
-    try:
+    with read_store(options.store) as store:
         request = SourceRequest(
             task=declared,
             sources=tuple(options.sources),
@@ -95,16 +95,20 @@ def execute(options: argparse.Namespace) -> int:
             qualification=options.qualification,
             disjoint=tuple(options.disjoint),
         )
-        created = create_project(AnnotationStore(store, time.time), request, new)
+        created = draft_project(AnnotationStore(store, time.time), request, new)
+    # Only now: a project that cannot be made leaves no empty store.
+    store = Store.open(options.store)
+    try:
+        number = AnnotationStore(store, time.time).create(created.project, created.items)
     finally:
         store.close()
     if options.json:
-        print_json({"number": created.number, "items": len(created.items), "project": created.project})
+        print_json({"number": number, "items": len(created.items), "project": created.project})
     else:
         phases = Counter(item.phase for item in created.items)
         parts = ", ".join(f"{count:,} {phase}" for phase, count in phases.items() if phase)
         print_line(
-            f"project {created.number}, {created.project.name}: {len(created.items):,} items"
+            f"project {number}, {created.project.name}: {len(created.items):,} items"
             f"{f' ({parts})' if parts else ''}, {created.project.annotators} annotators per item"
         )
         print_note(f"next: sightline annotate invite {created.project.name} NAME..., then sightline serve")

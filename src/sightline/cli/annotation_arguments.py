@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import ArgumentGroup, add_store
@@ -12,6 +14,7 @@ from sightline.cli.options import ArgumentGroup, add_store
 if TYPE_CHECKING:
     from sightline.annotation.state import State
     from sightline.annotation.store import AnnotationStore, ProjectRow
+    from sightline.engine.store import Store
 
 
 def add_project(group: ArgumentGroup) -> None:
@@ -47,6 +50,33 @@ def opened_project(word: str, url: str) -> Iterator[tuple[AnnotationStore, Proje
         yield annotations, annotations.project(word)
     finally:
         store.close()
+
+
+@contextmanager
+def read_store(url: str) -> Iterator[Store]:
+    """Open a store to read it, or an empty one in a temporary folder instead of one that does not exist.
+
+    Args:
+        url: The path or URL of the store.
+
+    Yields:
+        The store.
+
+    Raises:
+        UserError: The path or URL holds another database or a newer schema.
+    """
+    from sightline.engine.database_errors import NoStoreError
+    from sightline.engine.store import Store
+
+    with TemporaryDirectory(prefix="sightline-") as scratch:
+        try:
+            store = Store.open(url, create=False)
+        except NoStoreError:
+            store = Store.open(str(Path(scratch) / "empty.db"))
+        try:
+            yield store
+        finally:
+            store.close()
 
 
 def state_of(store: AnnotationStore, row: ProjectRow) -> State:

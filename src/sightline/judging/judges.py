@@ -192,6 +192,7 @@ class HumanJudge(Judge):
         """
         self.name = name
         self.verdicts = verdicts
+        self.is_sample = any(verdict.inclusion is not None for verdict in verdicts)
         self.matched = 0
         self._by_case: dict[tuple[str, tuple[str, ...]], list[Verdict]] = defaultdict(list)
         for verdict in verdicts:

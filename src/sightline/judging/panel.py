@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.keys import KeyedRequest
 from sightline.judging.groups import AnswerLookup
-from sightline.judging.judges import Judge
+from sightline.judging.judges import HumanJudge, Judge
 from sightline.judging.verdict_selection import select_verdict
 from sightline.metric_types import Metric
 from sightline.plan.spec import Decide
@@ -148,12 +148,16 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
         verdicts = [verdict for verdict in group.judgements if keys.issuperset(verdict.targets)]
         outcomes = list(group.outcomes)
         judgements = list(group.judgements)
+        only_sample = all(isinstance(judge, HumanJudge) and judge.is_sample for judge in self.judges)
         for case in cases:
             by_judge = [judge.decide(case, replies) for judge in self.judges]
             verdicts += [verdict for opinions in by_judge for verdict in opinions]
             if case.question != "correct" and not any(by_judge):
                 continue
             selected = select_verdict(case, by_judge, self.decide)
+            if only_sample and not any(by_judge):
+                # Nobody read the answer, by design: it is neither right nor wrong.
+                selected = replace(selected, verdict="unscored")
             # Two probes may share one request (CODIS without context): use the position, not the key.
             if case.outcome_index is not None and case.question == "correct":
                 outcomes[case.outcome_index] = _with_verdict(outcomes[case.outcome_index], selected)

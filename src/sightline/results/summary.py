@@ -49,6 +49,7 @@ class AnswerCounts(Struct):
     by_file_name: int = 0
     undecided_replies: int = 0
     judge_errors: int = 0
+    not_sampled: int = 0
     invalid_usage: int = 0
 
     @property
@@ -129,10 +130,17 @@ class Summary:
         counts.undecided_flags.update(undecided_flags(outcome.scores))
         if outcome.version:
             self.model_versions.add(outcome.version)
-        if outcome.verdict == "unscored" and len(examples.without_reference) < MAX_EXAMPLES:
-            examples.without_reference.append(outcome.sample)
+        if outcome.verdict == "unscored":
+            self._add_unscored(outcome)
         if not outcome.answered and len(examples.unanswered) < MAX_UNANSWERED:
             examples.unanswered.append((outcome.sample, outcome.variant, outcome.error or ""))
+
+    def _add_unscored(self, outcome: Outcome) -> None:
+        """Only a sample that humans judged leaves out an answer with a reference."""
+        if outcome.references:
+            self.counts.not_sampled += 1
+        elif len(self.examples.without_reference) < MAX_EXAMPLES:
+            self.examples.without_reference.append(outcome.sample)
 
 
 def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
@@ -174,10 +182,7 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
         notes.append(
             f"{counts.judge_errors:,} judgements are missing: the judge failed, or the budget was reached"
         )
-    unscored = counts.verdicts["unscored"]
-    if 0 < unscored < counts.sent:
-        names = some_of(examples.without_reference, unscored, total=unscored)
-        notes.append(f"{unscored} answers have no reference and are not scored: {names}")
+    notes += _unscored_notes(counts, examples)
     if examples.undecided_replies:
         replies = [repr(" ".join(reply.split())[:60]) for reply in examples.undecided_replies]
         listed = some_of(replies, len(replies), total=counts.undecided_replies)
@@ -192,6 +197,21 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
             f"the images of {counts.by_file_name} samples cannot be read: their clusters are named after "
             "the files"
         )
+    return notes
+
+
+def _unscored_notes(counts: AnswerCounts, examples: Examples) -> list[str]:
+    notes = []
+    if counts.not_sampled:
+        notes.append(
+            f"humans judged a sample, and no other judge is named: {counts.not_sampled:,} of {counts.sent:,} "
+            "answers have no verdict and are left out of all metrics; the values are those of the sample, "
+            "unweighted. Name a judge that reads everything before human:FILE to correct its values"
+        )
+    unscored = counts.verdicts["unscored"] - counts.not_sampled
+    if 0 < unscored < counts.sent:
+        names = some_of(examples.without_reference, unscored, total=unscored)
+        notes.append(f"{unscored} answers have no reference and are not scored: {names}")
     return notes
 
 
