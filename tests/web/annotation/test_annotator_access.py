@@ -112,7 +112,7 @@ def test_nonsense_opens_nothing(rating: ProjectRow, visit: Visit, token: str) ->
     assert visit().open(f"/annotate/{token}").status in (403, 404)
 
 
-def test_guessed_tokens_are_stopped_and_open_pages_are_not(
+def test_guessed_tokens_are_stopped_and_valid_links_never(
     site: Site, rating: ProjectRow, rater: Visitor, visit: Visit
 ) -> None:
     guesser = visit()
@@ -124,8 +124,9 @@ def test_guessed_tokens_are_stopped_and_open_pages_are_not(
     answer = guesser.client.get(f"/annotate/{rating.number}/item", headers={"cookie": cookie})
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "60")
     assert rater.accept().status == 200
+    assert guesser.open(site.link(rating, "BR")).status == 200, "a link that this server has not seen"
     site.clock.now += 61
-    assert guesser.open(site.link(rating, "BR")).status == 200
+    assert guesser.open(f"/annotate/{body}.guess").status == 403
 
 
 def test_a_browser_that_repeats_an_old_cookie_is_not_stopped(

@@ -42,7 +42,6 @@ class Gate:
         self._prefix = f"sightline-annotate-{port}-"
         self._encrypted = encrypted
         self._guesses = Guesses()
-        self._accepted: set[str] = set()
 
     def is_for(self, path: str) -> bool:
         """Whether a path is one of annotators.
@@ -98,16 +97,15 @@ class Gate:
         return None
 
     def _holder(self, scope: Scope, token: str) -> Holder | Response:
-        """The holder of a token. Tokens that were right before are not guesses, whoever else guesses."""
+        """The holder of a token. Only wrong tokens are guesses: a signed link opens, whoever else guesses."""
+        found = self._projects.holder(token)
+        if isinstance(found, Holder):
+            return found
         address, now = (scope.get("client") or ("",))[0], self._projects.clock()
-        if token not in self._accepted and self._guesses.is_stopped(address, now):
+        if found == "invalid" and self._guesses.is_stopped(address, now):
             response = refusal(429, "Too many wrong links were tried. Wait a minute.", "Wait a minute")
             response.headers["retry-after"] = str(int(WINDOW_SECONDS))
             return response
-        found = self._projects.holder(token)
-        if isinstance(found, Holder):
-            self._accepted.add(token)
-            return found
         if found == "invalid":
             self._guesses.add(address, token, now)
         return refusal(403, ENDED[found], "This link does not open anything")
