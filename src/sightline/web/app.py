@@ -20,7 +20,7 @@ from sightline.outcome_index.images import ImageError
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.reporting.html.environment import FOLDER
 from sightline.web.annotation import routes as annotation
-from sightline.web.annotation.annotator_pages import CLOSED
+from sightline.web.annotation.annotator_pages import CLOSED, FAILED, KEPT
 from sightline.web.annotation.form_fields import endpoint as form_endpoint
 from sightline.web.annotation.gate import ROOT
 from sightline.web.annotation.projects import Projects
@@ -161,8 +161,8 @@ def _annotator_error(
 ) -> Response:
     """The page of an error for an annotator: nothing about files or the store."""
     if isinstance(error, ProjectClosedError):
-        text = CLOSED
+        text = f"{CLOSED} {KEPT} Thank you."
     elif isinstance(error, EnvironmentFailedError):
-        text = "The server cannot save now. What a page confirmed is saved. Try again in a minute."
+        text = f"{FAILED} {KEPT} Try again in a minute."
     place = "/".join(request.url.path.split("/")[:3]) + "/"
     return viewer.page("task_error_page.html", {"title": title, "text": text, "place": place}, code)

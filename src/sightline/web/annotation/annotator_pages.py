@@ -20,7 +20,7 @@ from sightline.annotation.state import State
 from sightline.annotation.store import ProjectClosedError
 from sightline.annotation.types import Action, Entry, Item
 from sightline.annotation.values import Given, checked_values
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.web.annotation.form_fields import Fields, as_given, given_values, number, one
 from sightline.web.annotation.gate import ROOT, holder_of
 from sightline.web.annotation.item_images import item_image
@@ -33,11 +33,14 @@ NOT_KEPT = {"cache-control": "no-store"}
 """A page that a browser kept would hold a form that was sent before."""
 
 STOPPED: Mapping[str, str] = {
-    "paused": "The owner of this project has paused your items. Your work is saved.",
-    "gold": "Your items are paused until the owner has looked at your work. Your work is saved.",
-    "revoked": "Your link has ended. Your work is saved.",
+    "paused": "The owner of this project has paused your items.",
+    "gold": "Your items are paused until the owner has looked at your work.",
+    "revoked": "Your link has ended.",
 }
-CLOSED = "This project is closed. Your work is saved. Thank you."
+CLOSED = "This project is closed."
+TAKEN = "This item is not in your hands any more: another annotator has it, or it is done."
+FAILED = "The server cannot save now."
+KEPT = "What a page confirmed is saved."
 
 
 class Desk(Struct, frozen=True):
@@ -120,11 +123,11 @@ def item_page(viewer: Viewer, request: Request) -> Response:
     if _needs_consent(desk):
         return desk.go("consent")
     if reason := may_not_work(desk.state, desk.holder.annotator):
-        return _end(desk, STOPPED[reason])
+        return _end(desk, f"{STOPPED[reason]} {KEPT}")
     try:
         item = desk.holder.live.next_item(desk.holder.annotator)
     except ProjectClosedError:
-        return _end(desk, CLOSED)
+        return _end(desk, f"{CLOSED} {KEPT} Thank you.")
     if item is None:
         return _end(desk, "")
     saved = request.query_params.get("saved", "")
@@ -179,12 +182,18 @@ def act(viewer: Viewer, request: Request, fields: Fields) -> Response:
     item = desk.state.items.get(request.path_params["number"])
     if item is None or not is_form_token(one(fields, "check"), live.row, annotator, item.number):
         raise NotYourItemError("this form is not one of your pages")
-    if _needs_consent(desk) or may_not_work(desk.state, annotator):
-        return desk.go("item")
+    if _needs_consent(desk):
+        return desk.go("consent")
+    if stopped := may_not_work(desk.state, annotator):
+        return _unsaved(desk, item, fields, STOPPED[stopped], 409)
     try:
         return _acted(desk, item, fields)
-    except (NotYourItemError, ProjectClosedError):
-        raise
+    except NotYourItemError:
+        return _unsaved(desk, item, fields, TAKEN, 403, can_send=False)
+    except ProjectClosedError:
+        return _unsaved(desk, item, fields, CLOSED, 409)
+    except EnvironmentFailedError:
+        return _unsaved(desk, item, fields, FAILED, 503)
     except UserError as error:
         given = _readable(desk, item, fields)
         return _show(desk, item, given, step=_step(desk, item, fields), fault=str(error), status=422)
@@ -251,6 +260,22 @@ def _show(
         "fault": fault,
     }
     return desk.page("task_item_page.html", context | ({"form": form} if form else {}), status)
+
+
+def _unsaved(
+    desk: Desk, item: Item, fields: Fields, reason: str, status: int, *, can_send: bool = True
+) -> Response:
+    """The page of a form that could not be stored: why, and all that was filled in."""
+    task, given = desk.holder.live.row.project.task, _readable(desk, item, fields)
+    context = {
+        "item": item,
+        "reason": reason,
+        "view": view_item(task, item, given, _url(desk, item), _step(desk, item, fields)),
+        "typed_reason": one(fields, "reason").strip(),
+        "can_send": can_send,
+        "sent": list(fields.items()),
+    }
+    return desk.page("task_unsaved_page.html", context, status)
 
 
 def _end(desk: Desk, reason: str) -> Response:

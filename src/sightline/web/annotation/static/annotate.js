@@ -54,6 +54,15 @@ document.addEventListener("click", (event) => {
   zoom.showPopover();
 });
 
+// An item stays in hand while somebody writes: a view of its page begins the time anew.
+const judged = document.getElementById("judge");
+let wrote = false;
+document.addEventListener("input", () => (wrote = true));
+setInterval(() => {
+  if (judged && wrote) fetch(judged.action).catch(() => {});
+  wrote = false;
+}, 5 * 60 * 1000);
+
 // Seconds for which the page was seen.
 const seconds = document.querySelector("input[name=seconds]");
 let seen = 0;
