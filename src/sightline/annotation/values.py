@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sightline.annotation.records import iibench_lines
 from sightline.annotation.task import Field, Task
 from sightline.annotation.types import Item, Values
 from sightline.errors import UserError
@@ -70,7 +71,8 @@ def checked_values(task: Task, item: Item, given: Given) -> Values:
         The values of the fields that are asked.
 
     Raises:
-        UserError: A required field is empty, or a value is not one of the field's.
+        UserError: A required field is empty, a value is not one of the field's, or the export would leave
+            the record out.
     """
     filled = {name: [text for text in texts if text.strip()] for name, texts in given.items()}
     values: dict[str, str | tuple[str, ...]] = {}
@@ -83,6 +85,8 @@ def checked_values(task: Task, item: Item, given: Given) -> Values:
                 raise UserError("nothing is filled in", field=field.label or field.name)
             continue
         values[field.name] = _checked(field, item, texts)
+    if task.records == "iibench" and (fault := next(iibench_lines.faults(item, values), None)):
+        raise fault
     return values
 
 

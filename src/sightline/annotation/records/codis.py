@@ -45,6 +45,7 @@ def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
                 funnel["written"] += 1
                 kept.append((item, entry.values))
     records = [_record(request, place, item, values) for place, (item, values) in enumerate(kept)]
+    (request.out / FOLDER).mkdir(parents=True, exist_ok=True)
     write_atomically(request.out / FOLDER / RECORDS, [indented_json(records)])
     yield request.out / FOLDER / RECORDS, f"{len(records):,} pairs"
     if is_check:

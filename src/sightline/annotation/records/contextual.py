@@ -33,6 +33,7 @@ def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
         if "task" in values:
             tasks.append([name, str(values["task"])])
     table = request.out / FOLDER / table_name(SPLIT)
+    table.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(table, [csv_bytes(rows)])
     yield table, f"{len(rows) - 1:,} triplets"
     if len(tasks) > 1:

@@ -211,7 +211,7 @@ def _acted(desk: Desk, item: Item, fields: Fields) -> Response:
     given = given_values(task, item, fields) if action == "judge" else {}
     step = _step(desk, item, fields)
     if action == "judge" and step + 1 < steps_of(task, item):
-        checked_values(replace(task, fields=fields_until(task, item, step)), item, given)
+        checked_values(replace(task, fields=fields_until(task, item, step), records=""), item, given)
         return _show(desk, item, given, step=step + 1, form=one(fields, "form"))
     reason = one(fields, "reason").strip()
     if action in ("skip", "broken") and not reason:
