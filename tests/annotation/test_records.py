@@ -83,7 +83,7 @@ def test_the_page_refuses_what_the_export_would_leave_out(images: Path, change: 
     item = live.next_item(anna)
     assert item is not None
     with pytest.raises(UserError, match=message) as refused:
-        live.submit(anna, Form("1", item.number, "judge", good | change))
+        live.submit(anna, Form("1", item.number, "judge", {**good, **change}))
     assert "png" not in str(refused.value)
     assert live.submit(anna, Form("2", item.number, "judge", good)).action == "judge"
     assert list(faults(item, live.refresh().of_item(item.number)[anna.number].values)) == []
