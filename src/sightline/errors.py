@@ -51,6 +51,10 @@ class UserError(Exception):
         return text
 
 
+class NoSuchRecordError(UserError):
+    """A run or a group with this number does not exist."""
+
+
 class EnvironmentFailedError(Exception):
     """The environment fails during a run, such as a full disk or a lost store (exit status 3).
 

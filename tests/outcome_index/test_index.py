@@ -54,7 +54,7 @@ def fulfils(judged: JudgedGroup, wanted: GroupFilter) -> bool:
     values = {pair for one in group for pair in one.labels.items()}
     return (
         wanted.right in (None, right_share(group))
-        and wanted.consistency in (None, consistency(group))
+        and wanted.consistency in (None, consistency(group) or "incomparable")
         and (wanted.verdict is None or wanted.verdict in {one.verdict for one in group})
         and wanted.judges is None  # there is one judge, by rules
         and wanted.length in (None, longest(group))
@@ -126,6 +126,23 @@ def test_the_pages_of_a_filter_hold_exactly_the_groups_that_fulfil_it_in_order(
     expected = [number for number, one in enumerate(judged, start=1) if fulfils(one, wanted)]
     expected.sort(key=lambda number: order(judged[number - 1]))
     assert pages(index, wanted, limit) == expected
+
+
+def test_a_row_names_the_pairs_that_make_its_group_inconsistent(
+    built: tuple[OutcomeIndex, list[JudgedGroup]],
+) -> None:
+    index, judged = built
+    for number, one in enumerate(judged, 1):
+        (row,) = index.open(1).rows([number])
+        options = [chosen_option(outcome) if outcome.answered else None for outcome in one.group]
+        answered = [place for place, outcome in enumerate(one.group) if outcome.answered]
+        differing = {
+            (first, second)
+            for first, second in combinations(answered, 2)
+            if options[first] is None or options[first] != options[second]
+        }
+        assert {(pair.first, pair.second) for pair in row.misfits} == differing
+        assert bool(row.misfits) == (row.consistency == "inconsistent")
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

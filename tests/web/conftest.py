@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,3 +64,34 @@ def client(store: Store) -> TestClient:
     client = TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST, follow_redirects=False)
     assert client.get("/", params={"token": TOKEN}).status_code == 200
     return client
+
+
+@pytest.fixture(scope="session")
+def disputed(codis: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store with run 1, judged by rules, and run 2, by a human too, who differs on 4 responses."""
+    folder = tmp_path_factory.mktemp("disputed")
+    results, humans, file = folder / "results", folder / "humans.jsonl", folder / "judged.db"
+    words = ["--model", "baseline/chance", "--data", str(codis), "--store", str(file), "--quiet"]
+    assert main(["run", "codis", *words, "--out", str(results)]) == 0
+    answers = [json.loads(line) for line in (results / "answers.jsonl").read_text().splitlines()]
+    opposite = {"right": "wrong", "wrong": "right"}
+    lines = [
+        {
+            "targets": [answer["key"]],
+            "question": "correct",
+            "scorer": "form",
+            "judge": "anna",
+            "kind": "human",
+            "draw": 0,
+            "verdict": opposite[answer["verdict"]] if number < 4 else answer["verdict"],
+            "value": None,
+            "raw": "",
+            "variant": answer["variant"],
+        }
+        for number, answer in enumerate(answers)
+    ]
+    humans.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main(["run", "codis", *words, "--judge", "rules", "--judge", f"human:{humans}"]) == 0
+    store = Store.open(str(file), create=False)
+    yield store
+    store.close()

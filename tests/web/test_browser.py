@@ -7,6 +7,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -30,9 +31,16 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 @pytest.fixture(scope="module")
 def address(store: Store, codis: Path) -> Iterator[str]:
     """A running server; its address without the token."""
+    with serving(store, codis) as address:
+        yield address
+
+
+@contextmanager
+def serving(store: Store, data: Path) -> Iterator[str]:
+    """Run a server; its address without the token."""
     bound = bind(Listening(port=0))
     access = Access(token=TOKEN, port=bound.getsockname()[1])
-    app = AccessControl(create_app(store, [codis]), access)
+    app = AccessControl(create_app(store, [data]), access)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
@@ -149,6 +157,62 @@ def test_search_by_keyboard_and_the_filter_in_the_address(page: Page) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url("**search=the**")
     assert "right=none" in page.url
+
+
+def test_another_order_is_shown_when_it_is_chosen_and_stays_in_the_address(page: Page) -> None:
+    open_page(page, "/runs/1/groups?right=none")
+    page.get_by_label("Order").select_option("order of the data")
+    page.wait_for_url("**order=data**")
+    assert "right=none" in page.url
+    assert page.get_by_label("Order").input_value() == "data"
+    numbers = [int(one) for one in re.findall(r"/runs/1/groups/(\d+)\?", page.content())]
+    assert numbers == sorted(numbers)
+    page.go_back()
+    page.wait_for_url(re.compile("groups.right=none$"))
+    expect(page.get_by_label("Order")).to_have_value("")
+
+
+def test_after_the_back_button_the_search_is_that_of_the_address(page: Page) -> None:
+    open_page(page, "/runs/1/groups")
+    page.locator("[type=search]").fill("the")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**search=the**")
+    page.go_back()
+    page.wait_for_url("**/runs/1/groups")
+    expect(page.locator("[type=search]")).to_have_value("")
+
+
+def test_on_a_narrow_screen_all_of_the_menu_is_seen_and_a_button_shows_the_filters(page: Page) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    open_page(page, "/runs/1/groups")
+    for link in page.get_by_role("navigation", name="Main").get_by_role("link").all():
+        box = link.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 400
+    assert not page.get_by_role("heading", name="Answers right").is_visible()
+    page.get_by_text("Show filters").click()
+    assert page.get_by_role("heading", name="Answers right").is_visible()
+    assert page.get_by_text("Hide filters").is_visible()
+
+
+def test_disputed_responses_are_listed_with_each_verdict_and_lead_to_their_group(
+    browser: Browser, disputed: Store, codis: Path
+) -> None:
+    with serving(disputed, codis) as address:
+        context = browser.new_context(base_url=address)
+        page = context.new_page()
+        page.goto(f"/?token={TOKEN}")
+        open_page(page, "/judges?run=2")
+        assert page.locator("article.pairrow tbody tr").count() == 4
+        head = page.locator("article.pairrow thead").first.bounding_box()
+        rows = page.locator("article.pairrow tbody").first.bounding_box()
+        assert head is not None
+        assert rows is not None
+        assert (head["x"], head["width"]) == (rows["x"], rows["width"])
+        page.locator("article.pairrow h3 a").first.click()
+        page.wait_for_url("**/runs/2/groups/*")
+        assert page.get_by_text("anna").count() > 0
+        context.close()
 
 
 def test_marked_differences_can_be_hidden_by_keyboard(page: Page) -> None:

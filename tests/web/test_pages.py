@@ -11,7 +11,6 @@ import pytest
 from starlette.testclient import TestClient
 from tests.web.conftest import ACCESS, HOST, TOKEN
 
-from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.evaluation.recompute import recompute
 from sightline.web.access import AccessControl
@@ -108,15 +107,15 @@ def test_a_group_shows_every_answer_with_its_context_and_leads_to_its_neighbours
 @pytest.mark.parametrize(
     ("address", "status"),
     [
-        ("/runs/99", 400),
-        ("/runs/1/groups/31", 400),
-        ("/runs/1/groups/0", 400),
+        ("/runs/99", 404),
+        ("/runs/1/groups/31", 404),
+        ("/runs/1/groups/0", 404),
         ("/runs/1/groups?right=maybe", 400),
         ("/runs/1/groups?after=x", 400),
         ("/runs/1/groups?order=similarity", 400),
         ("/runs/1/groups?after=99999999999999", 200),
         ("/runs/x", 404),
-        ("/runs/99999999999999999999999", 400),
+        ("/runs/99999999999999999999999", 404),
     ],
 )
 def test_a_wrong_address_says_what_is_wrong(client: TestClient, address: str, status: int) -> None:
@@ -199,37 +198,14 @@ def test_without_two_runs_the_page_asks_for_them(client: TestClient, query: str)
     assert "Select two or more runs" in shown(client, f"/compare{query}")
 
 
-@pytest.mark.parametrize("query", ["?run=1&run=x", "?run=1&run=99", "?run=1&run=2&show=everything"])
+@pytest.mark.parametrize("query", ["?run=1&run=x", "?run=1&run=2&show=everything"])
 def test_a_wrong_comparison_says_what_is_wrong(client: TestClient, query: str) -> None:
     shown(client, "/compare?run=1&run=2")
     assert client.get(f"/compare{query}").status_code == 400
 
 
-def test_the_page_of_judges_lists_the_responses_on_which_they_differ(codis: Path, tmp_path: Path) -> None:
-    results, humans, file = tmp_path / "results", tmp_path / "humans.jsonl", tmp_path / "judged.db"
-    words = ["--model", "baseline/chance", "--data", str(codis), "--store", str(file), "--quiet"]
-    assert main(["run", "codis", *words, "--out", str(results)]) == 0
-    answers = [json.loads(line) for line in (results / "answers.jsonl").read_text().splitlines()]
-    opposite = {"right": "wrong", "wrong": "right"}
-    lines = [
-        {
-            "targets": [answer["key"]],
-            "question": "correct",
-            "scorer": "form",
-            "judge": "anna",
-            "kind": "human",
-            "draw": 0,
-            "verdict": opposite[answer["verdict"]] if number < 4 else answer["verdict"],
-            "value": None,
-            "raw": "",
-            "variant": answer["variant"],
-        }
-        for number, answer in enumerate(answers)
-    ]
-    humans.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    assert main(["run", "codis", *words, "--judge", "rules", "--judge", f"human:{humans}"]) == 0
-    store = Store.open(str(file), create=False)
-    app = AccessControl(create_app(store), ACCESS)
+def test_the_page_of_judges_lists_the_responses_on_which_they_differ(disputed: Store) -> None:
+    app = AccessControl(create_app(disputed), ACCESS)
     client = TestClient(app, base_url=HOST, follow_redirects=False)
     client.get("/", params={"token": TOKEN})
     page = shown(client, "/judges?run=2")
@@ -238,4 +214,31 @@ def test_the_page_of_judges_lists_the_responses_on_which_they_differ(codis: Path
     assert len(re.findall(r"anna</span></li>", page)) == 4
     assert "There is no ROC curve" not in page
     assert "so that there is no ROC curve" in shown(client, "/judges?run=1")
-    store.close()
+
+
+def test_a_run_that_does_not_exist_is_not_found_and_the_page_leads_to_the_runs(client: TestClient) -> None:
+    shown(client, "/compare?run=1&run=2")
+    for address in ("/runs/99/groups", "/compare?run=1&run=99"):
+        answer = client.get(address)
+        assert answer.status_code == 404
+        assert 'href="/runs"' in answer.text
+
+
+@pytest.mark.parametrize("page", ["/runs/1/groups", "/runs/1/groups/1", "/runs/1/groups/answers.jsonl"])
+@pytest.mark.parametrize("query", ["category=Nope", "consistency=foo", "order=foo", "sort=foo"])
+def test_what_a_list_of_groups_cannot_filter_by_is_refused(client: TestClient, page: str, query: str) -> None:
+    shown(client, "/runs/1/groups")
+    answer = client.get(f"{page}?{query}")
+    assert answer.status_code == 400
+    assert query.partition("=")[0] in answer.text
+
+
+def test_a_card_shows_the_responses_and_the_page_of_an_inconsistent_group_names_the_pair(
+    client: TestClient,
+) -> None:
+    page = shown(client, "/runs/1/groups?consistency=inconsistent")
+    assert page.count('<ul class="replies"') == page.count('<article class="card"') > 0
+    number = re.findall(r'href="/runs/1/groups/(\d+)\?', page)[0]
+    group = client.get(f"/runs/1/groups/{number}").text
+    assert re.search(r"<p>\S+ and \S+ have the same answer, but different references</p>", group)
+    assert group.count("looked for:") == group.count('class="verdict wrong"')

@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
 from sightline.engine.schema import runs
-from sightline.errors import EnvironmentFailedError, UserError
+from sightline.errors import EnvironmentFailedError, NoSuchRecordError
 
 
 def is_there(connection: Connection, run: int) -> bool:
@@ -32,13 +32,13 @@ def require_run(connection: Connection, run: int, name: str) -> None:
         name: The store's name in messages.
 
     Raises:
-        UserError: There is no such run.
+        NoSuchRecordError: There is no such run.
     """
     if not is_there(connection, run):
         raise no_run(run, name)
 
 
-def no_run(run: int, name: str) -> UserError:
+def no_run(run: int, name: str) -> NoSuchRecordError:
     """Make the error of a run that does not exist.
 
     Args:
@@ -48,7 +48,7 @@ def no_run(run: int, name: str) -> UserError:
     Returns:
         The error.
     """
-    return UserError(
+    return NoSuchRecordError(
         f"there is no run {run} in this store", file=name, expected="a run of `sightline runs list`"
     )
 

@@ -7,7 +7,15 @@ from itertools import combinations
 from typing import NamedTuple
 
 from sightline.metrics.answer_pairs import normalised_answers
-from sightline.outcome_index.types import Consistency, GroupFacts, Mark, ResponseLength, RightShare
+from sightline.outcome_index.types import (
+    INCOMPARABLE,
+    Consistency,
+    GroupFacts,
+    Mark,
+    Misfit,
+    ResponseLength,
+    RightShare,
+)
 from sightline.scoring.letters import LETTERS
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group, Outcome, Verdict
@@ -29,6 +37,7 @@ class StoredRow(GroupFacts, frozen=True, array_like=True):
 
     image: str
     digest: bytes
+    misfits: tuple[Misfit, ...] = ()
 
 
 class GroupEntry(NamedTuple):
@@ -45,8 +54,10 @@ class GroupEntry(NamedTuple):
 
 
 class _Agreement(NamedTuple):
-    """The pairs of answers of a group: which are the same, and which should be, by position."""
+    """Two answers of a group: their positions, whether they are the same, and whether they should be."""
 
+    first: int
+    second: int
     same: bool
     expected: bool
 
@@ -87,17 +98,17 @@ def group_entry(group: Group, verdicts: list[Verdict], digest: bytes = b"") -> G
         labels=labels,
         image=next((path for outcome in group for path in outcome.images), ""),
         digest=digest,
+        misfits=tuple(Misfit(pair.first, pair.second, pair.same) for pair in wrong),
     )
     words = max(len(outcome.response.split()) for outcome in group)
     facets = {
         ("right", "", right),
+        ("consistency", "", consistency or INCOMPARABLE),
         ("length", "", response_length(words)),
         *(("verdict", "", outcome.verdict) for outcome in group),
         *(("judges", "", view) for view in views),
         *(("label", name, value) for name, value in labels),
     }
-    if consistency is not None:
-        facets.add(("consistency", "", consistency))
     return GroupEntry(row, _order(group, row), frozenset(facets), words)
 
 
@@ -157,7 +168,7 @@ def _agreements(group: Group) -> Iterator[_Agreement]:
     for first, second in combinations(range(len(group)), 2):
         same = same_answer(group, first, second)
         if same is not None:
-            yield _Agreement(same, expected[first] == expected[second])
+            yield _Agreement(first, second, same, expected[first] == expected[second])
 
 
 def _expected(outcome: Outcome) -> frozenset[str]:

@@ -8,12 +8,12 @@ from typing import Any, get_args
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.outcome_index.types import Consistency, JudgeView, ResponseLength, RightShare
+from sightline.outcome_index.types import Comparability, Consistency, JudgeView, ResponseLength, RightShare
 from sightline.types import VerdictName
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "right": get_args(RightShare),
-    "consistency": get_args(Consistency),
+    "consistency": (*get_args(Consistency), *get_args(Comparability)),
     "verdict": get_args(VerdictName),
     "judges": get_args(JudgeView),
     "length": get_args(ResponseLength),
@@ -29,7 +29,7 @@ class GroupFilter(Struct, frozen=True):
 
     Attributes:
         right: Whether all, some or none of the answers are right.
-        consistency: Whether the answers fit together.
+        consistency: Whether the answers fit together, or cannot be compared.
         verdict: The verdict of any answer.
         judges: What judges did.
         length: The words of the longest response.
@@ -38,7 +38,7 @@ class GroupFilter(Struct, frozen=True):
     """
 
     right: RightShare | None = None
-    consistency: Consistency | None = None
+    consistency: Consistency | Comparability | None = None
     verdict: VerdictName | None = None
     judges: JudgeView | None = None
     length: ResponseLength | None = None

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sightline.engine import index_tables
 from sightline.engine.database_errors import damage
 from sightline.engine.store import Store
-from sightline.errors import UserError
+from sightline.errors import NoSuchRecordError
 from sightline.metric_types import Result
 from sightline.outcome_index.blocks import BLOCK, LINES, ROWS
 from sightline.outcome_index.builder import IndexBody, Progress
@@ -142,7 +142,7 @@ class RunIndex:
             Their numbers.
 
         Raises:
-            UserError: The run has no such group.
+            NoSuchRecordError: The run has no such group.
         """
         self._check(number)
         chosen, rank = self.select(wanted), self.ranks[number - 1]
@@ -195,7 +195,7 @@ class RunIndex:
             The group.
 
         Raises:
-            UserError: The run has no such group.
+            NoSuchRecordError: The run has no such group.
         """
         self._check(number)
         (detail,) = self.details([number])
@@ -354,7 +354,7 @@ class RunIndex:
 
     def _check(self, number: int) -> None:
         if not 1 <= number <= self.groups:
-            raise UserError(
+            raise NoSuchRecordError(
                 f"run {self.run} has no such group",
                 record=number,
                 expected=f"a number from 1 to {self.groups}",
@@ -384,4 +384,4 @@ class RunIndex:
 def _row(stored: StoredRow, number: int, rank: int) -> GroupRow:
     facts = {name: getattr(stored, name) for name in GroupFacts.__struct_fields__}
     image = IndexedImage(stored.image, stored.digest.hex()) if stored.image else None
-    return GroupRow(**facts, number=number, rank=rank, image=image)
+    return GroupRow(**facts, number=number, rank=rank, image=image, misfits=stored.misfits)

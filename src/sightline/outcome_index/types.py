@@ -18,6 +18,11 @@ RightShare = Literal["all", "some", "none", "unscored"]
 Consistency = Literal["consistent", "inconsistent"]
 """Inconsistent: answers differ where the references are equal, or are equal where the references differ."""
 
+Comparability = Literal["incomparable"]
+"""The group has no two comparable answers: answers are missing, empty, or their comparison is undecided."""
+
+INCOMPARABLE: Comparability = "incomparable"
+
 JudgeView = Literal["differ", "human"]
 """`differ`: two judges decide differently about an answer. `human`: a human judged an answer."""
 
@@ -93,6 +98,21 @@ class Mark(Struct, frozen=True):
         return f"{self.variant}: {self.verdict}"
 
 
+class Misfit(Struct, frozen=True):
+    """Two answers of a group that do not fit together.
+
+    Attributes:
+        first: The position of an answer.
+        second: The position of another answer.
+        is_same: Whether they are the same, although their references differ; otherwise they differ, although
+            their references are equal.
+    """
+
+    first: int
+    second: int
+    is_same: bool
+
+
 class GroupFacts(Struct, frozen=True):
     """What lists say of a group.
 
@@ -128,11 +148,13 @@ class GroupRow(GroupFacts, frozen=True):
         number: The number of the group in its run, from 1, in the order of the samples.
         rank: Its rank from 0; the most informative group comes first.
         image: The first image; None without images.
+        misfits: The pairs of answers that make it inconsistent.
     """
 
     number: int
     rank: int
     image: IndexedImage | None = None
+    misfits: tuple[Misfit, ...] = ()
 
 
 class GroupPage(Struct, frozen=True):

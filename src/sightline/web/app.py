@@ -15,7 +15,7 @@ from starlette.routing import Route
 from sightline.annotation.live import NotYourItemError
 from sightline.annotation.store import ProjectClosedError
 from sightline.engine.store import Store
-from sightline.errors import EnvironmentFailedError, UserError
+from sightline.errors import EnvironmentFailedError, NoSuchRecordError, UserError
 from sightline.outcome_index.images import ImageError
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.reporting.html.environment import FOLDER
@@ -127,6 +127,7 @@ ERRORS: dict[type[Exception], tuple[int, str]] = {
     NotYourItemError: (403, "This is not yours"),
     ProjectClosedError: (409, "The project is closed"),
     ImageError: (404, "This image cannot be shown"),
+    NoSuchRecordError: (404, "Not found"),
     UserError: (400, "This cannot be shown"),
     EnvironmentFailedError: (503, "The store failed"),
     HTTPException: (404, "Not found"),

@@ -13,14 +13,15 @@ from starlette.responses import Response, StreamingResponse
 
 from sightline.errors import UserError
 from sightline.formats.jsonl import answer_line
-from sightline.outcome_index.group_filter import GroupFilter, filter_of
+from sightline.outcome_index.group_filter import CHOICES, LABEL, GroupFilter, filter_of
 from sightline.outcome_index.orders import Order
 from sightline.outcome_index.types import Facet, RunSummary
 from sightline.reporting.html.group_view import group_view
 from sightline.results.stored_run import read_stored_run
 from sightline.web.addresses import number_of
+from sightline.web.cards import cards
 from sightline.web.command import ask_again
-from sightline.web.images import card_image, shown_images
+from sightline.web.images import shown_images
 from sightline.web.viewer import Viewer
 from sightline.web.waiting import with_index
 
@@ -32,6 +33,12 @@ FIELD_WORDS = {
     "length": "Words of the longest response",
 }
 """Field of a filter -> its heading."""
+
+VALUE_WORDS = {
+    ("consistency", "inconsistent"): "inconsistent, or same answer twice",
+    ("consistency", "incomparable"): "not comparable",
+}
+"""Field and value of a filter -> its words, where the value is not enough."""
 
 ORDER_WORDS: Mapping[Order, str] = {
     "informative": "most informative first",
@@ -48,6 +55,7 @@ def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respon
     shown = _shown(request)
     after = number_of(request, "after")
     index = viewer.index.open(summary.run)
+    page = index.page(shown.wanted, after, order=shown.order)
     return viewer.page(
         "groups_page.html",
         {
@@ -58,13 +66,14 @@ def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respon
             "query": shown.query,
             "order": shown.order,
             "orders": [(name, ORDER_WORDS[name]) for name in index.orders],
-            "page": index.page(shown.wanted, after, order=shown.order),
+            "page": page,
+            "cards": cards(index, page.rows),
             "after": after,
             "facets": index.facets(shown.wanted).facets,
             "heading": lambda facet: facet.label or FIELD_WORDS[facet.name],
             "is_chosen": lambda facet, value: is_chosen(shown.wanted, facet, value),
             "toggled": lambda facet, value: _address(summary, shown, toggled(shown.wanted, facet, value)),
-            "image": card_image(summary.run),
+            "words": lambda facet, value: VALUE_WORDS.get((facet.name, value), value),
         },
     )
 
@@ -98,7 +107,7 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
 @with_index
 def export_answers(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
     """The answers of the groups that a filter selects, as answers.jsonl has them."""
-    wanted = filter_of(request.query_params.multi_items())
+    wanted = _shown(request).wanted
     return StreamingResponse(
         viewer.index.open(summary.run).answer_lines(wanted),
         media_type="application/x-ndjson",
@@ -131,6 +140,11 @@ def toggled(wanted: GroupFilter, facet: Facet, value: str) -> GroupFilter:
     return replace(wanted, labels=others if chosen else (*others, (facet.label, value)))
 
 
+def is_parameter(name: str) -> bool:
+    """Whether the pages of groups have a parameter of this name."""
+    return name in (*CHOICES, "search", "order", "after") or name.startswith(LABEL)
+
+
 class _Shown(Struct, frozen=True):
     """Which groups a list shows, and in which order."""
 
@@ -145,6 +159,11 @@ class _Shown(Struct, frozen=True):
 
 
 def _shown(request: Request) -> _Shown:
+    unknown = next((name for name in request.query_params if not is_parameter(name)), None)
+    if unknown is not None:
+        raise UserError(
+            "no such filter", field=unknown, expected=f"{', '.join(CHOICES)}, {LABEL}NAME or search"
+        )
     found = request.query_params.get("order", "") or "informative"
     order = next((name for name in get_args(Order) if name == found), None)
     if order is None:

@@ -19,7 +19,7 @@ from sightline.reporting.notes import run_notes, value_notes
 from sightline.results.stored_run import read_stored_run
 from sightline.types import VerdictName
 from sightline.web.builds import READABLE
-from sightline.web.images import card_image
+from sightline.web.cards import Card, cards
 from sightline.web.live_run import LiveView
 from sightline.web.run_title import run_name
 from sightline.web.viewer import Viewer
@@ -82,8 +82,7 @@ class _Counted(Struct, frozen=True):
     sections: Sequence[object]
     verdicts: Sequence[VerdictCount]
     notes: Sequence[str]
-    first: Sequence[object]
-    image: object
+    first: Sequence[Card]
 
 
 def _counted(viewer: Viewer, summary: RunSummary, result: Result) -> _Counted:
@@ -95,8 +94,7 @@ def _counted(viewer: Viewer, summary: RunSummary, result: Result) -> _Counted:
         sections=section_views([named]),
         verdicts=_verdicts(index.facets()),
         notes=[*run_notes(result), *value_notes(result.metrics)],
-        first=index.page(limit=FIRST_GROUPS).rows,
-        image=card_image(summary.run),
+        first=cards(index, index.page(limit=FIRST_GROUPS).rows),
     )
 
 

@@ -7,6 +7,7 @@ the images of MM-R3's styles and masks under one question, its rephrasings under
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -134,6 +135,7 @@ class GroupView(Struct, frozen=True):
         matrix: A row of cells for each probe; empty if similarity was not measured.
         variants: The names of the rows and columns of the matrix.
         threshold: The similarity above which two answers are consistent.
+        misfits: A sentence for each pair of answers that does not fit together, the least similar first.
     """
 
     row: GroupRow
@@ -146,6 +148,7 @@ class GroupView(Struct, frozen=True):
     matrix: tuple[tuple[MatrixCell, ...], ...] = ()
     variants: tuple[str, ...] = ()
     threshold: float = 0.0
+    misfits: tuple[str, ...] = ()
 
     @property
     def columns(self) -> int:
@@ -162,6 +165,11 @@ class GroupView(Struct, frozen=True):
     def has_own_references(self) -> bool:
         """Whether the references differ."""
         return any(probe.references for probe in self.probes)
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether a word of a response is marked as different."""
+        return any(piece.marked for probe in self.probes for piece in probe.pieces)
 
     @property
     def own_part(self) -> str:
@@ -198,7 +206,7 @@ def group_view(detail: GroupDetail, shown: ImageSource) -> GroupView:
             references=() if same_references else outcome.references,
             facts=_own_facts(outcome, shared_labels),
             pieces=pieces,
-            notice=outcome.error or response.notice or _absence(outcome),
+            notice=outcome.error or response.notice or ABSENCES.get(outcome.status, ""),
             scores=_numbers(outcome.scores),
             judges=_judges(outcome, detail.verdicts),
         )
@@ -218,6 +226,7 @@ def group_view(detail: GroupDetail, shown: ImageSource) -> GroupView:
         matrix=_matrix(similarity) if similarity else (),
         variants=similarity.variants if similarity else (),
         threshold=similarity.threshold if similarity else 0.0,
+        misfits=_misfits(detail, [probe.name for probe in probes]),
     )
 
 
@@ -243,13 +252,6 @@ def _own_facts(outcome: Outcome, shared: Labels) -> tuple[tuple[str, str], ...]:
     """The labels of one probe, without one that only repeats its variant (a style)."""
     own = {name: value for name, value in outcome.labels.items() if name not in shared}
     return _facts({name: value for name, value in own.items() if value != outcome.variant})
-
-
-def _absence(outcome: Outcome) -> str:
-    """Why a response has no text."""
-    return {"empty": "[empty response]", "not_sent": "[not sent]", "error": "[no answer]"}.get(
-        outcome.status, ""
-    )
 
 
 def _numbers(scores: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
@@ -310,6 +312,25 @@ def _matrix(similarity: SimilarityMatrix) -> tuple[tuple[MatrixCell, ...], ...]:
         )
         for place, row in enumerate(similarity.values)
     )
+
+
+def _misfits(detail: GroupDetail, names: Sequence[str]) -> tuple[str, ...]:
+    """What makes a group inconsistent: which pairs, and the similarity by which this was decided."""
+    found = []
+    for misfit in detail.row.misfits:
+        pair = f"{names[misfit.first]} and {names[misfit.second]}"
+        similarity = detail.similarity
+        value = similarity.values[misfit.first][misfit.second] if similarity else None
+        if similarity is None or value is None:
+            measured = ""
+        else:
+            measured = f": similarity {value:.2f}, consistent above {similarity.threshold:.2f}"
+        if misfit.is_same:
+            text = f"{pair} have the same answer, but different references{measured}"
+        else:
+            text = f"{pair} have the same reference, but different answers{measured}"
+        found.append((2.0 if value is None else value, text))
+    return tuple(text for _, text in sorted(found, key=itemgetter(0)))
 
 
 def _cell(value: float | None, threshold: float) -> MatrixCell:

@@ -143,8 +143,13 @@ def _sizes(groups: int) -> Iterator[tuple[int, int]]:
 def _part(index: OutcomeIndex, runs: Sequence[ReportedRun], groups: int, width: int) -> PartContent:
     named = tuple(NamedResult(name, run.result) for name, run in zip(names_of(runs), runs, strict=True))
     first, *others = runs
-    shown = thumbnails(index.images(first.number), width)
-    lists = (_most_informative(index.open(first.number), named, groups, shown),) if groups else ()
+    sources = [thumbnails(index.images(run.number), width) for run in runs]
+    most = -(-groups // len(runs))
+    lists = [
+        _most_informative(index.open(run.number), name.name if others else "", most, shown)
+        for run, name, shown in zip(runs, named, sources, strict=True)
+        if groups
+    ]
     comparisons, notes = [], []
     for other, name in zip(others, named[1:], strict=True):
         names = (named[0].name, name.name)
@@ -153,8 +158,8 @@ def _part(index: OutcomeIndex, runs: Sequence[ReportedRun], groups: int, width: 
         except UserError as error:
             notes.append(f"{names[1]} is not compared with {names[0]}: {error}")
         else:
-            comparisons.append(_comparison(compared, first, other, names, groups, shown))
-    return PartContent(named, lists, tuple(comparisons), tuple(notes))
+            comparisons.append(_comparison(compared, first, other, names, groups, sources[0]))
+    return PartContent(named, tuple(lists), tuple(comparisons), tuple(notes))
 
 
 def _comparison(
@@ -174,10 +179,9 @@ def _comparison(
     )
 
 
-def _most_informative(
-    index: RunIndex, named: Sequence[NamedResult], groups: int, shown: ImageSource
-) -> GroupList:
+def _most_informative(index: RunIndex, name: str, groups: int, shown: ImageSource) -> GroupList:
+    """The groups of a run to look at; `name` is that of the run where the part has several."""
     page = index.page(limit=groups)
     views = tuple(group_view(one, shown) for one in index.details([row.number for row in page.rows]))
-    of = f" of {named[0].name}" if len(named) > 1 else ""
+    of = f" of {name}" if name else ""
     return GroupList(f"Most informative groups{of}", f"{len(views):,} of {page.total:,} groups", views)

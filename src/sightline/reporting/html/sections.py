@@ -339,6 +339,8 @@ def _against(section: Against, runs: Sequence[NamedResult]) -> ScatterSection | 
     if not points:
         return None
     points += _published_points(section, runs[0])
+    if len(points) < 2:
+        return None
     values = [value for run in runs if (value := run.value(section.x))]
     x_scale = metric_scale(runs, section.x, values)
     y_scale = metric_scale(runs, section.y, [value for run in runs if (value := run.value(section.y))])

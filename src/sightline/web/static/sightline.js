@@ -62,3 +62,9 @@ document.addEventListener("click", (event) => {
 document.addEventListener("change", (event) => {
   if (event.target.matches("select")) event.target.form?.closest("[data-auto]")?.requestSubmit();
 });
+
+// The back button shows a page as it was left; its forms show the address again.
+addEventListener("pageshow", (event) => {
+  const visit = performance.getEntriesByType("navigation")[0];
+  if (event.persisted || visit?.type === "back_forward") all("form[data-auto]").forEach((form) => form.reset());
+});
