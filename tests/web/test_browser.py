@@ -51,7 +51,8 @@ def serving(store: Store, data: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(store: Store, disputed: Store) -> Iterator[Browser]:
+    """Chromium. The stores are filled first: within Playwright, an event loop runs in this thread."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed here: apt-get install chromium")
     with sync_playwright() as started:

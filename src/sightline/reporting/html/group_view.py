@@ -167,11 +167,6 @@ class GroupView(Struct, frozen=True):
         return any(probe.references for probe in self.probes)
 
     @property
-    def has_marks(self) -> bool:
-        """Whether a word of a response is marked as different."""
-        return any(piece.marked for probe in self.probes for piece in probe.pieces)
-
-    @property
     def own_part(self) -> str:
         """The name of what differs between the probes."""
         if any(probe.outcome.context for probe in self.probes):
