@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -312,7 +313,7 @@ def test_every_form_prints(runs: Runs, capsys: Capture) -> None:
     assert runs.compare("1", "3", "--format", "csv") == 0
     (first, *_) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert 0 < float(first["holm"]) < 0.05
-    assert runs.compare("1", "1", "--format", "markdown") == 0
+    assert runs.compare("1", "2", "--format", "markdown") == 0
     assert "| 1.000 |" in capsys.readouterr().out
 
 
@@ -354,11 +355,20 @@ def test_no_run_is_worse_than_itself_whatever_metrics_its_questions_have(
     )
     words = ["score", f"groups:{data}", str(answers), "--store", str(tmp_path / "s.db"), "--out", out]
     assert main([*words, "--quiet"]) == 0
-    assert main(["compare", out, out, "--fail-if", "worse"]) == 0
-    assert main(["compare", out, out, "--fail-if", "s_c: worse"]) == 5
+    copy = shutil.copytree(out, tmp_path / "copy")
+    assert main(["compare", out, str(copy), "--fail-if", "worse"]) == 0
+    assert main(["compare", out, str(copy), "--fail-if", "s_c: worse"]) == 5
     assert "--fail-if s_c: worse: s_c has no difference" in capsys.readouterr().err
-    assert main(["compare", out, out, "--metric", "con_by_response"]) == 2
+    assert main(["compare", out, str(copy), "--metric", "con_by_response"]) == 2
     assert "values under labels only; expected --by style" in capsys.readouterr().err
+
+
+def test_a_run_is_not_compared_with_itself(runs: Runs, capsys: Capture) -> None:
+    assert runs.compare("1", "1") == 2
+    assert "run 1 is compared with itself; expected two different runs" in capsys.readouterr().err
+    folder = runs.folder / "wrong-0"
+    assert runs.compare(str(folder), f"{folder}/../wrong-0") == 2
+    assert "is compared with itself" in capsys.readouterr().err
 
 
 def test_a_loss_is_told_of_the_subset_that_lost(runs: Runs, capsys: Capture) -> None:

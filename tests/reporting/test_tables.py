@@ -151,7 +151,25 @@ def test_runs_are_named_by_what_differs_between_them(codis: Make) -> None:
     assert run_names([codis(), codis(judge="gpt-4")]) == ["judge rules", "judge gpt-4"]
     assert run_names([codis(), codis()]) == ["openai/gpt-4o (1)", "openai/gpt-4o (2)"]
     assert run_names([codis(), codis()], ["base", "run 3"]) == ["base", "run 3"]
-    assert run_names([codis(), codis(judge="gpt-4")], ["a", "b"]) == ["a, judge rules", "b, judge gpt-4"]
+    assert run_names([codis(), codis(judge="gpt-4")], ["run 1", "run 2"]) == [
+        "run 1, judge rules",
+        "run 2, judge gpt-4",
+    ]
+
+
+URL = "http://127.0.0.1:18701/v1#llava"
+
+
+def test_a_run_with_a_name_is_called_by_it_alone_and_its_model_stands_in_a_note_once(codis: Make) -> None:
+    results = [codis(model=URL, judge="rules"), codis(model="openai/gpt-4o", judge="gpt-4")]
+    (table,) = summary(results, runs=["alpha", "beta"])
+    assert [row["run"] for row in flat(table)][:2] == ["alpha", "beta"]
+    assert [note for note in table.notes if URL in note] == [f"alpha is {URL}; beta is openai/gpt-4o"]
+    (whole, *_) = summary([codis(model=URL)], runs=["alpha"])
+    assert whole.title == "codis:default, alpha"
+    assert [note for note in whole.notes if URL in note] == [f"alpha is {URL}"]
+    (whole, *_) = summary([codis(model=URL)], runs=["run 3"])
+    assert whole.title == f"codis:default, {URL}"
 
 
 def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:

@@ -89,18 +89,19 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
             print_document(tables_text(tables, form))
 
 
-def print_evaluation(evaluation: Evaluation, form: str, by: str | None) -> int:
+def print_evaluation(evaluation: Evaluation, form: str, by: str | None, name: str | None = None) -> int:
     """Print the results of an evaluation, and the summary of its run.
 
     Args:
         evaluation: The evaluation.
         form: Table, markdown, csv, latex, html or json.
         by: The label whose values get a row each; None for no breakdown.
+        name: The name of the run; None without one.
 
     Returns:
         The exit status of the evaluation.
     """
-    print_results([evaluation.result], form, by)
+    print_results([evaluation.result], form, by, [name] if name else ())
     print_run_summary(evaluation)
     return evaluation.exit_status
 

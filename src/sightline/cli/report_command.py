@@ -90,6 +90,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.run_list import list_runs
     from sightline.results.run_names import find_run, name_or_number
     from sightline.results.run_source import is_stored
+    from sightline.results.stored_run import latest_finished_run
 
     conditions = parse_conditions(options.fail_if)
     chart = chart_request(options)
@@ -120,8 +121,8 @@ def execute(options: argparse.Namespace) -> int:
             if listing:
                 return 0
             numbers = [find_run(store, word) for word in stored]
-            results += _of_store(store, numbers, options)
-            names += [name_or_number(store, number) for number in numbers]
+            shown = numbers or [latest_finished_run(store)[0].number]
+            names += [name_or_number(store, number) for number in shown]
         finally:
             store.close()
     if options.html and folders:

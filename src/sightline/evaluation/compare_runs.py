@@ -38,8 +38,10 @@ def compare_runs(
         The differences of the second runs from the first ones, with 95 % confidence intervals.
 
     Raises:
-        UserError: A run does not exist or did not finish, or two runs share no group of the same data.
+        UserError: A run does not exist or did not finish, is compared with itself, or two runs share no group
+            of the same data.
     """
+    _check_distinct(store, pairs)
     names = dict.fromkeys(name for pair in pairs for name in pair)
     runs = {name: judged_run(store, name) for name in names}
     comparison = compare([(runs[base], runs[other]) for base, other in pairs])
@@ -51,6 +53,15 @@ def compare_runs(
         base=_with_figures(comparison.base, base, against),
         other=_with_figures(comparison.other, other, against),
     )
+
+
+def _check_distinct(store: Store | None, pairs: Sequence[tuple[RunName, RunName]]) -> None:
+    """Raise UserError if a run is compared with itself."""
+    for base, other in pairs:
+        is_folder = isinstance(base, Path) and isinstance(other, Path)
+        if base == other or (is_folder and Path(base).resolve() == Path(other).resolve()):
+            name = name_or_number(store, base) if store and isinstance(base, int) else str(base)
+            raise UserError(f"{name} is compared with itself", expected="two different runs")
 
 
 def _with_figures(values: Sequence[MetricValue], result: Result, against: Sequence[str]) -> list[MetricValue]:

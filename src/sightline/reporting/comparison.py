@@ -10,6 +10,7 @@ from sightline.errors import UserError, some_of, unknown_name
 from sightline.metric_types import MetricValue, PublishedValue
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.significance import Significance
+from sightline.reporting.interval_and_test import disagreements
 from sightline.reporting.notes import definition_notes, interval_notes, null_notes, place, published_notes
 from sightline.reporting.option_texts import option_text
 from sightline.reporting.report_table import (
@@ -28,6 +29,7 @@ from sightline.reporting.report_table import (
 )
 from sightline.reporting.varied_options import short_names
 from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
+from sightline.results.run_names import are_named
 
 NOTE = (
     "runs: means over the groups that have a value in both runs; each group counts once, so that groups of"
@@ -148,6 +150,7 @@ def comparison_table(
         CHANGE,
         *interval_notes(rows),
         *_decides(len(significances)),
+        *disagreements(rows, significances),
         *null_notes(rows),
         *_published_notes(comparison, rows),
     ]
@@ -336,7 +339,7 @@ def _of_side(key: str, side: ComparedSide, metrics: Sequence[MetricValue]) -> Fi
     names = [name.removeprefix("run ") for name in side.runs]
     numbered = all(name.isdecimal() for name in names)
     title = ", ".join(names) if not numbered else f"run{'s' if len(names) > 1 else ''} {', '.join(names)}"
-    title = heading(title, short_names([side.model])[side.model])
+    title = heading(title, *([] if are_named(side.runs) else [short_names([side.model])[side.model]]))
     return Column("value", title, key), lambda change: value_cell(values.get((change.metric, change.subset)))
 
 

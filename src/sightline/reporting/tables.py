@@ -31,6 +31,8 @@ from sightline.reporting.report_table import (
     published_cell,
     value_cell,
 )
+from sightline.reporting.varied_options import short_names
+from sightline.results.run_names import are_named, is_run_name
 
 MOST_ROWS = 16
 """A label with more values than this is broken down on request only."""
@@ -89,34 +91,50 @@ def run_names(results: Sequence[Result], runs: Sequence[str] = ()) -> list[str]:
         runs: What each run is called, as in comparisons: its name, 'run N' or its folder. Empty if unknown.
 
     Returns:
-        For each result what it is called, and what distinguishes it (model, setting or judge). Without
-        `runs` and if nothing distinguishes the results, their positions.
+        For each result its name; of a run without a name also what distinguishes it (model, setting or
+        judge). Without `runs` and if nothing distinguishes the results, their positions.
     """
     parts = [(r.model, f"{r.benchmark}:{r.setting}", f"judge {r.judge}") for r in results]
     telling = [nth for nth in range(3) if len({part[nth] for part in parts}) > 1]
     if runs:
         named = zip(runs, parts, strict=True)
-        return [", ".join((run, *(part[nth] for nth in telling))) for run, part in named]
+        return [
+            run if is_run_name(run) else ", ".join((run, *(part[nth] for nth in telling)))
+            for run, part in named
+        ]
     names = [", ".join(part[nth] for nth in telling or [0]) for part in parts]
     if len(set(names)) < len(names):
         names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
     return names
 
 
-def title_of(results: Sequence[Result], by: str | None) -> str:
+def title_of(results: Sequence[Result], by: str | None, runs: Sequence[str] = ()) -> str:
     """The title of a table of results.
 
     Args:
         results: The results.
         by: The label of the table; None for a table over all samples.
+        runs: What each run is called; empty if unknown.
 
     Returns:
-        The settings, the model if all share it, and the label.
+        The settings, the name of a single run or the model if all share it, and the label.
     """
-    settings = list(dict.fromkeys(f"{result.benchmark}:{result.setting}" for result in results))
+    settings = dict.fromkeys(f"{result.benchmark}:{result.setting}" for result in results)
     models = list(dict.fromkeys(result.model for result in results))
+    if are_named(runs):
+        models = list(runs) if len(runs) == 1 else list(short_names(models).values())
     named = [", ".join(settings)] + (models if len(models) == 1 else [])
     return ", ".join(named) + (f", by {by}" if by else "")
+
+
+def _model_notes(results: Sequence[Result], runs: Sequence[str]) -> list[str]:
+    """The models of runs that the table calls by their names, in one note."""
+    named = [
+        f"{run} is {result.model}"
+        for run, result in zip(runs, results, strict=False)
+        if is_run_name(run) and run != result.model
+    ]
+    return ["; ".join(named)] if named else []
 
 
 class _MetricRow(Struct, frozen=True):
@@ -144,7 +162,10 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
     definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
     legend = definition_notes((line.metric.metric for line in lines), definitions)
     return build_table(
-        title_of(results, by), fields, lines, [*legend, *shared_notes(own), *shared_notes(whole)]
+        title_of(results, by, runs),
+        fields,
+        lines,
+        [*_model_notes(results, runs), *legend, *shared_notes(own), *shared_notes(whole)],
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from sightline.engine.store import Store
 from sightline.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from sightline.engine.store import Store
 
 LONGEST = 200
 _DIGITS = 18
@@ -56,6 +59,21 @@ def is_run_name(word: str) -> bool:
         Whether it has the form of a name.
     """
     return _has_form(word) and not _is_number(word)
+
+
+def are_named(runs: Sequence[str]) -> bool:
+    """Whether all runs have a name, which is then enough to call them.
+
+    >>> [are_named(["alpha", "beta"]), are_named(["alpha", "run 3"]), are_named([])]
+    [True, False, False]
+
+    Args:
+        runs: What tables call the runs, see `name_or_number`; or paths of results folders.
+
+    Returns:
+        Whether there are runs, and each is called by a name.
+    """
+    return bool(runs) and all(map(is_run_name, runs))
 
 
 def find_run(store: Store, word: str) -> int:

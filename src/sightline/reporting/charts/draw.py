@@ -86,7 +86,7 @@ def draw_results(
             case "scatter":
                 return scatter(results, request.width, request.metrics, runs)
             case "matrix":
-                return matrix(title_of(results, by), _agreements(results), request.width)
+                return matrix(title_of(results, by, runs), _agreements(results), request.width)
             case _ if pivot and by is None:
                 return LABEL_DRAWERS[kind](varied_chart(points, request.metrics), request.width)
         return LABEL_DRAWERS[kind](results_chart(results, by, request.metrics, runs), request.width)

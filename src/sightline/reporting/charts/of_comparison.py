@@ -9,6 +9,7 @@ from sightline.metric_types import MetricValue
 from sightline.reporting.charts.chart_values import Chart, ChartValue
 from sightline.reporting.varied_options import short_names
 from sightline.results.comparison import Comparison
+from sightline.results.run_names import are_named
 
 
 def comparison_chart(
@@ -47,4 +48,7 @@ def comparison_chart(
 
 
 def _named(runs: Sequence[str], model: str) -> str:
+    """One side: its names; of runs without a name also the model."""
+    if are_named(runs):
+        return ", ".join(runs)
     return f"{', '.join(runs)} ({short_names([model])[model]})"

@@ -77,7 +77,7 @@ def results_chart(
         else ChartValue(_over_all(metric), metric.metric, name, metric)
         for name, metric in held
     )
-    return Chart(title_of(results, by), values, human=_human(results), ranges=_ranges(results, values))
+    return Chart(title_of(results, by, runs), values, human=_human(results), ranges=_ranges(results, values))
 
 
 def varied_chart(points: Sequence[ResultPoint], metrics: Sequence[str] = ()) -> Chart:

@@ -116,7 +116,7 @@ def scatter(
     if not panels:
         raise UserError("nothing to plot: no result has both metrics of the scatter plot")
     down, across = grid_of(len(panels), width)
-    figure = framed(width, min(width / across, 3.4) * 0.85 * down, title_of(results, None))
+    figure = framed(width, min(width / across, 3.4) * 0.85 * down, title_of(results, None, runs))
     handles: dict[str, Any] = {}
     for nth, pairs in enumerate(panels.values()):
         axes = figure.add_subplot(down, across, nth + 1)

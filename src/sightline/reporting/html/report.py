@@ -21,6 +21,7 @@ from sightline.reporting.html.sections import SectionView, section_views
 from sightline.reporting.notes import run_notes, shared_notes
 from sightline.reporting.option_texts import compact
 from sightline.reporting.varied_options import short_names
+from sightline.results.run_names import are_named
 
 UNITS: Mapping[str, str] = {"percent": "\N{NO-BREAK SPACE}%", "points": " points", "number": ""}
 
@@ -124,7 +125,8 @@ def _part(content: PartContent) -> ReportPart:
 
 def _title(parts: Sequence[PartContent]) -> str:
     runs = [run for part in parts for run in part.runs]
-    models = list(short_names(run.result.model for run in runs).values())
+    names = list(dict.fromkeys(run.name for run in runs))
+    models = names if are_named(names) else list(short_names(run.result.model for run in runs).values())
     titles = list(dict.fromkeys(_short_title(run.result) for run in runs))
     named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
     where = ", ".join(titles) if len(titles) < 5 else f"{len(titles)} benchmarks"

@@ -24,6 +24,7 @@ from sightline.reporting.html.thumbnails import thumbnails
 from sightline.reporting.leading import leading_metrics
 from sightline.reporting.tables import run_names
 from sightline.reporting.varied_options import short_names
+from sightline.results.run_names import are_named
 
 MOST_BYTES = 5_000_000
 """The size that a report does not exceed."""
@@ -107,7 +108,7 @@ def parts_of(runs: Sequence[ReportedRun]) -> list[list[ReportedRun]]:
 
 
 def names_of(runs: Sequence[ReportedRun]) -> list[str]:
-    """What a page calls runs: what distinguishes them, with their labels where nothing does.
+    """What a page calls runs: their names if all have one, otherwise what distinguishes them.
 
     Args:
         runs: The runs.
@@ -115,6 +116,8 @@ def names_of(runs: Sequence[ReportedRun]) -> list[str]:
     Returns:
         The names; they differ if the labels do.
     """
+    if are_named([run.label for run in runs]):
+        return [run.label for run in runs]
     short = short_names(run.result.model for run in runs)
     results = [
         replace(run.result, model=short[run.result.model], judge=without_servers(run.result.judge))
