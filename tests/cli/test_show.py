@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sightline.builders.synthetic import generate_codis
 from sightline.cli.main import main
+from sightline.cli.shown_groups import ShownGroups, print_groups
+from sightline.outcome_index.types import GroupDetail, GroupRow, SimilarityMatrix
+from sightline.types import Outcome, Usage
 
 Capture = pytest.CaptureFixture[str]
 
@@ -81,8 +85,74 @@ def test_flips_show_both_responses(capsys: Capture) -> None:
         assert one["base"]["row"]["sample"] == one["other"]["row"]["sample"]
     assert main(["show", "chance", "--flips", "right", "-n", "1"]) == 0
     text = capsys.readouterr().out
-    assert "response, run 1" in text
-    assert "response, run 2" in text
+    assert "response, chance" in text
+    assert "response, right" in text
+    assert "gained" in text
+
+
+def test_without_a_run_the_latest_finished_one_is_shown(capsys: Capture) -> None:
+    assert shown(capsys) == shown(capsys, "right")
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_no_line_ends_in_spaces(width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["show", "chance"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line != line.rstrip()] == []
+
+
+def detail(values: tuple[tuple[float | None, ...], ...], questions: tuple[str, ...]) -> GroupDetail:
+    """A group with a probe for each question, and these similarities of their responses."""
+    variants = tuple(f"r{nth}" for nth in range(1, len(questions) + 1))
+    least = min(value for row in values for value in row if value is not None)
+    row = GroupRow(
+        sample="place-022",
+        draw=0,
+        pooled="",
+        question=questions[0],
+        marks=(),
+        right="some",
+        consistency="inconsistent",
+        flags=("inconsistent",),
+        similarity=least,
+        labels=(("wording", "rare"), ("wording", "common"), ("kind", "place")),
+        number=1,
+        rank=0,
+    )
+    outcomes = tuple(
+        Outcome(
+            sample="place-022",
+            variant=variant,
+            draw=0,
+            key=variant,
+            labels={},
+            response=variant,
+            status="ok",
+            finish_reason="stop",
+            usage=Usage(),
+            verdict="wrong",
+            question=question,
+        )
+        for variant, question in zip(variants, questions, strict=True)
+    )
+    return GroupDetail(row, outcomes, (), ((),) * len(variants), SimilarityMatrix(variants, values, 0.7))
+
+
+def test_a_group_names_its_least_similar_pair_and_its_wordings(capsys: Capture) -> None:
+    values = ((None, 0.9, 0.59), (0.9, None, 0.8), (0.59, 0.8, None))
+    one = detail(values, ("Which room?", "What room is it?", "Name the room."))
+    index: Any = SimpleNamespace(images=lambda run: None)
+    print_groups(ShownGroups(run=1, total=1, groups=[one]), index, ["alpha"])
+    lines = capsys.readouterr().out.splitlines()
+    head = " ".join(line.strip() for line in lines[:2])
+    assert "least similarity 0.59 of r1 and r3 (consistent above 0.7)" in head
+    assert "wording: rare, common; kind: place" in head
+    assert [line.strip() for line in lines if "room" in line] == [
+        "r1  Which room?",
+        "r2  What room is it?",
+        "r3  Name the room.",
+    ]
+    assert lines[-1] == "1 of 1 group"
 
 
 def test_a_missing_image_is_one_note_and_not_an_error(capsys: Capture, folder: Path, tmp_path: Path) -> None:
@@ -101,6 +171,7 @@ def test_a_missing_image_is_one_note_and_not_an_error(capsys: Capture, folder: P
     [
         (["9"], "run 9"),
         (["nobody"], "no run is called 'nobody'"),
+        (["--flips", "right"], "--flips needs two runs"),
         (["chance", "-n", "0"], "'0' is not a number from 1 to 1000"),
         (["chance", "--flips", "nobody"], "no run is called 'nobody'"),
         (["chance", "--wrong", "--inconsistent"], "not allowed with"),

@@ -168,16 +168,14 @@ def read_latex(text: str) -> list[ReadTable]:
         assert rules == [r"\toprule", r"\midrule", r"\bottomrule"]
         lines = [line for line in body.split("\n")[1:] if line not in rules and line]
         lines = [line for line in lines if not PARTIAL_RULES.fullmatch(line)]
-        title = head.removeprefix("\\centering\n\\caption{")
-        assert title.endswith("}")
-        end, *paragraphs = below.rstrip("\n").split("\n")
+        caption, label = head.split("\n")[-2:]
+        title = "\n".join(head.split("\n")[:-1]).removeprefix("\\centering\n\\caption{")
+        assert caption.endswith("}")
+        assert re.fullmatch(r"\\label\{tab:[a-z0-9-]*\}", label)
+        end, *comments = below.rstrip("\n").split("\n")
         assert end == "\\end{table}"
-        if paragraphs:
-            start, named, *paragraphs, stop = paragraphs
-            assert (start, stop) == ("\\begingroup\\footnotesize\\raggedright", "\\endgroup")
-            assert named == f"\\textit{{{title[:-1]}}}\\par"
-        assert all(paragraph.endswith("\\par") for paragraph in paragraphs)
-        notes = [_latex_text(paragraph.removesuffix("\\par")) for paragraph in paragraphs]
+        assert all(comment.startswith("% ") for comment in comments)
+        notes = [_latex_text(comment.removeprefix("% ")) for comment in comments]
         cells = [list(_latex_cells(line)) for line in lines]
         tables.append(ReadTable(_latex_text(title[:-1]), cells, notes))
     return tables
@@ -205,7 +203,7 @@ def _latex_columns(cell: str) -> Iterator[str]:
 
 
 def _latex_text(text: str) -> str:
-    text = re.sub(r"(?<=\d)--(?=\d)", "-", text).replace("$-$", "-")  # how numbers are written
+    text = text.replace("$-$", "-")  # how numbers are written
     for ligature in ("--", "''", ",,", "``", "^^"):
         assert ligature not in text, text
     depth, shown = 0, []

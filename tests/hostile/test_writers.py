@@ -54,7 +54,7 @@ def tables(draw: st.DrawFn) -> ReportTable:
 def shown(table: ReportTable) -> ReadTable:
     """What a reader sees of a table."""
     rows = [
-        [visible(str(cell)) for cell in row[:2]] + ["-3.2 -5.0 to -1.5", "50.0 40.5-60.0"]
+        [visible(str(cell)) for cell in row[:2]] + ["-3.2 [-5.0, -1.5]", "50.0 [40.5, 60.0]"]
         for row in table.rows
     ]
     return ReadTable(visible(table.title), rows, list(map(visible, table.notes)))

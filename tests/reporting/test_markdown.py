@@ -19,7 +19,7 @@ def test_a_table_is_markdown_with_its_notes_as_a_list(codis: Make) -> None:
         "",
         "| metric | value<br>95 % | n | clusters | Human<br>Tables 3, 4 |",
         "| --- | ---: | ---: | ---: | ---: |",
-        "| acc_p | 32.5 28.5-36.5 | 353 | 216 | 86.2* (-53.8) |",
+        "| acc_p | 32.5 [28.5, 36.5] | 353 | 216 | 86.2* (-53.8) |",
     ]
     assert "- \\* Table 3: judged by humans; 40 pairs here, 353 in the paper" in lines
 

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.builders.synthetic import generate_codis
+from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.results.run_names import LONGEST, check_run_name, check_tags, find_run, is_run_name
@@ -58,3 +60,14 @@ def test_a_run_is_found_by_number_or_name_and_a_similar_name_is_suggested(tmp_pa
         with pytest.raises(UserError, match="there is no run"):
             store.runs.get(find_run(store, number))
     store.close()
+
+
+def test_the_name_of_a_model_is_answered_with_its_runs(tmp_path: Path) -> None:
+    data = generate_codis(tmp_path / "codis", pairs=2)
+    store = str(tmp_path / "s.db")
+    words = ["run", "codis", "--model", "baseline/chance", "--data", str(data), "--store", store, "--quiet"]
+    assert main(words) == 0
+    opened = Store.open(store)
+    with pytest.raises(UserError, match=r"it is the model of run 1 \(codis:default\)"):
+        find_run(opened, "baseline/chance")
+    opened.close()

@@ -42,7 +42,7 @@ def test_the_csv_has_a_line_for_each_value_with_its_interval_judge_and_reason() 
 
 def test_the_latex_table_has_a_row_for_each_model_and_notes_what_is_not_comparable() -> None:
     text = latex([paper_table(BOARD)])
-    assert r"llava & 20.0 1.0--99.0 & 353 \\" in text
+    assert r"llava & 20.0 [1.0, 99.0] & 353 \\" in text
     assert text.count(r" \\") == len(BOARD.rows) + 2  # two lines of headings
     assert "CODIS, not comparable: gpt: judged by qwen; the others by rules" in text
 

@@ -28,6 +28,8 @@ EXAMPLE = """examples:
   sightline report 3 base --by category             run 3 and the run named base, side by side
   sightline report results/a results/b --format csv > table.csv
   sightline report 3 4 5 --pivot --plot curves.png  a row for each model, a column for each varied value
+  sightline report base beta --pivot --by category --against GPT-4V --format latex
+                                                    the layout of the paper's table: models are rows
   sightline report 3 --by category --plot by-category.svg --plot-columns 1
                                                     a forest plot for one column of a paper
   sightline report results/sizes                    the table of a sweep
@@ -53,7 +55,10 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--endpoints", action="store_true", help="list when which endpoint was checked, and the result"
     )
     parser.add_argument(
-        "--pivot", action="store_true", help="print a row for each model and a column for each varied value"
+        "--pivot",
+        action="store_true",
+        help="print a row for each model and a column for each value of --by, or varied value: the layout of"
+        " the papers' tables, also with --format latex",
     )
     parser.add_argument(
         "--html", metavar="FILE", help="write a report of the runs with their groups as one HTML file"

@@ -9,8 +9,10 @@ from sightline.cli.index_run import index_run
 from sightline.cli.options import add_quiet, add_store
 from sightline.cli.printing import print_json
 from sightline.cli.shown_runs import add_answer_task, answer_task, opened_runs
+from sightline.errors import UserError
 
 EXAMPLE = """examples:
+  sightline show                          the ten most informative groups of the latest finished run
   sightline show base                     the ten most informative groups of the run named base
   sightline show 3 --inconsistent -n 3    the three groups on which run 3 is most inconsistent
   sightline show 3 --wrong                groups with a wrong answer
@@ -19,8 +21,8 @@ EXAMPLE = """examples:
   sightline show results/a --data data/codis
   sightline show samples.jsonl --task iibench:none --data data/iibench    answers of another tool
 
-The most informative groups come first: inconsistent ones before the others, of these the ones without a right
-answer, then the least similar answers. Groups without an answer to each probe come last.
+The most informative groups come first: inconsistent ones before the others, then those without a right answer,
+then those with the least similar answers. Groups without an answer to each probe come last.
 """
 
 
@@ -30,8 +32,10 @@ def register(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "run",
+        nargs="?",
         metavar="RUN",
-        help="number or name of a run in the store, a results folder, or with --task a file of answers",
+        help="number or name of a run in the store, a results folder, or with --task a file of answers"
+        " (default: the latest finished run)",
     )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--wrong", action="store_true", help="groups with a wrong answer")
@@ -71,7 +75,10 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.shown_groups import FlippedGroups, ShownGroups, print_groups
     from sightline.outcome_index.group_filter import GroupFilter
     from sightline.outcome_index.index import OutcomeIndex
+    from sightline.results.run_names import name_or_number
 
+    if options.run is None and options.flips is not None:
+        raise UserError("--flips needs two runs", expected="show RUN --flips OTHER")
     words = [word for word in (options.run, options.flips) if word is not None]
     data = [Path(folder) for folder in options.data]
     with opened_runs(words, options.store, data, answer_task(options)) as (store, runs):
@@ -97,7 +104,7 @@ def execute(options: argparse.Namespace) -> int:
         if options.json:
             print_json(shown)
         else:
-            print_groups(shown, index)
+            print_groups(shown, index, [name_or_number(store, number) for number in runs])
     return 0
 
 

@@ -12,11 +12,12 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from sightline.counts import counted
 from sightline.outcome_index.images import NOT_SENT, ImageError, RunImages
 from sightline.outcome_index.index import OutcomeIndex
-from sightline.outcome_index.types import ChangedGroup, GroupDetail, GroupRow, IndexedImage
+from sightline.outcome_index.types import ChangedGroup, GroupDetail, IndexedImage
 from sightline.output import print_note
-from sightline.reporting.console import Console
+from sightline.reporting.console import Console, WithoutPadding
 from sightline.types import Outcome
 from sightline.visible import visible
 
@@ -55,28 +56,33 @@ class FlippedGroups(Struct, frozen=True):
     groups: Sequence[ChangedGroup]
 
 
-def print_groups(shown: ShownGroups | FlippedGroups, index: OutcomeIndex) -> None:
+def print_groups(shown: ShownGroups | FlippedGroups, index: OutcomeIndex, names: Sequence[str]) -> None:
     """Print groups on standard output.
 
     Args:
         shown: The groups.
         index: Where their images are looked up.
+        names: What the runs are called: the shown one, then the other one.
     """
     console = Console(highlight=False)
     problems: list[ImageError] = []
     images = index.images(shown.run if isinstance(shown, ShownGroups) else shown.other)
     for place, sides in enumerate(_sides(shown), start=1):
         detail = sides[-1][1]
-        console.print(_title(place, detail.row))
-        for question in dict.fromkeys(one.question for one in detail.outcomes):
-            console.print(Padding(Text(_short(question)), (0, 0, 0, 3)))
+        change = None if isinstance(shown, ShownGroups) else shown.groups[place - 1].change
+        console.print(WithoutPadding(_title(place, detail, change)))
+        console.print(WithoutPadding(Padding(_questions(detail.outcomes), (0, 0, 0, 3))))
         for image in dict.fromkeys(image for several in detail.images for image in several):
             console.print(Text("   ").append_text(_link(image, images, problems)), soft_wrap=True)
-        console.print(Padding(_answers(sides, console.width), (0, 0, 1, 3)))
+        answers = _answers([one for _, one in sides], names, console.width)
+        console.print(WithoutPadding(Padding(answers, (0, 0, 1, 3))))
     listed = len(shown.groups)
-    console.print(Text(f"{listed} of {shown.total} groups" if listed else "no group", style="bold"))
+    console.print(
+        Text(f"{listed} of {counted(shown.total, 'group')}" if listed else "no group", style="bold")
+    )
     if problems:
-        print_note(f"{len(problems)} images are not found; the first one: {problems[0]}")
+        missing = "1 image is" if len(problems) == 1 else f"{len(problems)} images are"
+        print_note(f"{missing} not found; the first one: {problems[0]}")
 
 
 def _sides(shown: ShownGroups | FlippedGroups) -> Iterator[list[tuple[int, GroupDetail]]]:
@@ -87,17 +93,58 @@ def _sides(shown: ShownGroups | FlippedGroups) -> Iterator[list[tuple[int, Group
         yield from ([(shown.run, one.base), (shown.other, one.other)] for one in shown.groups)
 
 
-def _title(place: int, row: GroupRow) -> Text:
+def _title(place: int, detail: GroupDetail, change: str | None) -> Table:
+    """The number of a group, and beside it what stands out: flags, change, least similar pair, labels."""
+    row = detail.row
     draw = f", draw {row.draw}" if row.draw else ""
-    title = Text(
-        f"{place}  {visible(row.sample)}{draw}{' ' + visible(row.pooled) if row.pooled else ''}", "bold"
-    )
+    title = Text(f"{visible(row.sample)}{draw}{' ' + visible(row.pooled) if row.pooled else ''}", "bold")
+    if change is not None:
+        title.append(f"  {change}", "cyan" if change == "gained" else "red")
     for flag in row.flags:
         title.append(f"  {flag}", "red")
     if row.similarity is not None:
-        title.append(f"  least similarity {row.similarity:.2f}", "not bold")
-    labels = ", ".join(f"{visible(name)}: {visible(value)}" for name, value in row.labels)
-    return title.append(f"  {labels}", "not bold bright_black") if labels else title
+        title.append(f"  least similarity {row.similarity:.2f}{_least_similar(detail)}", "not bold")
+    values: dict[str, list[str]] = {}
+    for name, value in row.labels:
+        values.setdefault(visible(name), []).append(visible(value))
+    labels = "; ".join(f"{name}: {', '.join(held)}" for name, held in values.items())
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column()
+    grid.add_row(str(place), title.append(f"  {labels}", "not bold bright_black") if labels else title)
+    return grid
+
+
+def _least_similar(detail: GroupDetail) -> str:
+    """The least similar pair of answers, and the similarity above which a pair is consistent."""
+    matrix = detail.similarity
+    if matrix is None:
+        return ""
+    pairs = [
+        (value, matrix.variants[first], matrix.variants[second])
+        for first, row in enumerate(matrix.values)
+        for second, value in enumerate(row[:first])
+        if value is not None
+    ]
+    if not pairs:
+        return ""
+    _, first, second = min(pairs, key=lambda pair: pair[0])
+    return f" of {visible(second)} and {visible(first)} (consistent above {matrix.threshold:g})"
+
+
+def _questions(outcomes: Sequence[Outcome]) -> RenderableType:
+    """The questions; several ones with the names of their probes, as the answers have them."""
+    asked: dict[str, list[str]] = {}
+    for one in outcomes:
+        asked.setdefault(one.question, []).append(visible(one.variant))
+    if len(asked) == 1:
+        return Text(_short(next(iter(asked))))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for question, variants in asked.items():
+        grid.add_row(", ".join(dict.fromkeys(variants)), Text(_short(question)))
+    return grid
 
 
 def _link(image: IndexedImage, images: RunImages, problems: list[ImageError]) -> Text:
@@ -111,14 +158,14 @@ def _link(image: IndexedImage, images: RunImages, problems: list[ImageError]) ->
     return link if image.is_sent else link.append(f"  {NOT_SENT}", Style(color="bright_black", link=None))
 
 
-def _answers(sides: Sequence[tuple[int, GroupDetail]], width: int) -> RenderableType:
+def _answers(sides: Sequence[GroupDetail], names: Sequence[str], width: int) -> RenderableType:
     """Each probe: its verdict and response in each run, its reference and what it was asked with.
 
     A row for each probe, or in a narrow terminal the cells of each probe one below the other.
     """
-    heads = [f"response, run {run}" if len(sides) > 1 else "response" for run, _ in sides]
-    heads += ["reference", "context"]
-    earlier = [{(one.variant, one.draw): one for one in detail.outcomes} for _, detail in sides]
+    responses = [f"response, {visible(name)}" for name in names] if len(sides) > 1 else ["response"]
+    heads = [*responses, "reference", "context"]
+    earlier = [{(one.variant, one.draw): one for one in detail.outcomes} for detail in sides]
     rows = [
         (
             Text(visible(one.variant)),
@@ -126,7 +173,7 @@ def _answers(sides: Sequence[tuple[int, GroupDetail]], width: int) -> Renderable
             Text(_short(" | ".join(one.references))),
             Text(_short(one.context), "bright_black"),
         )
-        for one in sides[-1][1].outcomes
+        for one in sides[-1].outcomes
     ]
     return _beside(heads, rows) if width >= LEAST_WIDTH else _stacked(heads, rows)
 

@@ -62,7 +62,7 @@ def opened_runs(
     """Open the store of runs, or a temporary one with those of results folders and files.
 
     Args:
-        words: Numbers or names of runs of the store, or only paths.
+        words: Numbers or names of runs of the store, or only paths; none for the latest finished run.
         store: The path or URL of the store.
         data: Data folders that hold the images of results folders and files.
         task: What files of answers answer; None for results folders.
@@ -78,13 +78,14 @@ def opened_runs(
     from sightline.results.run_list import list_runs
     from sightline.results.run_names import find_run
     from sightline.results.run_source import is_stored
-    from sightline.results.stored_run import read_stored_run
+    from sightline.results.stored_run import latest_finished_run, read_stored_run
 
     paths = [Path(word) for word in words if task or Path(word).is_file() or not is_stored(word, store)]
     if not paths:
         opened = Store.open(store, create=False)
         try:
-            yield opened, [read_stored_run(opened, find_run(opened, word)).number for word in words]
+            found = [read_stored_run(opened, find_run(opened, word)) for word in words]
+            yield opened, [run.number for run in found or [latest_finished_run(opened)[0]]]
         finally:
             opened.close()
         return

@@ -58,10 +58,13 @@ def compare_runs(
 def _check_distinct(store: Store | None, pairs: Sequence[tuple[RunName, RunName]]) -> None:
     """Raise UserError if a run is compared with itself."""
     for base, other in pairs:
-        is_folder = isinstance(base, Path) and isinstance(other, Path)
-        if base == other or (is_folder and Path(base).resolve() == Path(other).resolve()):
+        if _resolved(base) == _resolved(other):
             name = name_or_number(store, base) if store and isinstance(base, int) else str(base)
             raise UserError(f"{name} is compared with itself", expected="two different runs")
+
+
+def _resolved(name: RunName) -> RunName:
+    return name.resolve() if isinstance(name, Path) else name
 
 
 def _with_figures(values: Sequence[MetricValue], result: Result, against: Sequence[str]) -> list[MetricValue]:

@@ -10,13 +10,15 @@ from sightline.escaping import for_latex
 from sightline.reporting.report_table import Cell, Column, ReportTable
 from sightline.reporting.table_text import cell_text
 
-_RANGE, _MINUS = re.compile(r"(?<=\d)-(?=\d)"), re.compile(r"(?<!\d)-(?=\d)")
+_MINUS = re.compile(r"(?<!\d)-(?=\d)")
+_NOT_OF_A_LABEL = re.compile(r"[^a-z0-9]+")
 
 
 def latex(tables: Iterable[ReportTable]) -> str:
-    """Tables as LaTeX: a `table` each, with its title as caption; its notes are paragraphs behind it.
+    """Tables as LaTeX: a `table` each, with its title as caption and label; its notes are comments behind it.
 
-    A float cannot break over pages, so that long notes would not fit in it.
+    A float cannot break over pages, so that long notes would not fit in it. The author of the paper decides
+    which of them the caption says.
 
     Args:
         tables: The tables.
@@ -30,12 +32,12 @@ def latex(tables: Iterable[ReportTable]) -> str:
 def _table(table: ReportTable) -> str:
     body = [list(map(_cell, row, table.columns)) for row in table.rows]
     title = for_latex(table.title)
-    # Floats move: the title says which table the notes belong to. \raggedright indents no paragraph.
-    notes = [rf"\textit{{{title}}}\par", *(rf"{for_latex(note)}\par" for note in table.notes)]
+    label = _NOT_OF_A_LABEL.sub("-", table.title.lower()).strip("-")
     lines = [
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{title}}}",
+        rf"\label{{tab:{label}}}",
         rf"\begin{{tabular}}{{{''.join('l' if column.kind == 'text' else 'r' for column in table.columns)}}}",
         r"\toprule",
         *_head(table.columns),
@@ -44,7 +46,7 @@ def _table(table: ReportTable) -> str:
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
-        *([r"\begingroup\footnotesize\raggedright", *notes, r"\endgroup"] if table.notes else []),
+        *(f"% {for_latex(note)}" for note in table.notes),
     ]
     return "\n".join(lines) + "\n"
 
@@ -78,6 +80,8 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(cell: Cell, column: Column) -> str:
-    """A cell; numbers have minus signs, and dashes between the bounds of their intervals."""
+    """A cell; numbers have minus signs, and plain brackets, which stand behind a value."""
     text = for_latex(cell_text(cell, column))
-    return text if isinstance(cell, str) else _RANGE.sub("--", _MINUS.sub("$-$", text))
+    if isinstance(cell, str):
+        return text
+    return _MINUS.sub("$-$", text.replace("{[}", "[").replace("{]}", "]"))

@@ -54,9 +54,17 @@ def cell_text(cell: Cell, column: Column) -> str:
         column: The column of the cell.
 
     Returns:
-        The parts of the cell; '' for an empty cell.
+        The parts of the cell, an interval in brackets; '' for an empty cell.
+
+    >>> cell_text(Value(2.0, 1.0, 4.1), Column("value", "value", ""))
+    '2.0 [1.0, 4.1]'
     """
-    return " ".join(parts(cell, column))
+    shown = parts(cell, column)
+    if isinstance(cell, Value | Spread) and cell.low is not None and cell.high is not None and len(shown) > 1:
+        decimals, mark = DECIMALS[cell.unit], "~" if is_approximate(cell.interval) else ""
+        interval = f"{mark}[{cell.low:.{decimals}f}, {cell.high:.{decimals}f}]"
+        shown = (shown[0], interval, *shown[2:])
+    return " ".join(shown)
 
 
 def flat(table: ReportTable) -> list[dict[str, Any]]:

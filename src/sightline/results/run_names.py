@@ -100,6 +100,12 @@ def find_run(store: Store, word: str) -> int:
         return int(word)
     names = store.labels.names()
     if word not in names:
+        if of_model := _runs_of_model(store, word):
+            raise UserError(
+                f"no run is called '{word}': it is the model of {', '.join(of_model)}",
+                file=store.name,
+                expected="the number or name of one of them",
+            )
         raise UserError(
             f"no run is called '{word}'{did_you_mean(word, names)}",
             file=store.name,
@@ -119,6 +125,13 @@ def name_or_number(store: Store, run: int) -> str:
         Its name, otherwise 'run N'.
     """
     return store.labels.of(run).name or f"run {run}"
+
+
+def _runs_of_model(store: Store, model: str) -> list[str]:
+    """The runs of a model, with their tasks: what a user of a table of models may mean."""
+    from sightline.results.run_list import list_runs  # loads the benchmarks
+
+    return [f"run {run.number} ({run.task})" for run in list_runs(store) if run.model == model]
 
 
 def _has_form(word: str) -> bool:
