@@ -126,6 +126,7 @@ def execute(options: argparse.Namespace) -> int:
             if listing:
                 return 0
             numbers = [find_run(store, word) for word in stored]
+            results += _of_store(store, numbers, options)
             shown = numbers or [latest_finished_run(store)[0].number]
             names += [name_or_number(store, number) for number in shown]
         finally:
