@@ -21,8 +21,8 @@ EXAMPLE = """examples:
   sightline show results/a --data data/codis
   sightline show samples.jsonl --task iibench:none --data data/iibench    answers of another tool
 
-The most informative groups come first: inconsistent ones before the others, then those without a right
-answer, then those with the least similar answers. Groups without an answer to each probe come last.
+The most informative groups come first: inconsistent ones before the others, of these the ones without a right
+answer, then the least similar answers. Groups without an answer to each probe come last.
 """
 
 
