@@ -11,10 +11,12 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sightline.annotation.live import Form, LiveProject, NotYourItemError
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
+from sightline.annotation.task import Phase
 from sightline.annotation.task_files import task
 from sightline.annotation.types import Annotator, Item, Project
 from sightline.engine.store import Store
@@ -45,6 +47,23 @@ def test_a_form_that_is_sent_twice_adds_one_entry(store_url: str) -> None:
     first = live.submit(annotator, form)
     assert live.submit(annotator, form) == first
     assert len(live.refresh().of_annotator(annotator.number)) == 1
+
+
+def test_the_answers_of_a_test_stay_when_it_is_over(store_url: str) -> None:
+    store = AnnotationStore(Store.open(store_url), time.time)
+    declared = replace(task("rate"), phases=(Phase("test", kind="qualification"), Phase("work")))
+    items = [Item(number, phase="test", expected={"verdict": "right"}) for number in (1, 2)]
+    store.create(Project("p", declared, annotators=1), [*items, Item(3, phase="work")])
+    store.invite(1, Annotator(0, "anna", expires=time.time() + 3600))
+    live = live_in(store)
+    (anna,) = live.annotators()
+    for form, number, value in (("a", 1, "wrong"), ("b", 1, "right"), ("c", 2, "wrong")):
+        assert live.next_item(anna) is not None
+        live.submit(anna, Form(form, number, "judge", {"verdict": [value]}))
+    for action in ("judge", "undo"):
+        with pytest.raises(NotYourItemError, match="the test is over"):
+            live.submit(anna, Form(f"d {action}", 2, action, RIGHT))  # type: ignore[arg-type]
+    assert live.next_item(anna) is None
 
 
 def test_a_form_of_another_annotator_is_refused(store_url: str) -> None:

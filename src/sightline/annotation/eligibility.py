@@ -27,6 +27,23 @@ def may_not_work(state: State, annotator: Annotator) -> str:
     return "gold" if state.project.task.gold.action == "pause" and has_failed(state, annotator) else ""
 
 
+def is_test_over(state: State, annotator: Annotator, phase: str) -> bool:
+    """Whether an annotator has done all items of a qualification test: its answers stay from then on.
+
+    Args:
+        state: The state.
+        annotator: The annotator.
+        phase: The name of the phase.
+
+    Returns:
+        Whether the test is over; False if the phase is no test.
+    """
+    if state.project.task.phase(phase).kind != "qualification":
+        return False
+    done = state.of_annotator(annotator.number)
+    return all(item.number in done for item in _of_phase(state, annotator, phase))
+
+
 def fails_test(state: State, annotator: Annotator, phase: str) -> bool:
     """Whether an annotator has done a qualification test and not passed it.
 
@@ -38,11 +55,8 @@ def fails_test(state: State, annotator: Annotator, phase: str) -> bool:
     Returns:
         Whether the test ends the annotator's work; False if the phase is no test.
     """
-    if state.project.task.phase(phase).kind != "qualification":
-        return False
-    mine = [item for item in state.items.values() if item.phase == phase and is_for(item, annotator)]
-    done = state.of_annotator(annotator.number)
-    is_done = bool(mine) and all(item.number in done for item in mine)
+    mine = _of_phase(state, annotator, phase)
+    is_done = bool(mine) and is_test_over(state, annotator, phase)
     return is_done and not is_qualified(state, annotator.number, phase, len(mine))
 
 
@@ -96,3 +110,7 @@ def could_judge(state: State, item: Item, annotator: Annotator) -> bool:
         Whether the item may be given to the annotator.
     """
     return is_for(item, annotator) and annotator.number not in state.of_item(item.number)
+
+
+def _of_phase(state: State, annotator: Annotator, phase: str) -> list[Item]:
+    return [item for item in state.items.values() if item.phase == phase and is_for(item, annotator)]

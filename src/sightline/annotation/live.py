@@ -8,6 +8,7 @@ from threading import Lock
 from msgspec import Struct
 
 from sightline.annotation.assignment import choose, is_free
+from sightline.annotation.eligibility import is_test_over
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
 from sightline.annotation.types import OWNER, Action, Annotator, Entry, Item, Lease
@@ -205,6 +206,8 @@ class LiveProject:
     def _require_item(self, annotator: Annotator, form: Form, transaction: Transaction, now: float) -> None:
         """Refuse an item that is not the annotator's; an undo needs an entry."""
         has_entry = form.item in self.state.of_annotator(annotator.number)
+        if has_entry and is_test_over(self.state, annotator, self.state.items[form.item].phase):
+            raise NotYourItemError("the test is over, and its answers stay", found=form.item)
         if has_entry and form.action != "judge":
             return
         if form.action == "undo" or not self._may_judge(annotator, form.item, transaction, now):

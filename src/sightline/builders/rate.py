@@ -86,8 +86,13 @@ def shared_instances(runs: Sequence[Sequence[Outcome]]) -> list[Unit]:
         and len({_probes(instances[name]) for instances in by_run}) == 1
     ]
     if not units:
-        expected = "runs on the same data, in one setting, with references"
-        raise UserError(f"no instance has an answer of each of the {len(runs)} runs", expected=expected)
+        some = "the run" if len(runs) == 1 else f"each of the {len(runs)} runs"
+        sent = [outcome for instances in by_run for found in instances.values() for outcome in found]
+        raise UserError(
+            f"no instance has an answer of {some}",
+            found=f"{sum(outcome.answered for outcome in sent):,} of {len(sent):,} probes have an answer",
+            expected="answers with references; several runs are on the same data, in one setting",
+        )
     return units
 
 

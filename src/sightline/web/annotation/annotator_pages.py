@@ -133,7 +133,8 @@ def item_page(viewer: Viewer, request: Request) -> Response:
     saved = request.query_params.get("saved", "")
     entry = desk.done.get(int(saved)) if saved.isdecimal() and len(saved) < 16 else None
     gone = request.query_params.get("said") == "gone"
-    message = "Undone. Another annotator has the item now." if gone else _said(desk, entry) if entry else ""
+    message = f"{_said(desk, entry)} Press U to undo." if entry else ""
+    message = "Undone. Another annotator has the item now." if gone else message
     return _show(desk, item, as_given(item.proposal), message=message)
 
 

@@ -19,7 +19,8 @@ function control(key) {
 document.addEventListener("keydown", (event) => {
   const main = document.querySelector("[data-main]");
   const popover = document.querySelector(":popover-open");
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && main && !popover) {
+  const goes = event.ctrlKey || event.metaKey || (main?.matches("a") && event.target === document.body);
+  if (event.key === "Enter" && goes && main && !popover) {
     main.click();
     event.preventDefault();
   }
