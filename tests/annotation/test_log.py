@@ -62,7 +62,7 @@ def test_the_answers_of_a_test_stay_when_it_is_over(store_url: str) -> None:
         live.submit(anna, Form(form, number, "judge", {"verdict": [value]}))
     for action in ("judge", "undo"):
         with pytest.raises(NotYourItemError, match="the test is over"):
-            live.submit(anna, Form(f"d {action}", 2, action, RIGHT))  # type: ignore[arg-type]
+            live.submit(anna, Form(f"d {action}", 2, action, RIGHT))
     assert live.next_item(anna) is None
 
 
