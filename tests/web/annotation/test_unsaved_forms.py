@@ -80,6 +80,7 @@ def test_what_was_written_is_shown_when_somebody_else_has_the_item(
     before = len(site.log(writing))
     assert writer.judge(f_note=TEXT).status == 403
     _says_what_was_typed(writer)
+    assert "This item is not in your hands any more." in writer.text
     assert "Send again" not in writer.text, "it would be refused again"
     assert len(site.log(writing)) == before
 

@@ -38,7 +38,6 @@ STOPPED: Mapping[str, str] = {
     "revoked": "Your link has ended.",
 }
 CLOSED = "This project is closed."
-TAKEN = "This item is not in your hands any more: another annotator has it, or it is done."
 FAILED = "The server cannot save now."
 KEPT = "What a page confirmed is saved."
 
@@ -189,8 +188,9 @@ def act(viewer: Viewer, request: Request, fields: Fields) -> Response:
         return _unsaved(desk, item, fields, STOPPED[stopped], 409)
     try:
         return _acted(desk, item, fields)
-    except NotYourItemError:
-        return _unsaved(desk, item, fields, TAKEN, 403, can_send=False)
+    except NotYourItemError as error:
+        reason = f"{error.message[:1].upper()}{error.message[1:]}."
+        return _unsaved(desk, item, fields, reason, 403, can_send=False)
     except ProjectClosedError:
         return _unsaved(desk, item, fields, CLOSED, 409)
     except EnvironmentFailedError:
