@@ -15,7 +15,7 @@ from tests.web.annotation.conftest import DAY, Site, Visitor, responses
 from tests.web.conftest import HOST, TOKEN
 
 from sightline.annotation.store import ProjectRow
-from sightline.annotation.task import GoldRule
+from sightline.annotation.task import Field, GoldRule
 from sightline.annotation.task_files import task
 
 Visit = Callable[[], Visitor]
@@ -107,6 +107,15 @@ def test_the_owner_settles_items_without_a_decision(site: Site, owner: Visitor, 
     assert [entry.annotator for entry in site.log(row)].count(0) == 1
     assert _post(page, f"/projects/{row.number}/items/1", form="new") == 422
     assert _post(page, f"/projects/{row.number}/items/99", **{"form": form, "f-verdict": "1"}) == 404
+
+
+def test_the_lines_of_a_text_stay_lines(site: Site, owner: Visitor, visit: Visit) -> None:
+    note = Field("note", "text", lines=3)
+    made = replace(task("rate"), fields=(note,), decides=(), produces="judgements")
+    row = site.add(made, responses(site.folder, 1), "AK")
+    visit().begin(site.link(row, "AK")).judge(f_note="one\ntwo")
+    assert "one\ntwo" in owner.open(f"/projects/{row.number}/items/1").text
+    assert "one\\ntwo" not in owner.text.partition("<form")[0]
 
 
 def test_a_personal_link_is_made_renewed_and_revoked(
