@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from sightline.reporting.report_table import Cell, Column, ReportTable
-from sightline.reporting.table_text import cell_text, parts
+from sightline.reporting.table_text import parts
 from sightline.reporting.wrapping import cells_of, least_width, longest_word, wrapped
 
 GAP = "  "
@@ -138,7 +138,7 @@ def stacked_lines(table: ReportTable, page: Page) -> Iterator[Line]:
         if nth:
             yield Line("")
         for head, column, cell in zip(heads, table.columns, row, strict=True):
-            if text := cell_text(cell, column):
+            if text := " ".join(parts(cell, column)):
                 texts = zip((head, text), widths, strict=True)
                 sides = [wrapped(side, width, shorten=page.shorten) for side, width in texts]
                 yield from map(Line, _beside(sides, widths))
