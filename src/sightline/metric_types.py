@@ -157,6 +157,11 @@ class MetricValue(Struct, frozen=True):
     value_if_right: float | None = None
     judge: str | None = None
 
+    @property
+    def changed_if_right(self) -> float | None:
+        """The value if all undecided verdicts were right; None if that changes nothing."""
+        return None if self.value_if_right == self.value else self.value_if_right
+
 
 class PublishedValue(Struct, frozen=True):
     """A figure that a paper prints for the same metric and subset.

@@ -13,6 +13,7 @@ from sightline.outcome_index.compared_runs import ComparedRuns
 from sightline.outcome_index.group_filter import GroupFilter
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.types import ChangedGroup, ChangeList
+from sightline.reporting.comparison import comparison_notes
 from sightline.results.flips import LISTS, GroupChange, count_changes, group_changes
 
 
@@ -34,6 +35,9 @@ def test_the_numbers_are_those_of_compare(index: OutcomeIndex, store: Store) -> 
     assert [one.difference for one in found.metrics] == list(expected.differences)
     assert [one.base for one in found.metrics] == list(expected.base)
     assert [one.other for one in found.metrics] == list(expected.other)
+    bounds = {(one.difference.metric, one.difference.subset): one.if_decided for one in found.metrics}
+    assert {place: known for place, known in bounds.items() if known} == expected.undecided_bounds
+    assert list(found.notes) == comparison_notes(expected)
 
 
 def test_each_list_holds_the_groups_behind_its_number(index: OutcomeIndex, store: Store) -> None:

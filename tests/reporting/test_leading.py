@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from sightline.builders import synthetic
+from sightline.cli.quickstart_command import _generate
 from sightline.metric_types import MetricValue
+from sightline.registry import benchmark_class
 from sightline.reporting.leading import leading_metrics
 
 
@@ -22,7 +29,22 @@ def test_under_a_label_only_metrics_with_values_of_that_label_lead() -> None:
     assert leading_metrics("groups", [run], "style") == ["acc"]
 
 
-def test_where_similarity_is_unreliable_in_a_run_agree_leads() -> None:
+def test_every_view_of_a_run_begins_with_the_same_metric_also_where_similarity_is_unreliable() -> None:
     run = [value("acc", 10), value("con", 90), value("agree", 40)]
     assert leading_metrics("groups", [run]) == ["acc", "con"]
-    assert leading_metrics("groups", [run, [*run, value("confused", 60)]]) == ["agree", "acc", "con"]
+    assert leading_metrics("groups", [run, [*run, value("confused", 60)]]) == ["acc", "agree", "con"]
+
+
+def test_without_references_agree_stands_before_the_metrics_of_unreliable_similarity() -> None:
+    run = [value("acc", None), value("con", 90), value("agree", 40), value("confused", 60)]
+    assert leading_metrics("groups", [run]) == ["agree", "acc", "con"]
+
+
+def test_the_table_of_the_quickstart_begins_with_the_headline_of_each_benchmark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("codis", "iibench", "contextual", "mmr3"):
+        monkeypatch.setattr(synthetic, f"generate_{name}", lambda folder, **_: folder)
+    for task in _generate(Path("unused"), 0, mmr3=True):
+        declared = benchmark_class(task.name.partition(":")[0]).leading_metrics
+        assert task.metrics[0] == declared[0]

@@ -232,6 +232,19 @@ def test_runs_are_selected_and_compared(page: Page) -> None:
     assert "show=both_wrong" in page.url
 
 
+def test_the_head_of_a_table_of_responses_stands_over_its_columns(page: Page) -> None:
+    open_page(page, "/compare?run=1&run=2")
+    page.wait_for_selector("table.responses")
+    for width in (400, 650, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        rows = page.locator("table.responses").first.locator("thead tr, tbody tr")
+        boxes = [row.bounding_box() for row in rows.all()]
+        assert len({(box["x"], box["width"]) for box in boxes if box}) == 1
+        cells = page.locator("table.responses").first.locator("th")
+        a, b = [box["width"] for cell in cells.all()[2:] if (box := cell.bounding_box())]
+        assert a == b
+
+
 def test_near_duplicates_are_searched_with_progress(page: Page) -> None:
     pytest.importorskip("imagehash")
     open_page(page, "/data/0")

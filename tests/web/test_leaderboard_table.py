@@ -82,3 +82,14 @@ def test_equal_names_on_two_servers_keep_them() -> None:
         "http://b/v1#llava",
         "http://a/v1#llava",
     ]
+
+
+def test_a_cell_says_what_undecided_verdicts_could_change() -> None:
+    one = run(1, "a", 2.0, undecided=144)
+    assert one.result is not None
+    metrics = [replace(value, value_if_right=15.0) for value in one.result.metrics]
+    undecided = replace(one, result=replace(one.result, metrics=metrics))
+    cells = [row.cells[0] for row in build_leaderboard([undecided], ALL).rows if row.kind == "measured"]
+    assert [cell.undecided for cell in cells] == ["144 undecided: at most 15.0"]
+    decided = [row.cells[0] for row in build_leaderboard([run(1, "a", 2.0)], ALL).rows]
+    assert {cell.undecided for cell in decided} == {""}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 from tests.web.conftest import ACCESS, HOST, TOKEN
 
+from sightline.builders.synthetic import generate_mmr3
+from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.evaluation.recompute import recompute
 from sightline.web.access import AccessControl
@@ -193,9 +196,48 @@ def test_two_runs_are_compared_and_lead_to_the_groups_behind_each_number(client:
     assert [int(count) for count in re.findall(r'<b class="num">(\d+)</b>', swapped)][1] == gained
 
 
-@pytest.mark.parametrize("query", ["", "?run=1", "?run=1&run=1"])
+@pytest.mark.parametrize("query", ["", "?run=1"])
 def test_without_two_runs_the_page_asks_for_them(client: TestClient, query: str) -> None:
     assert "Select two or more runs" in shown(client, f"/compare{query}")
+
+
+def test_a_run_is_not_compared_with_itself(client: TestClient) -> None:
+    answer = client.get("/compare?run=1&run=1")
+    assert answer.status_code == 400
+    assert "a run is not compared with itself" in answer.text
+    assert '<form class="sec" action="/compare">' in answer.text
+
+
+def test_runs_that_are_selected_in_a_list_are_compared_in_the_order_of_their_numbers(
+    client: TestClient,
+) -> None:
+    page = shown(client, "/compare?run=2&run=1&order=number")
+    assert re.findall(r'<dt>[AB]</dt><dd><a href="/runs/(\d)"', page) == ["1", "2"]
+
+
+def test_the_metric_that_is_shown_by_label_can_be_chosen(client: TestClient) -> None:
+    page = shown(client, "/compare?run=1&run=2")
+    assert "acc_p by category, B minus A" in page
+    page = shown(client, re.findall(r'<a href="(/compare[^"]*metric=acc_q)"', page)[0].replace("&amp;", "&"))
+    assert "acc_q by category, B minus A" in page
+    assert "metric=acc_q" in re.findall(r'href="([^"]*show=gained[^"]*)"', page)[0]
+
+
+def test_runs_of_different_benchmarks_are_refused_before_anything_is_read(
+    codis: Path, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "two.db")
+    mmr3 = generate_mmr3(tmp_path / "mmr3", groups=2)
+    words = ["--model", "baseline/chance", "--store", file, "--quiet", "--limit", "2"]
+    assert main(["run", "codis", "--data", str(codis), *words]) == 0
+    assert main(["run", "mmr3:rephrasing", "--data", str(mmr3), *words]) == 0
+    with closing(Store.open(file, create=False)) as store:
+        client = TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST, follow_redirects=False)
+        client.get("/", params={"token": TOKEN})
+        answer = client.get("/compare?run=1&run=2")
+    assert answer.status_code == 400
+    assert "run 1 is of codis, run 2 of mmr3" in answer.text
+    assert re.findall(r'name="run" value="(\d)"', answer.text) == ["1"]
 
 
 @pytest.mark.parametrize("query", ["?run=1&run=x", "?run=1&run=2&show=everything"])
@@ -213,7 +255,9 @@ def test_the_page_of_judges_lists_the_responses_on_which_they_differ(disputed: S
     assert "majority of the humans" in page
     assert len(re.findall(r"anna</span></li>", page)) == 4
     assert "There is no ROC curve" not in page
-    assert "so that there is no ROC curve" in shown(client, "/judges?run=1")
+    page = shown(client, "/judges?run=1")
+    assert "This run has one judge" in page
+    assert "<h2>" not in page.partition("<main")[2]
 
 
 def test_a_run_that_does_not_exist_is_not_found_and_the_page_leads_to_the_runs(client: TestClient) -> None:

@@ -62,9 +62,9 @@ class Benchmark(ABC):
     """The formats of its own that `sightline export --as NAME` writes, by name."""
 
     leading_metrics: tuple[str, ...] = ()
-    """The metrics that compact tables show."""
+    """The metrics that compact tables show. The first one is the headline of every view of a run."""
     exact_metric: str = ""
-    """The metric that leads compact tables where similarity cannot tell the answers of a run apart."""
+    """The metric that follows the headline where similarity cannot tell the answers of a run apart."""
     companions: Mapping[str, str] = {}
     """A leading metric -> the metric that compact tables show beside it where the two differ."""
     chance_notes: Mapping[str, str] = {}

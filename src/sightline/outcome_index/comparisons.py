@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import get_args
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ from sightline.outcome_index.run_index import RunIndex
 from sightline.outcome_index.types import ChangeList, ComparedMetric, RunComparison
 from sightline.plan.spec import Decide
 from sightline.registry import benchmark as find_benchmark
-from sightline.reporting.option_texts import option_text
+from sightline.reporting.comparison import comparison_notes
 from sightline.results.compare import compare, sent_groups
 from sightline.results.comparison import Comparison, MetricSubset
 from sightline.results.comparison_tests import significance_of
@@ -91,7 +91,7 @@ def make_comparison(
             metrics=list(_metrics(comparison)),
             by_label=_by_label(compared),
             groups=len(pairs),
-            notes=list(_notes(comparison)),
+            notes=comparison_notes(comparison),
         ),
         other=integers_to_bytes(numbers),
         base=integers_to_bytes(positions[0][pair.base.key] for pair, _ in compared),
@@ -121,7 +121,7 @@ def _metrics(comparison: Comparison) -> Iterator[ComparedMetric]:
         {(value.metric, value.subset): value for value in side}
         for side in (comparison.base, comparison.other)
     ]
-    leading = find_benchmark(comparison.benchmark).leading_metrics[:1]
+    leading = find_benchmark(comparison.benchmark).leading_metrics
     tested = significance_of(
         comparison,
         [one for one in comparison.differences if one.subset == "all" or one.metric in leading],
@@ -130,7 +130,8 @@ def _metrics(comparison: Comparison) -> Iterator[ComparedMetric]:
         place: MetricSubset = (difference.metric, difference.subset)
         if all(place in side for side in values):
             p = tested[place].p if place in tested else None
-            yield ComparedMetric(values[0][place], values[1][place], difference, p)
+            if_decided = comparison.undecided_bounds.get(place)
+            yield ComparedMetric(values[0][place], values[1][place], difference, p, if_decided)
 
 
 def _by_label(
@@ -142,21 +143,3 @@ def _by_label(
             for one in (value,) if isinstance(value, str) else value:
                 found[f"{name}={one}"].append(change)
     return [(label, count_list("groups", changes)) for label, changes in found.items()]
-
-
-def _notes(comparison: Comparison) -> Iterator[str]:
-    for name, (before, after) in comparison.differing_options.items():
-        yield f"{name} differs: {_values(before)} and {_values(after)}"
-    if comparison.different_samples:
-        number = len(comparison.different_samples)
-        yield f"{number} samples are left out: the runs hold different data for them"
-    for place, side in zip(("base", "other"), comparison.sides, strict=True):
-        if side.lacking_samples:
-            yield f"the {place} run lacks {side.lacking_samples} samples of the other side"
-    for name, reason in comparison.not_compared.items():
-        yield f"{name} is not compared: it {reason}"
-
-
-def _values(values: Iterable[Any]) -> str:
-    """The values of an option, as the runs of one side have it."""
-    return ", ".join("none" if value is None else option_text(value) for value in values)

@@ -283,12 +283,15 @@ class ComparedMetric(Struct, frozen=True):
         other: The value of the other run.
         difference: The other run minus the base run.
         p: The p-value of the difference; None without a test.
+        if_decided: The lowest and the highest difference that undecided verdicts allow; None if no verdict
+            that the metric uses is undecided.
     """
 
     base: MetricValue
     other: MetricValue
     difference: MetricValue
     p: float | None = None
+    if_decided: tuple[float, float] | None = None
 
 
 class RunComparison(Struct, frozen=True):
@@ -300,10 +303,11 @@ class RunComparison(Struct, frozen=True):
         counts: The changes among answers; then, if a group has several answers, among groups.
         lists: The number of groups in each list.
         metrics: The metrics of both runs, over all groups and by label. Only those over all groups, and the
-            labels of the first one, are tested for significance; p is not corrected for several tests.
+            labels of the leading ones, are tested for significance; p is not corrected for several tests.
         by_label: `LABEL=VALUE` with the changes among the groups with that label.
         groups: The number of groups that both runs hold.
-        notes: What is not compared, and options that differ.
+        notes: What limits the comparison: options that differ, undecided verdicts, unreliable metrics, and
+            what is not compared.
     """
 
     base: int

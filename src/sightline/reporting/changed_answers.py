@@ -9,8 +9,9 @@ from sightline.results.comparison import ComparedSide, Comparison
 from sightline.results.flips import LISTS, AnswerChange, ChangeCounts, count_changes, group_changes
 
 COUNTED = (
-    "gained: right in the second run only; lost: right in the first only; undecided and missing answers are"
-    " not right"
+    "gained: right in the second run only; lost: right in the first only; both wrong: right in none,"
+    " undecided and missing answers included. These and both right add up; 'of these' counts some of them"
+    " again"
 )
 GROUPS = "a group is right if all its answers are"
 HOW_TO_LIST = f"list them with --list {', '.join(LISTS)}"
@@ -38,9 +39,9 @@ def counts_table(comparison: Comparison) -> ReportTable:
         (Column("count", "gained", "gained"), lambda one: one.gained),
         (Column("count", "lost", "lost"), lambda one: one.lost),
         (Column("count", "both\nwrong", "both_wrong"), lambda one: one.both_wrong),
-        (Column("count", "un-\ndecided", "undecided"), lambda one: one.undecided),
-        (Column("count", "no\nanswer", "unanswered"), lambda one: one.unanswered),
-        (Column("count", "identical\nresponses", "identical"), lambda one: one.identical),
+        (Column("count", "of these\nundecided", "undecided"), lambda one: one.undecided),
+        (Column("count", "of these\nno answer", "unanswered"), lambda one: one.unanswered),
+        (Column("count", "of these\nidentical", "identical"), lambda one: one.identical),
         (Column("count", "of", "compared"), lambda one: one.compared),
     ]
     notes = [*_totals(counts), COUNTED, *([GROUPS] if len(counts) > 1 else [])]

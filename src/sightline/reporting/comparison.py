@@ -143,8 +143,7 @@ def comparison_table(
         _p_value_field(significances, "p\nHolm", "holm"),
     ]
     notes = [
-        *_differing_options(comparison),
-        *pairing_notes(comparison),
+        *comparison_notes(comparison),
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
         CHANGE,
@@ -164,6 +163,18 @@ def comparison_table(
     if full:
         fields += [_run_field("first", base), _run_field("second", other)]
     return build_table(comparison.task, fields, rows, notes)
+
+
+def comparison_notes(comparison: Comparison) -> list[str]:
+    """What limits a comparison: options that differ, what the runs do not share, what their answers lack.
+
+    Args:
+        comparison: The comparison.
+
+    Returns:
+        One sentence per fact.
+    """
+    return [*_differing_options(comparison), *pairing_notes(comparison)]
 
 
 def pairing_notes(comparison: Comparison) -> list[str]:

@@ -22,8 +22,10 @@ def leading_metrics(
 
     Returns:
         The leading metrics of the benchmark among those with such values, or the first three; each with its
-        companion (`Benchmark.companions`) where both differ in a run. Where similarity is unreliable in a
-        run, `Benchmark.exact_metric` leads.
+        companion (`Benchmark.companions`) where both differ in a run. The first one is the headline: it
+        depends on the benchmark only, so that every view of a run begins with the same metric. Where
+        similarity is unreliable in a run, `Benchmark.exact_metric` follows it, before the metrics of
+        similarity; it is the headline of runs that have no value of the first one.
     """
     declared = benchmark_class(benchmark)
     shown_values = [[m for m in run if label_of(m)[0] == (label or "")] for run in runs]
@@ -34,8 +36,11 @@ def leading_metrics(
         differs = companion in names and any(_differ(run, name, companion) for run in shown_values)
         shown += [name, companion] if differs else [name]
     exact = declared.exact_metric
-    unreliable = exact in names and any(similarity_warning(run) for run in runs)
-    return [exact, *(name for name in shown if name != exact)] if unreliable else shown
+    if exact not in names or not any(similarity_warning(run) for run in runs):
+        return shown
+    others = [name for name in shown if name != exact]
+    has_headline = any(m.metric in others[:1] and m.value is not None for run in shown_values for m in run)
+    return [*others[:1], exact, *others[1:]] if has_headline else [exact, *others]
 
 
 def _differ(metrics: Iterable[MetricValue], name: str, other: str) -> bool:

@@ -69,7 +69,7 @@ class Condition(Struct, frozen=True):
         number = getattr(metric, self.bound)
         if number is None:
             return f"{self.text}: there is no number to compare ({metric.reason or 'no confidence interval'})"
-        if_right = metric.value_if_right if metric.value_if_right != metric.value else None
+        if_right = metric.changed_if_right
         could_hold = self.bound == "value" and if_right is not None and self._compares(if_right)
         if not self._compares(number) and not could_hold:
             return None

@@ -50,6 +50,7 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "section": "Judges",
             "run": run,
             "groups": summary.groups,
+            "has_several": len(run.judges) > 1 or report is not None,
             "matrix": agreement_matrix(index.result, judges, {row.judge: row.agreement for row in overall}),
             "by_judge": [one for one in index.result.metrics if one.subset.startswith("judge=") and one.n],
             "agreements": [one for one in index.result.metrics if one.metric in OF_JUDGES],

@@ -57,7 +57,7 @@ class LeaderColumn(Struct, frozen=True):
         definition: What the metric means.
         scale: The scale of the plots.
         n: What most of its values average over.
-        chance: The value of random guesses, if the store has them.
+        chance: The value that guessing gives: as the benchmark declares it, otherwise as the store has it.
     """
 
     benchmark: str
@@ -78,6 +78,8 @@ class LeaderCell(Struct, frozen=True):
         value: The value; None if there is none.
         plot: Its plot.
         facts: n and the judge, or the table of the paper.
+        undecided: How many verdicts are undecided, and the value if all of them were right; '' if they change
+            nothing.
         judge: Who decided; '' for a published value.
         reason: Why it is not comparable with the others of the column; '' if it is.
         run: The number of the run; None for a published value.
@@ -86,6 +88,7 @@ class LeaderCell(Struct, frozen=True):
     value: MetricValue | None
     plot: PlotCell
     facts: str = ""
+    undecided: str = ""
     judge: str = ""
     reason: str = ""
     run: int | None = None
@@ -117,6 +120,12 @@ class Leaderboard(Struct, frozen=True):
     judges: tuple[str, ...]
     sort: str
     notes: tuple[str, ...]
+
+    @property
+    def signs(self) -> list[str]:
+        """The kinds of points that its plots have, for the legend."""
+        points = [point.kind for row in self.rows for cell in row.cells for point in cell.plot.points]
+        return list(dict.fromkeys(points))
 
 
 class _Counted(Struct, frozen=True):
@@ -177,7 +186,7 @@ def _column(
     }
     usual = _usual(list(latest.values()))
     definition = usual.result.metric_definitions.get(metric, MetricDefinition("", "higher", PERCENT))
-    chance = next((one.value for one in latest.values() if one.result.model == CHANCE_MODEL), None)
+    measured_chance = next((one.value for one in latest.values() if one.result.model == CHANCE_MODEL), None)
     published, notes = _published(usual.result, metric, choice)
     bounds = [bound for one in latest.values() for bound in _bounds(one.value)]
     column = LeaderColumn(
@@ -189,7 +198,9 @@ def _column(
         definition=definition,
         scale=scale_of(definition.range, [*bounds, *(value.value for _, value in published)]),
         n=usual.value.n if usual.value else 0,
-        chance=chance.value if chance else None,
+        chance=benchmark_class(benchmark).chance_levels.get(
+            metric, measured_chance.value if measured_chance else None
+        ),
     )
     cells = {key: _measured_cell(one, usual, column) for key, one in latest.items()}
     cells |= {key: _published_cell(value, column, key[0]) for key, value in published}
@@ -231,10 +242,20 @@ def _measured_cell(one: _Counted, usual: _Counted, column: LeaderColumn) -> Lead
         value=value,
         plot=PlotCell(column.scale, (*points, *chance_points(column.chance)), column.definition.unit),
         facts=f"n {value.n:,.0f} · {without_servers(_judge(one))}" if value else "not judged by this judge",
+        undecided=_undecided(one),
         judge=without_servers(_judge(one)) if value else "",
         reason=_departure(one, usual) if value else "",
         run=one.summary.run,
     )
+
+
+def _undecided(one: _Counted) -> str:
+    """What the undecided verdicts of a run could change; '' for a judge other than that of the run."""
+    if_right = one.value.changed_if_right if one.value else None
+    if if_right is None:
+        return ""
+    count = f"{one.result.undecided:,} undecided" if _judge(one) == one.result.judge else "undecided"
+    return f"{count}: at most {if_right:.1f}"
 
 
 def _departure(one: _Counted, usual: _Counted) -> str:

@@ -45,7 +45,7 @@ def csv_table(board: Leaderboard) -> ReportTable:
         *(_text(name) for name in ("model", "kind", "options", "benchmark", "setting", "metric", "unit")),
         Column("value", "value", ""),
         Column("count", "n", "n"),
-        *(_text(name) for name in ("judge", "source", "not comparable")),
+        *(_text(name) for name in ("undecided", "judge", "source", "not comparable")),
         Column("count", "run", "run"),
     )
     return ReportTable(TITLE, columns, tuple(_csv_rows(board)))
@@ -79,7 +79,13 @@ def paper_table(board: Leaderboard) -> ReportTable:
         for column, cell in zip(board.columns, row.cells, strict=True)
         if cell.judge
     )
-    return ReportTable(TITLE, tuple(columns), rows, (INTERVALS, *judges, *board.notes, *notes))
+    undecided = [
+        f"{column.title}, {row.name}: undecided verdicts count as not right; {cell.undecided}"
+        for row in board.rows
+        for column, cell in zip(board.columns, row.cells, strict=True)
+        if cell.undecided
+    ]
+    return ReportTable(TITLE, tuple(columns), rows, (INTERVALS, *judges, *undecided, *board.notes, *notes))
 
 
 def _csv_rows(board: Leaderboard) -> Iterator[tuple[Cell, ...]]:
@@ -92,7 +98,7 @@ def _csv_rows(board: Leaderboard) -> Iterator[tuple[Cell, ...]]:
                     *(column.metric, column.definition.unit),
                     value_cell(cell.value),
                     n_cell(cell.value) if measured else None,
-                    *(cell.judge, "" if measured else cell.facts, cell.reason),
+                    *(cell.undecided, cell.judge, "" if measured else cell.facts, cell.reason),
                     cell.run,
                 )
 

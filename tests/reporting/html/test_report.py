@@ -194,6 +194,36 @@ def test_a_comparison_shows_changes_differences_and_both_responses(codis: Make) 
         assert text in page
 
 
+def test_a_comparison_shows_what_undecided_verdicts_could_change(codis: Make) -> None:
+    base = codis()
+    counts = ChangeCounts("groups", 353, 0, 13, 7, 333, 115, 0, 10, 353)
+    value = next(one for one in base.metrics if (one.metric, one.subset) == ("acc_p", "all"))
+    change = replace(value, value=1.7, low=-0.8, high=4.4, unit="points")
+
+    def page(if_decided: tuple[float, float] | None) -> str:
+        metrics = [ComparedMetric(value, value, change, 0.19, if_decided)]
+        comparison = RunComparison(1, 2, [counts], {}, metrics, [], 353)
+        view = comparison_view(comparison, ("mini", "other"))
+        return page_of(PartContent((NamedResult("mini", base),), comparisons=(view,)))
+
+    assert "−11.3 to +1.7" in page((-11.3, 1.7))
+    assert "115 groups with an undecided verdict" in page((-11.3, 1.7))
+    for unchanged in (None, (1.7, 1.7)):
+        assert "if decided" not in page(unchanged)
+
+
+def test_the_first_lines_of_a_report_say_what_undecided_verdicts_could_change(codis: Make) -> None:
+    result = codis()
+    metrics = [replace(one, value=2.0, value_if_right=15.0) for one in result.metrics]
+    undecided = page_of(PartContent((NamedResult("mini", replace(result, metrics=metrics)),)))
+    head, _, rest = undecided.partition('<div class="stats">')
+    assert "(15.0 if all undecided verdicts were right)" in head
+    assert "15.0 if all undecided verdicts were right" in rest.partition("</section>")[0]
+    decided = [replace(one, value_if_right=one.value) for one in result.metrics]
+    page = page_of(PartContent((NamedResult("mini", replace(result, metrics=decided)),)))
+    assert "if all undecided verdicts were right" not in page
+
+
 def test_judges_stand_beside_each_other_with_their_agreement(codis: Make) -> None:
     result = codis()
     accepted = [

@@ -41,6 +41,7 @@ class DifferenceRow(Struct, frozen=True):
     plot: PlotCell
     gained: int | None = None
     lost: int | None = None
+    if_decided: tuple[float, float] | None = None
 
 
 class DifferenceTable(Struct, frozen=True):
@@ -50,6 +51,16 @@ class DifferenceTable(Struct, frozen=True):
     head: str
     rows: tuple[DifferenceRow, ...]
     scale: Scale
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether gained and lost groups are known by this label: not if it varies within a group."""
+        return any(row.gained is not None for row in self.rows)
+
+    @property
+    def has_undecided(self) -> bool:
+        """Whether undecided verdicts could change a difference of the table."""
+        return any(row.if_decided for row in self.rows)
 
 
 class Side(Struct, frozen=True):
@@ -89,7 +100,7 @@ class ChangeList(Struct, frozen=True):
 
 
 class ComparisonView(Struct, frozen=True):
-    """Two runs, A and B, on the groups that both hold."""
+    """Two runs, A and B, on the groups that both hold; `metric` is the one that is shown by label."""
 
     a: str
     b: str
@@ -100,11 +111,17 @@ class ComparisonView(Struct, frozen=True):
     groups: int
     notes: tuple[str, ...]
     lists: tuple[ChangeList, ...] = ()
+    metric: str = ""
 
     def count(self, change: Change) -> int:
         """The number of groups, or answers, with a change."""
         found: int = getattr(self.counts, change)
         return found
+
+    @property
+    def has_undecided(self) -> bool:
+        """Whether undecided verdicts could change a difference of the first table."""
+        return any(row.if_decided for row in self.metrics)
 
     def share(self, change: Change) -> float | None:
         """The share of a change among the scored ones, in percent; None if nothing is scored."""
@@ -117,6 +134,7 @@ def comparison_view(
     lists: Sequence[ChangeList] = (),
     *,
     shown: Sequence[str] = (),
+    by: str = "",
 ) -> ComparisonView:
     """Arrange a comparison for a page.
 
@@ -125,6 +143,7 @@ def comparison_view(
         names: What the page calls both runs.
         lists: The changed groups to show.
         shown: The metrics to show, the leading one first; empty for all.
+        by: The metric that is shown by label; the first one that is shown if it is none of them.
 
     Returns:
         The view: groups that are right if there are groups of several answers, otherwise answers.
@@ -133,16 +152,18 @@ def comparison_view(
     changes = dict(comparison.by_label)
     overall = [one for one in comparison.metrics if one.difference.subset == "all"]
     wanted = [one for one in overall if one.difference.metric in shown] or overall
-    first = wanted[0].difference.metric if wanted else ""
+    names_shown = [one.difference.metric for one in wanted]
+    metric = by if by in names_shown else next(iter(names_shown), "")
     return ComparisonView(
         *names,
         counts,
         "Groups" if counts.unit == "groups" else "Answers",
         tuple(_row(one, one.difference.metric, difference_scale([])) for one in wanted),
-        tuple(_by_label(comparison.metrics, first, changes)),
+        tuple(_by_label(comparison.metrics, metric, changes)),
         comparison.groups,
         tuple(comparison.notes),
         tuple(lists),
+        metric,
     )
 
 
@@ -197,13 +218,13 @@ def _sides(base: Outcome, other: Outcome) -> tuple[Side, Side]:
 
 
 def _by_label(
-    metrics: Sequence[ComparedMetric], first: str, changes: Mapping[str, ChangeCounts]
+    metrics: Sequence[ComparedMetric], metric: str, changes: Mapping[str, ChangeCounts]
 ) -> list[DifferenceTable]:
-    """The leading metric under each label with several values."""
+    """A metric under each label with several values."""
     labelled: dict[str, list[ComparedMetric]] = {}
     for one in metrics:
         label, _ = label_of(one.difference)
-        if label and one.difference.metric == first:
+        if label and one.difference.metric == metric:
             labelled.setdefault(label, []).append(one)
     tables = []
     for label, found in labelled.items():
@@ -213,7 +234,7 @@ def _by_label(
         scale = difference_scale(number for one in changed for number in (one.value, one.low, one.high))
         rows = tuple(_row(one, label_of(one.difference)[1], scale, changes) for one in found)
         words = label.replace("_", " ")
-        tables.append(DifferenceTable(f"{first} by {words}, B minus A", words, rows, scale))
+        tables.append(DifferenceTable(f"{metric} by {words}, B minus A", words, rows, scale))
     return tables
 
 
@@ -223,7 +244,15 @@ def _row(
     counts = (changes or {}).get(one.difference.subset)
     plot = PlotCell(scale, tuple(measured(one.difference)), one.difference.unit)
     gained, lost = (counts.gained, counts.lost) if counts else (None, None)
-    return DifferenceRow(name, one.base, one.other, one.difference, _p_text(one.p), plot, gained, lost)
+    p = _p_text(one.p)
+    return DifferenceRow(
+        name, one.base, one.other, one.difference, p, plot, gained, lost, _changed_by_undecided(one)
+    )
+
+
+def _changed_by_undecided(one: ComparedMetric) -> tuple[float, float] | None:
+    """The bounds of the difference, unless undecided verdicts leave it as it is."""
+    return one.if_decided if one.if_decided and one.if_decided[0] != one.if_decided[1] else None
 
 
 def _p_text(p: float | None) -> str:

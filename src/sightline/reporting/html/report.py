@@ -9,7 +9,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 import sightline
-from sightline.metric_types import Result
+from sightline.metric_types import MetricValue, Result
 from sightline.registry import benchmark_class
 from sightline.reporting.html.comparison_view import ComparisonView
 from sightline.reporting.html.environment import content_security_policy, environment, stylesheet
@@ -147,11 +147,18 @@ def _result_line(runs: Sequence[NamedResult]) -> str:
         f"{run.name} {number(one.value, one.unit)}{UNITS[one.unit]}"
         f" {interval(one.low, one.high, one.unit, one.interval)}".rstrip()
         + f", n {one.n:,.10g}"
+        + _undecided(one)
         for run in runs
         if (one := run.value(name)) is not None and one.value is not None
     ]
     explained = f"{name}, {words}" if (words := meaning(runs, name)) else name
     return f"{explained}: {'; '.join(values) or 'no value'}."
+
+
+def _undecided(one: MetricValue) -> str:
+    """What undecided verdicts could change."""
+    if_right = one.changed_if_right
+    return "" if if_right is None else f" ({number(if_right, one.unit)} if all undecided verdicts were right)"
 
 
 def _first_value(run: NamedResult) -> str:
