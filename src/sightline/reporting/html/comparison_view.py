@@ -151,7 +151,8 @@ def comparison_view(
     counts = comparison.counts[-1]
     changes = dict(comparison.by_label)
     overall = [one for one in comparison.metrics if one.difference.subset == "all"]
-    wanted = [one for one in overall if one.difference.metric in shown] or overall
+    by_name = {one.difference.metric: one for one in overall}
+    wanted = [by_name[name] for name in shown if name in by_name] or overall
     names_shown = [one.difference.metric for one in wanted]
     metric = by if by in names_shown else next(iter(names_shown), "")
     return ComparisonView(
