@@ -14,6 +14,9 @@ ROOT = Path(sightline.__file__).parent
 PAPERS = {"codis", "iibench", "contextual", "mmr3"}
 
 IMPORTS = {
+    "annotation/records/codis.py": "writes CODIS's records of what authors filled in",
+    "annotation/records/contextual.py": "writes ConTextual's tables of what authors filled in",
+    "annotation/records/iibench_lines.py": "writes II-Bench's labels of what authors filled in",
     "builders/annotate.py": "writes II-Bench's records, from lists in ConTextual's columns",
     "builders/annotation_form.py": "its form holds the labels of II-Bench's records",
     "builders/mask.py": "writes MM-R3's prompt into groups files",
@@ -30,6 +33,8 @@ IMPORTS = {
 """Modules that may import from a paper's folder, or name it, and why: most of them make a paper's data."""
 
 NAMES = {
+    "annotation/records/kinds.py": "registers the writers of records as strings",
+    "annotation/task.py": "the kinds of records that a declaration may name",
     "cli/build_scenes.py": "makes synthetic data in the layout of the benchmark that the user names",
     "cli/quickstart_command.py": "runs the benchmarks on synthetic data",
     "interop/inspect_tasks.py": "inspect_ai finds a task for each benchmark by its function's name",

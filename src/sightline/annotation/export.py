@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count
 from pathlib import Path
 
@@ -13,10 +12,10 @@ import msgspec
 from sightline.annotation.exchange import label_studio_config, label_studio_tasks, potato_items
 from sightline.annotation.human_answers import human_answers
 from sightline.annotation.judgements import name_of, verdicts
+from sightline.annotation.records.kinds import Written, write_records
 from sightline.annotation.records.request import RecordsRequest
 from sightline.annotation.sheets import items_table, judgements_table
 from sightline.annotation.state import State
-from sightline.annotation.task import Records
 from sightline.annotation.types import Annotator, Entry
 from sightline.builders.manifest import indented_json
 from sightline.escaping import for_csv_lines
@@ -24,19 +23,6 @@ from sightline.formats.files import write_atomically
 from sightline.formats.tables import csv_bytes
 from sightline.formats.verdicts import verdict_line
 from sightline.formats.workbook import workbook_bytes
-
-Written = Iterator[tuple[Path, str]]
-
-
-WRITERS: dict[Records, str] = {
-    "images": "sightline.annotation.records.images",
-    "captions": "sightline.annotation.records.captions",
-    "table-lines": "sightline.annotation.records.table_lines",
-    "codis": "sightline.annotation.records.codis",
-    "iibench": "sightline.annotation.records.iibench",
-    "contextual": "sightline.annotation.records.contextual",
-}
-"""Kind of records -> the module that writes them."""
 
 
 def export_project(
@@ -73,8 +59,8 @@ def export_project(
         case "answers":
             yield from _answers(state, annotators, out)
         case "records":
-            module = importlib.import_module(WRITERS[state.project.task.records])
-            yield from module.write(RecordsRequest(state, annotators, out))
+            request = RecordsRequest(state, annotators, out)
+            yield from write_records(state.project.task.records, request)
 
 
 def _log(state: State, annotators: Sequence[Annotator], log: Sequence[Entry], out: Path) -> tuple[Path, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sightline.annotation.records import iibench_lines
+from sightline.annotation.records.kinds import record_faults
 from sightline.annotation.task import Field, Task
 from sightline.annotation.types import Item, Values
 from sightline.errors import UserError
@@ -85,7 +85,7 @@ def checked_values(task: Task, item: Item, given: Given) -> Values:
                 raise UserError("nothing is filled in", field=field.label or field.name)
             continue
         values[field.name] = _checked(field, item, texts)
-    if task.records == "iibench" and (fault := next(iibench_lines.faults(item, values), None)):
+    for fault in record_faults(task.records, item, values):
         raise fault
     return values
 

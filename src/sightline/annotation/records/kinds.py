@@ -1,0 +1,60 @@
+"""The kinds of records that projects produce: who writes each, and who checks values before they are kept."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+from sightline.annotation.records.request import RecordsRequest
+from sightline.annotation.task import Records
+from sightline.annotation.types import Item, Values
+from sightline.errors import UserError
+
+Written = Iterator[tuple[Path, str]]
+"""Each file, and what it holds."""
+
+WRITERS: dict[Records, str] = {
+    "images": "sightline.annotation.records.images",
+    "captions": "sightline.annotation.records.captions",
+    "table-lines": "sightline.annotation.records.table_lines",
+    "codis": "sightline.annotation.records.codis",
+    "iibench": "sightline.annotation.records.iibench",
+    "contextual": "sightline.annotation.records.contextual",
+}
+"""Kind of records -> the module with the function `write`."""
+
+CHECKS: dict[Records, str] = {"iibench": "sightline.annotation.records.iibench_lines"}
+"""Kind of records -> the module with the function `faults`, for kinds that values can be unfit for."""
+
+
+def write_records(kind: Records, request: RecordsRequest) -> Written:
+    """Write the records of a project.
+
+    Args:
+        kind: The kind of records.
+        request: What they are made of.
+
+    Returns:
+        Each file, and what it holds.
+    """
+    write = importlib.import_module(WRITERS[kind]).write
+    return cast(Callable[[RecordsRequest], Written], write)(request)
+
+
+def record_faults(kind: Records, item: Item, values: Values) -> Iterator[UserError]:
+    """Find what would keep an annotator's values out of the records.
+
+    Args:
+        kind: The kind of records.
+        item: The item.
+        values: The values.
+
+    Returns:
+        An error for each fault.
+    """
+    if kind not in CHECKS:
+        return iter(())
+    faults = importlib.import_module(CHECKS[kind]).faults
+    return cast(Callable[[Item, Values], Iterator[UserError]], faults)(item, values)
