@@ -239,7 +239,7 @@ def test_every_form_holds_the_same_numbers(table_8: dict[str, dict[str, list[flo
             key = f"size={size} {name}"
             assert float(row[key]) == plain[key] == value
             assert float(row[f"{key} low"]) == plain[f"{key} low"] == value - 2
-            assert f"{value:.1f} {value - 2:.1f}-{value + 2:.1f}" in markdown(tables)
+            assert f"{value:.1f} [{value - 2:.1f}, {value + 2:.1f}]" in markdown(tables)
 
 
 def test_names_are_short_only_if_they_stay_distinct() -> None:
