@@ -292,3 +292,23 @@ def test_a_store_opens_while_another_process_writes(store_url: str, monkeypatch:
         assert reader.runs.all() == []
         reader.close()
     writer.close()
+
+
+class _Interruption:
+    """A value of a statement at which Ctrl-C is pressed."""
+
+    def __conform__(self, _protocol: object) -> str:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_transaction_holds_no_lock_while_the_interruption_is_handled(tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path / "s.db"))
+    # `interrupted` holds the traceback, and so the cursor, as `finally` does.
+    with pytest.raises(KeyboardInterrupt) as interrupted, store.database.write() as connection:
+        connection.exec_driver_sql("INSERT INTO meta (name, value) VALUES ('a', 'b')")
+        connection.exec_driver_sql("SELECT ?", (_Interruption(),))
+    with closing(sqlite3.connect(tmp_path / "s.db", timeout=0)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert other.execute("SELECT count(*) FROM meta WHERE name = 'a'").fetchone() == (0,)
+    assert interrupted.traceback
+    store.close()

@@ -32,8 +32,10 @@ def test_the_quantiles_with_one_and_with_two_degrees_and_of_the_normal_distribut
     assert two_sided_quantile(np.array([1, 2, np.inf]), level) == pytest.approx(formulas, rel=1e-12)
 
 
-def test_undefined_degrees_have_an_undefined_quantile_and_change_no_other() -> None:
-    both = two_sided_quantile(np.array([math.nan, 3.0]))
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("undefined", [math.nan, 0.0, -1.0])
+def test_undefined_degrees_have_an_undefined_quantile_and_change_no_other(undefined: float) -> None:
+    both = two_sided_quantile(np.array([undefined, 3.0]))
     assert np.isnan(both[0])
     assert both[1] == pytest.approx(3.182446305284263, rel=1e-12)
 

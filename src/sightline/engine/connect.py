@@ -200,6 +200,7 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
     engine = create_engine(address, connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "invalidate", _roll_back_sqlite)
     return engine
 
 
@@ -226,6 +227,16 @@ def _begin_sqlite(connection: Connection) -> None:
     """Let a writer take the lock at once and wait for it; a deferred transaction would fail half-way."""
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _roll_back_sqlite(connection: sqlite3.Connection, _record: object, _error: object) -> None:
+    """End the transaction of a connection that Ctrl-C interrupted: SQLAlchemy closes it.
+
+    SQLite ends a closed connection when its last cursor is gone. The traceback of the interruption holds one,
+    so that what is done before the process ends, such as to release claims, would wait for a lock in vain.
+    """
+    with suppress(sqlite3.Error):  # the error that made it invalid is reported
+        connection.rollback()
 
 
 def _migrate(connection: Connection, name: str, version: int, tables: set[str]) -> None:

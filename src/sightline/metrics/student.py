@@ -25,16 +25,18 @@ def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
     its bound by Newton's method, which approaches it from below as the density decreases.
 
     Args:
-        freedom: The degrees of freedom, at least 1; infinite for the normal distribution, NaN if undefined.
+        freedom: The degrees of freedom; infinite for the normal distribution, 0 or NaN if undefined.
         level: The confidence level, 0-1.
 
     Returns:
-        The quantiles, of the shape of `freedom`; 12 digits are exact.
+        The quantiles, of the shape of `freedom`; 12 digits are exact from 1 degree of freedom on. NaN where
+        `freedom` is undefined.
 
     >>> two_sided_quantile(np.array([1, 30, np.inf])).round(3).tolist()
     [12.706, 2.042, 1.96]
     """
-    distinct, places = np.unique(np.minimum(freedom, _MOST_FREEDOM), return_inverse=True)
+    defined = np.where(freedom > 0, np.minimum(freedom, _MOST_FREEDOM), np.nan)
+    distinct, places = np.unique(defined, return_inverse=True)
     total = level * math.sqrt(math.pi) / (2 * _gamma_ratio(distinct / 2))
     bounds = np.zeros(len(distinct))
     for _ in range(_MOST_STEPS):
