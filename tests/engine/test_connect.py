@@ -301,12 +301,17 @@ class _Interruption:
         raise KeyboardInterrupt
 
 
+def _interrupted_transaction(store: Store) -> None:
+    with store.database.write() as connection:
+        connection.exec_driver_sql("INSERT INTO meta (name, value) VALUES ('a', 'b')")
+        connection.exec_driver_sql("SELECT ?", (_Interruption(),))
+
+
 def test_an_interrupted_transaction_holds_no_lock_while_the_interruption_is_handled(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     # `interrupted` holds the traceback, and so the cursor, as `finally` does.
-    with pytest.raises(KeyboardInterrupt) as interrupted, store.database.write() as connection:
-        connection.exec_driver_sql("INSERT INTO meta (name, value) VALUES ('a', 'b')")
-        connection.exec_driver_sql("SELECT ?", (_Interruption(),))
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        _interrupted_transaction(store)
     with closing(sqlite3.connect(tmp_path / "s.db", timeout=0)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert other.execute("SELECT count(*) FROM meta WHERE name = 'a'").fetchone() == (0,)
