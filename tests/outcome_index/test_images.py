@@ -47,11 +47,11 @@ def indexed(store: Store, *data: Path) -> OutcomeIndex:
 
 
 def content(index: OutcomeIndex, digest: str) -> ImageContent:
-    return index.images(1).content(index.open(1).image_path(digest), digest)
+    return index.images(1).content(index.open(1).images.path(digest), digest)
 
 
 def thumbnail(index: OutcomeIndex, digest: str) -> bytes:
-    return index.images(1).thumbnail(index.open(1).image_path(digest), digest)
+    return index.images(1).thumbnail(index.open(1).images.path(digest), digest)
 
 
 def digest(index: OutcomeIndex, number: int) -> str:

@@ -37,7 +37,7 @@ def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:
         )
         assert opened.open(run).group(number) == replace(original_group, images=unsent)
     image = opened.open(run).group(1).images[0][0]
-    assert opened.open(run).image_path(image.digest) == image.path
+    assert opened.open(run).images.path(image.digest) == image.path
     shown = [
         index.images(number).content(image.path, image.digest)
         for index, number in ((opened, run), (original, 1))

@@ -94,7 +94,7 @@ def execute(options: argparse.Namespace) -> int:
         if options.flips is None:
             opened = index.open(run)
             page = opened.page(wanted, limit=options.number)
-            rows = opened.details([row.number for row in page.rows])
+            rows = opened.details(page.rows)
             shown = ShownGroups(run=run, total=page.total, groups=rows)
         else:
             other = runs[1]

@@ -61,12 +61,9 @@ class ComparedRuns:
         with reading(self._other.store.name, "index_comparisons", self._base.id):
             listed = decode_ranks(self._body.lists[name], self._other.groups)
         page = self._other.page_of(listed & self._other.select(wanted), after, limit)
-        numbers = [row.number for row in page.rows]
-        places = [self._places[number - 1] for number in numbers]
-        sides = (
-            self._base.details([self._positions[place] + 1 for place in places]),
-            self._other.details(numbers),
-        )
+        places = [self._places[row.number - 1] for row in page.rows]
+        base_rows = self._base.rows([self._positions[place] + 1 for place in places])
+        sides = self._base.details(base_rows), self._other.details(page.rows)
         rows = (
             ChangedGroup(CHANGES[self._body.changes[place]], base, other)
             for place, base, other in zip(places, *sides, strict=True)

@@ -103,7 +103,7 @@ def make_comparison(
 def _judged_run(name: str, index: RunIndex) -> JudgedRun:
     decide: Decide = "majority" if index.result.options.get("decide") == "majority" else "first"
     groups: dict[GroupKey, Group] = {}
-    for facts, lines in zip(index.facts(), index.lines(range(1, index.groups + 1)), strict=True):
+    for facts, lines in zip(index.facts(), index.blocks.lines(range(1, index.groups + 1)), strict=True):
         key = (facts.sample, facts.draw, facts.pooled)
         groups[key] = group_of_lines(key, *read_lines(lines), decide)
     return JudgedRun(name=name, result=index.result, groups=groups)

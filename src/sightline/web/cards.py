@@ -45,9 +45,9 @@ def cards(index: RunIndex, rows: Sequence[GroupRow]) -> list[Card]:
         Their cards, in the same order.
     """
     image = card_image(index.run)
-    details = index.details([row.number for row in rows])
     return [
-        Card(one.row, image(one.row), tuple(map(_response, one.outcomes[:MOST_RESPONSES]))) for one in details
+        Card(one.row, image(one.row), tuple(map(_response, one.outcomes[:MOST_RESPONSES])))
+        for one in index.details(rows)
     ]
 
 

@@ -61,12 +61,12 @@ def shown_images(viewer: Viewer, run: int, *, small: bool = False) -> ImageSourc
 def image(viewer: Viewer, request: Request) -> Response:
     """An image as it was sent."""
     run, digest = request.path_params["run"], request.path_params["digest"]
-    found = viewer.index.images(run).content(viewer.index.open(run).image_path(digest), digest)
+    found = viewer.index.images(run).content(viewer.index.open(run).images.path(digest), digest)
     return Response(found.body, media_type=found.media_type, headers={"cache-control": KEPT})
 
 
 def thumbnail(viewer: Viewer, request: Request) -> Response:
     """An image, small."""
     run, digest = request.path_params["run"], request.path_params["digest"]
-    body = viewer.index.images(run).thumbnail(viewer.index.open(run).image_path(digest), digest)
+    body = viewer.index.images(run).thumbnail(viewer.index.open(run).images.path(digest), digest)
     return Response(body, media_type="image/webp", headers={"cache-control": KEPT})

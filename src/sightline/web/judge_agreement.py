@@ -76,7 +76,7 @@ def report_against_humans(index: RunIndex, model: str) -> tuple[JudgeReport | No
     read = judged[:: -(-len(judged) // MOST_GROUPS)]
     answers: dict[tuple[str, str], JudgedAnswer] = {}
     verdicts: list[Verdict] = []
-    for outcomes, of_group in map(read_lines, index.lines(read)):
+    for outcomes, of_group in map(read_lines, index.blocks.lines(read)):
         verdicts += [one for one in of_group if one.question == "correct"]
         for one in outcomes:
             answers[one.key, one.variant] = JudgedAnswer(

@@ -61,8 +61,6 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "reason": reason,
             "after": after,
             "page": differing,
-            "differing": [
-                group_view(detail, shown) for detail in index.details([row.number for row in differing.rows])
-            ],
+            "differing": [group_view(detail, shown) for detail in index.details(differing.rows)],
         },
     )

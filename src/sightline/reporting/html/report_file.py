@@ -185,6 +185,6 @@ def _comparison(
 def _most_informative(index: RunIndex, name: str, groups: int, shown: ImageSource) -> GroupList:
     """The groups of a run to look at; `name` is that of the run where the part has several."""
     page = index.page(limit=groups)
-    views = tuple(group_view(one, shown) for one in index.details([row.number for row in page.rows]))
+    views = tuple(group_view(one, shown) for one in index.details(page.rows))
     of = f" of {name}" if name else ""
     return GroupList(f"Most informative groups{of}", f"{len(views):,} of {page.total:,} groups", views)
