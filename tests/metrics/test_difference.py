@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +14,8 @@ from sightline.metric_types import (
     Term,
     Unit,
 )
-from sightline.metrics.difference import difference, paired
+from sightline.metrics.difference import PairedTally, difference
+from sightline.metrics.significance import PairedValues
 from sightline.metrics.tally import tally
 from sightline.types import Group, Outcome, Usage
 
@@ -53,6 +54,16 @@ def _changes(metric: Metric, runs: dict[str, tuple[str, str]], **labels: str) ->
     return {value.subset: value for value in found}
 
 
+def _paired(
+    earlier: Iterable[Group], later: Iterable[Group], metric: Metric, base: Metric
+) -> dict[str, PairedValues]:
+    found = PairedTally([(metric, base)])
+    for before, after in zip(earlier, later, strict=True):
+        found.add(before, after)
+    (values,) = found.values()
+    return values
+
+
 def _acc(group: Group) -> Iterator[Term]:
     for outcome in group:
         yield Term(outcome.verdict == "right", 1, outcome.labels)
@@ -69,7 +80,7 @@ def test_a_change_below_single_precision_is_no_difference(
     metrics = [constant(size), constant(size * (1 + change))]
     groups = [_group(str(number), "1") for number in range(6)]
     (found,) = tally(groups[:1], [difference(metrics[1], metrics[0], lambda group: group)])[:1]
-    values = paired(groups, metrics[1], metrics[0], lambda group: group)["all"]
+    values = _paired(groups, groups, metrics[1], metrics[0])["all"]
     assert (found.value != 0, bool((values.before != values.after).any())) == (differs, differs)
 
 
@@ -109,7 +120,7 @@ def test_the_groups_own_values_are_those_that_the_difference_averages() -> None:
     metric = Metric(name="acc", terms=_acc, **PLAIN)
     earlier = {name: _group(name, before) for name, (before, _) in runs.items()}
     later = [_group(name, after) for name, (_, after) in runs.items()]
-    found = paired(later, metric, metric, lambda group: earlier[group.id])
+    found = _paired(earlier.values(), later, metric, metric)
     changes = _changes(metric, runs)
     assert list(found) == ["all", "style=s0", "style=s1", "style=s2"]
     for subset, values in found.items():

@@ -41,7 +41,7 @@ def test_the_numbers_are_those_of_compare(index: OutcomeIndex, store: Store) -> 
 
 
 def test_each_list_holds_the_groups_behind_its_number(index: OutcomeIndex, store: Store) -> None:
-    changes = group_changes(compare_runs(store, [(1, 2)]).answers)
+    changes = list(group_changes(compare_runs(store, [(1, 2)]).answers))
     summary = compared(index).summary
     for name in get_args(ChangeList):
         listed = pages(index, name)
@@ -63,7 +63,7 @@ def test_a_list_can_be_filtered(index: OutcomeIndex) -> None:
 
 def test_the_changes_by_label_add_up(index: OutcomeIndex, store: Store) -> None:
     summary = compared(index).summary
-    changes = group_changes(compare_runs(store, [(1, 2)]).answers)
+    changes = list(group_changes(compare_runs(store, [(1, 2)]).answers))
     for label, counts in summary.by_label:
         assert counts.unit == "groups"
         assert counts.scored <= len(changes), label

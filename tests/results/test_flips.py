@@ -55,8 +55,8 @@ def test_gained_minus_lost_is_the_difference_in_accuracy(groups: list[list[tuple
 @settings(max_examples=40)
 @given(RUNS)
 def test_counts_add_up_for_answers_and_groups(groups: list[list[tuple[str, str]]]) -> None:
-    answers = answer_changes(0, pairs(groups))
-    totals = {"answers": len(answers), "groups": len(group_changes(answers))}
+    answers = list(answer_changes(0, pairs(groups)))
+    totals = {"answers": len(answers), "groups": len(list(group_changes(answers)))}
     for counts in count_changes(answers):
         assert counts.both_right + counts.gained + counts.lost + counts.both_wrong == counts.scored
         assert counts.scored == totals[counts.unit]

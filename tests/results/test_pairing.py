@@ -50,7 +50,7 @@ def test_a_pooled_group_meets_the_group_of_its_sample() -> None:
 def test_several_pooled_groups_do_not_meet_one_group() -> None:
     pooled = groups(group("a", "m0", pooled="m0"), group("a", "m1", pooled="m1"))
     pairing = pair_groups(pooled, groups(group("a", "m0", "m1")))
-    assert pairing.pairs == ()
+    assert len(pairing.pairs) == 0
     assert [missing.probes for missing in pairing.missing] == [2, 2]
 
 

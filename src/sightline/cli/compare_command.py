@@ -145,14 +145,16 @@ def _with_changes(
     """The tables, then those of changed answers; CSV holds the differences, or with --list the answers."""
     from sightline.reporting.changed_answers import answers_table, counts_table, listed_answers, sides_table
 
-    full = form in ("csv", "json")
-    answers = answers_table(comparison, listed_answers(comparison, listed), full=full)
+    def answers() -> ReportTable:
+        full = form in ("csv", "json")
+        return answers_table(comparison, listed_answers(comparison, listed), full=full)
+
     if form == "csv":
-        return [answers] if listed else [*tables]
+        return [answers()] if listed else [*tables]
     found = [*tables, counts_table(comparison)]
     if form == "json":
-        return [*found, sides_table(comparison), answers]
-    return [*found, answers] if listed else found
+        return [*found, sides_table(comparison), answers()]
+    return [*found, answers()] if listed else found
 
 
 def _words(text: str) -> list[str]:

@@ -11,14 +11,13 @@ from sightline.benchmarks.published import paper_of
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.recompute import UNFINISHED, recompute
-from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import MetricValue, Result
 from sightline.results.compare import compare
 from sightline.results.comparison import Comparison
 from sightline.results.judged_run import JudgedRun, read_judged_run
 from sightline.results.published import add_published
 from sightline.results.run_names import name_or_number
-from sightline.types import Group, GroupKey
+from sightline.results.stored_groups import StoredGroups
 
 RunName = int | Path
 """The number of a stored run, or a results folder."""
@@ -98,10 +97,6 @@ def judged_run(store: Store | None, name: RunName) -> JudgedRun:
     _, finished = store.runs.get(name)
     if not finished:
         raise UserError(f"run {name} {UNFINISHED}", file=store.name, expected="runs that finished")
-    groups: dict[GroupKey, Group] = {}
-
-    def keep(judged: JudgedGroup) -> None:
-        groups[judged.group.key] = judged.group
-
-    result = recompute(store, name, on_group=keep)
+    groups = StoredGroups()
+    result = recompute(store, name, on_group=lambda judged: groups.add(judged.group))
     return JudgedRun(name=name_or_number(store, name), result=result, groups=groups)

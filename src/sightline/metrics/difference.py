@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,6 +23,9 @@ from sightline.types import Group
 Label = tuple[str, str] | None
 Counterpart = Callable[[Group], Group]
 """Returns the same group of the other run, with the judgements of that run."""
+
+_Columns = tuple["array[float]", "array[float]", "array[int]"]
+"""The values before, the values after, and the clusters."""
 
 NO_SHARED_GROUP = "no group has a value in both runs"
 
@@ -42,7 +46,7 @@ def mean_of_shared_groups(metric: Metric, counterpart_metric: Metric, counterpar
     """
 
     def terms(group: Group) -> Iterator[Term]:
-        for label, _, here in _both(metric, counterpart_metric, counterpart, group):
+        for label, _, here in _both(metric, counterpart_metric, counterpart(group), group):
             yield _group_term(here, label)
 
     return replace(metric, terms=terms, absent=NO_SHARED_GROUP)
@@ -63,7 +67,7 @@ def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
     """
 
     def terms(group: Group) -> Iterator[Term]:
-        for label, there, here in _both(metric, base, before, group):
+        for label, there, here in _both(metric, base, before(group), group):
             yield _group_term(here - there, label)
 
     unit: Unit = "points" if metric.unit == "percent" else metric.unit
@@ -76,31 +80,51 @@ def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
     )
 
 
-def paired(
-    groups: Iterable[Group], metric: Metric, base: Metric, before: Counterpart
-) -> dict[str, PairedValues]:
-    """The values that `difference` averages over.
+class PairedTally:
+    """The values that `difference` averages over, from groups that are added one by one."""
 
-    Args:
-        groups: The groups of the second run.
-        metric: The metric of the second run.
-        base: The same metric of the first run.
-        before: Returns the group of the first run for a group of the second.
+    def __init__(self, metrics: Sequence[tuple[Metric, Metric]]) -> None:
+        """Start without a group.
 
-    Returns:
-        The two values of each group, by subset ('all', 'category=Attributes').
-    """
-    values: defaultdict[str, list[tuple[float, float, int]]] = defaultdict(list)
-    clusters: dict[str, int] = {}
-    for group in groups:
-        cluster = clusters.setdefault(group.cluster or group.id, len(clusters))
-        for label, there, here in _both(metric, base, before, group):
-            values["all" if label is None else "=".join(label)].append((there, here, cluster))
-    columns = {subset: tuple(zip(*rows, strict=True)) for subset, rows in values.items()}
-    return {
-        subset: PairedValues(np.array(there, float), np.array(here, float), np.array(numbers, np.intp))
-        for subset, (there, here, numbers) in columns.items()
-    }
+        Args:
+            metrics: The metrics of the second run, each with the same metric of the first run.
+        """
+        self._metrics = metrics
+        self._clusters: dict[str, int] = {}
+        self._columns: list[defaultdict[str, _Columns]] = [defaultdict(_columns) for _ in metrics]
+
+    def add(self, before: Group, after: Group) -> None:
+        """Add a group.
+
+        Args:
+            before: The group of the first run.
+            after: The group of the second run.
+        """
+        cluster = self._clusters.setdefault(after.cluster or after.id, len(self._clusters))
+        for (metric, base), columns in zip(self._metrics, self._columns, strict=True):
+            for label, there, here in _both(metric, base, before, after):
+                earlier, later, clusters = columns["all" if label is None else "=".join(label)]
+                earlier.append(there)
+                later.append(here)
+                clusters.append(cluster)
+
+    def values(self) -> list[dict[str, PairedValues]]:
+        """The two values of each group.
+
+        Returns:
+            The values of each metric by subset ('all', 'category=Attributes').
+        """
+        return [
+            {
+                subset: PairedValues(np.array(there), np.array(here), np.array(clusters, np.intp))
+                for subset, (there, here, clusters) in columns.items()
+            }
+            for columns in self._columns
+        ]
+
+
+def _columns() -> _Columns:
+    return array("d"), array("d"), array("q")
 
 
 def _group_term(value: float, label: Label) -> Term:
@@ -108,16 +132,14 @@ def _group_term(value: float, label: Label) -> Term:
     return Term(value, 1, {} if label is None else dict([label]), overall=label is None)
 
 
-def _both(
-    metric: Metric, base: Metric, before: Counterpart, group: Group
-) -> Iterator[tuple[Label, float, float]]:
+def _both(metric: Metric, base: Metric, earlier: Group, group: Group) -> Iterator[tuple[Label, float, float]]:
     """The values of a group in both runs, overall and under each label that both runs have.
 
     Values that differ by less than the precision of measurements by models are made equal: a part of 1 for
     percentages, otherwise of the larger value. Both orders of the runs give the same values.
     """
-    earlier, absolute = before(group), 0.0 if metric.unit == "number" else PRECISION
-    here, there = _means(metric.terms(group), group), _means(base.terms(earlier), earlier)
+    absolute = 0.0 if metric.unit == "number" else PRECISION
+    here, there = _means(metric, group), _means(base, earlier)
     for label, value in here.items():
         if label in there:
             both = there[label], value
@@ -125,7 +147,12 @@ def _both(
             yield label, *((sum(both) / 2,) * 2 if equal else both)
 
 
-def _means(terms: Iterable[Term], group: Group) -> dict[Label, float]:
+def _means(metric: Metric, group: Group) -> dict[Label, float]:
+    """The mean over a group, which both sides and their difference need: each group keeps it."""
+    return group.once((_means, metric.terms), lambda one: _means_of_terms(metric.terms(one), one))
+
+
+def _means_of_terms(terms: Iterable[Term], group: Group) -> dict[Label, float]:
     """The mean over a group: under None overall, and under each label over the terms with that label."""
     sums: defaultdict[Label, float] = defaultdict(float)
     counts: defaultdict[Label, float] = defaultdict(float)

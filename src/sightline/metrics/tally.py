@@ -67,18 +67,22 @@ def tally(
     Raises:
         ValueError: A term is not finite.
     """
-    accumulator = _Accumulator(metrics, stretches)
+    found = Tally(metrics, stretches)
     for group in groups:
-        accumulator.add(group)
-    tables = accumulator.tables()
-    # One metric at a time limits the memory of many subsets.
-    return [value for column in range(len(metrics)) for value in tables.values(column)]
+        found.add(group)
+    return found.values()
 
 
-class _Accumulator:
-    """The amounts of each metric over a stream of groups, and what is known of the groups."""
+class Tally:
+    """The amounts of each metric over a stream of groups, and what is known of the groups (see `tally`)."""
 
-    def __init__(self, metrics: Sequence[Metric], stretches: Stretches | None) -> None:
+    def __init__(self, metrics: Sequence[Metric], stretches: Stretches | None = None) -> None:
+        """Start without a group.
+
+        Args:
+            metrics: The metrics.
+            stretches: The stretches of the clusters; None keeps every cluster until the last group.
+        """
         self.metrics = metrics
         self.has_undecided = False
         self.has_answers = False
@@ -95,7 +99,14 @@ class _Accumulator:
         self._chunk = TermChunk(metrics, self.label_subsets)
 
     def add(self, group: Group) -> None:
-        """Add the terms of every metric over one group."""
+        """Add the terms of every metric over one group.
+
+        Args:
+            group: The judged group.
+
+        Raises:
+            ValueError: A term is not finite.
+        """
         self._add_judges(group)
         labels = group.labels
         for outcome in group.outcomes:
@@ -114,10 +125,16 @@ class _Accumulator:
         if self._chunk.is_full:
             self._end_chunk()
 
-    def tables(self) -> _Tables:
-        """End the stream."""
+    def values(self) -> list[MetricValue]:
+        """End the stream.
+
+        Returns:
+            The values, in the order of `tally`.
+        """
         self._end_chunk()
-        return _Tables(self, self._pool.pooled())
+        tables = _Tables(self, self._pool.pooled())
+        # One metric at a time limits the memory of many subsets.
+        return [value for column in range(len(self.metrics)) for value in tables.values(column)]
 
     def _end_chunk(self) -> None:
         found = self._chunk.rows()
@@ -139,7 +156,7 @@ class _Accumulator:
 class _Tables:
     """The amounts of all groups, and the subsets of labels in the order of tables."""
 
-    def __init__(self, groups: _Accumulator, pooled: PooledRows) -> None:
+    def __init__(self, groups: Tally, pooled: PooledRows) -> None:
         self._groups = groups
         self._pooled = pooled
         self._answered = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import get_args
 
 from msgspec import Struct
@@ -15,24 +16,34 @@ from sightline.outcome_index.types import ChangeList, ComparedMetric, RunCompari
 from sightline.plan.spec import Decide
 from sightline.registry import benchmark as find_benchmark
 from sightline.reporting.comparison import comparison_notes
-from sightline.results.compare import compare, sent_groups
+from sightline.results.compare import compare
 from sightline.results.comparison import Comparison, MetricSubset
 from sightline.results.comparison_tests import significance_of
 from sightline.results.flips import (
     LISTS,
     Change,
-    ChangeCounts,
+    ChangeCounter,
     GroupChange,
+    answer_changes,
     count_changes,
-    count_list,
-    group_changes,
 )
 from sightline.results.judged_run import JudgedRun, group_of_lines
-from sightline.results.pairing import GroupPair, pair_groups
-from sightline.types import Group, GroupKey
+from sightline.results.stored_groups import StoredGroups
+from sightline.types import Group
 
 CHANGES: tuple[Change, ...] = ("both_right", "gained", "lost", "both_wrong", "unscored")
 """What became of a group, in the order of their codes."""
+
+
+def _is_flipped(change: GroupChange) -> bool:
+    return any(answer.change in ("gained", "lost") for answer in change.answers)
+
+
+LISTED: Mapping[ChangeList, Callable[[GroupChange], bool]] = {
+    **{name: LISTS[name] for name in get_args(ChangeList) if name in LISTS},
+    "flipped": _is_flipped,
+}
+"""Name of a list -> whether a group is in it."""
 
 
 class ComparisonBody(Struct, frozen=True):
@@ -71,17 +82,24 @@ def make_comparison(
     """
     base, other = map(_judged_run, names, indexes)
     comparison = compare([(base, other)])
-    pairs = pair_groups(sent_groups(base), sent_groups(other)).pairs
-    changes = group_changes(comparison.answers)
-    by_key = {change.answers[0].group: change for change in changes}
-    compared = [(pair, by_key[pair.other.key]) for pair in pairs if pair.other.key in by_key]
+    (pairs,) = comparison.answers.pairs
     positions = [{key: number for number, key in enumerate(run.groups)} for run in (base, other)]
-    numbers = [positions[1][pair.other.key] for pair, _ in compared]
     ranks = indexes[1].ranks
-    lists = {
-        name: [ranks[number] for number, (_, change) in zip(numbers, compared, strict=True) if holds(change)]
-        for name, holds in _lists().items()
-    }
+    places, changes = (array("q"), array("q")), bytearray()
+    lists: dict[ChangeList, array[int]] = {name: array("q") for name in LISTED}
+    by_label: defaultdict[str, ChangeCounter] = defaultdict(lambda: ChangeCounter("groups"))
+    for pair in pairs:
+        change = GroupChange(tuple(answer_changes(0, [pair])))
+        if not change.answers:
+            continue
+        for of_run, numbers, group in zip(places, positions, pair, strict=True):
+            of_run.append(numbers[group.key])
+        changes.append(CHANGES.index(change.change))
+        for name, holds in LISTED.items():
+            if holds(change):
+                lists[name].append(ranks[places[1][-1]])
+        for label in _labels(pair.other):
+            by_label[label].add(change)
     return ComparisonBody(
         summary=RunComparison(
             base=runs[0],
@@ -89,31 +107,30 @@ def make_comparison(
             counts=count_changes(comparison.answers),
             lists={name: len(found) for name, found in lists.items()},
             metrics=list(_metrics(comparison)),
-            by_label=_by_label(compared),
+            by_label=[(label, counter.counts()) for label, counter in by_label.items()],
             groups=len(pairs),
             notes=comparison_notes(comparison),
         ),
-        other=integers_to_bytes(numbers),
-        base=integers_to_bytes(positions[0][pair.base.key] for pair, _ in compared),
-        changes=bytes(CHANGES.index(change.change) for _, change in compared),
+        other=integers_to_bytes(places[1]),
+        base=integers_to_bytes(places[0]),
+        changes=bytes(changes),
         lists={name: encode_ranks(found, indexes[1].groups) for name, found in lists.items()},
     )
 
 
 def _judged_run(name: str, index: RunIndex) -> JudgedRun:
     decide: Decide = "majority" if index.result.options.get("decide") == "majority" else "first"
-    groups: dict[GroupKey, Group] = {}
+    groups = StoredGroups()
     for facts, lines in zip(index.facts(), index.blocks.lines(range(1, index.groups + 1)), strict=True):
         key = (facts.sample, facts.draw, facts.pooled)
-        groups[key] = group_of_lines(key, *read_lines(lines), decide)
+        groups.add(group_of_lines(key, *read_lines(lines), decide))
     return JudgedRun(name=name, result=index.result, groups=groups)
 
 
-def _lists() -> dict[ChangeList, Callable[[GroupChange], bool]]:
-    def flipped(change: GroupChange) -> bool:
-        return any(answer.change in ("gained", "lost") for answer in change.answers)
-
-    return {**{name: LISTS[name] for name in get_args(ChangeList) if name in LISTS}, "flipped": flipped}
+def _labels(group: Group) -> Iterator[str]:
+    for name, value in group.labels.items():
+        for one in (value,) if isinstance(value, str) else value:
+            yield f"{name}={one}"
 
 
 def _metrics(comparison: Comparison) -> Iterator[ComparedMetric]:
@@ -132,14 +149,3 @@ def _metrics(comparison: Comparison) -> Iterator[ComparedMetric]:
             p = tested[place].p if place in tested else None
             if_decided = comparison.undecided_bounds.get(place)
             yield ComparedMetric(values[0][place], values[1][place], difference, p, if_decided)
-
-
-def _by_label(
-    compared: Sequence[tuple[GroupPair, GroupChange]],
-) -> list[tuple[str, ChangeCounts]]:
-    found: defaultdict[str, list[GroupChange]] = defaultdict(list)
-    for pair, change in compared:
-        for name, value in pair.other.labels.items():
-            for one in (value,) if isinstance(value, str) else value:
-                found[f"{name}={one}"].append(change)
-    return [(label, count_list("groups", changes)) for label, changes in found.items()]

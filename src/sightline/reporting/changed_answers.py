@@ -45,10 +45,10 @@ def counts_table(comparison: Comparison) -> ReportTable:
         (Column("count", "of", "compared"), lambda one: one.compared),
     ]
     notes = [*_totals(counts), COUNTED, *([GROUPS] if len(counts) > 1 else [])]
-    unscored = sum(answer.change == "unscored" for answer in comparison.answers)
-    if unscored:
+    total = counts[0].compared + counts[0].unanswered
+    if unscored := total - counts[0].scored:
         notes.append(f"{unscored:,} answers have no reference in a run: they are not scored")
-    notes.append(HOW_TO_LIST if comparison.answers else NOTHING_SHARED)
+    notes.append(HOW_TO_LIST if total else NOTHING_SHARED)
     return build_table(f"{comparison.task}, changed answers", fields, counts, notes)
 
 

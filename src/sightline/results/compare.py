@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from sightline.errors import UserError, some_of
 from sightline.metric_types import Metric, MetricValue, Result
 from sightline.metrics.confusion import CONFUSED
-from sightline.metrics.difference import Counterpart, difference, mean_of_shared_groups, paired
+from sightline.metrics.difference import PairedTally
 from sightline.metrics.scenarios import contains_undecided, if_right, if_wrong
-from sightline.metrics.tally import SCALES, tally
+from sightline.metrics.significance import PairedValues
+from sightline.metrics.tally import SCALES, Tally
 from sightline.registry import benchmark as find_benchmark
+from sightline.results.compared_answers import ComparedAnswers
 from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
-from sightline.results.flips import answer_changes
 from sightline.results.judged_run import JudgedRun
-from sightline.results.pairing import GroupPair, MissingCounts, Pairing, pair_groups
+from sightline.results.pair_tally import MetricPair, PairTally, SideCounts, numbered
+from sightline.results.pairing import GroupPair, GroupPairs, MissingCounts, Pairing, pair_groups
 from sightline.results.run_options import different_options
-from sightline.types import Group, GroupKey
-
-MetricPair = tuple[Metric, Metric]
-"""A metric of the second runs, and the same metric of the base runs."""
 
 
 def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
@@ -40,72 +38,39 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     """
     base, other = zip(*pairs, strict=True)
     _check_benchmarks([run.result for run in (*base, *other)])
-    pairings = [pair_groups(sent_groups(first), sent_groups(second)) for first, second in pairs]
+    pairings = [pair_groups(first.sent, second.sent) for first, second in pairs]
     for pair, pairing in zip(pairs, pairings, strict=True):
         _check_shared(pair, pairing)
-    numbered = [_numbered(number, pairing.pairs) for number, pairing in enumerate(pairings)]
-    every = [pair for several in numbered for pair in several]
-    earlier, later = [pair.base for pair in every], [pair.other for pair in every]
-    before, after = _counterparts(every)
     metrics, not_compared = _shared_metrics(other[0].result, base[0].result)
-    changes = [difference(*both, before) for both in metrics]
-    base_values = tally(earlier, [mean_of_shared_groups(there, here, after) for here, there in metrics])
-    other_values = tally(later, [mean_of_shared_groups(here, there, before) for here, there in metrics])
+    answers = ComparedAnswers([pairing.pairs for pairing in pairings])
+    found = PairTally(metrics, len(pairs))
+    for number, pairing in enumerate(pairings):
+        for groups in pairing.pairs:
+            found.add(number, groups)
+    base_values, other_values = found.base.values(), found.other.values()
 
-    def differences(groups: Iterable[Group]) -> list[MetricValue]:
-        return _null_without_both(tally(groups, changes), base_values, other_values)
+    def differences(changes: Tally) -> list[MetricValue]:
+        return _null_without_both(changes.values(), base_values, other_values)
 
     return Comparison(
         runs=tuple((first.name, second.name) for first, second in pairs),
-        sides=(_side(base, earlier, pairings, 0), _side(other, later, pairings, 1)),
+        sides=(
+            _side(base, found.sides[0], [pairing.missing[0] for pairing in pairings]),
+            _side(other, found.sides[1], [pairing.missing[1] for pairing in pairings]),
+        ),
         base=base_values,
         other=other_values,
-        differences=differences(later),
-        each=[differences(pair.other for pair in several) for several in numbered] if len(pairs) > 1 else [],
-        groups={metric.name: paired(later, metric, there, before) for metric, there in metrics},
-        undecided_bounds=dict(_undecided_bounds(every, metrics)),
-        answers=[
-            change
-            for number, pairing in enumerate(pairings)
-            for change in answer_changes(number, pairing.pairs)
-        ],
+        differences=differences(found.differences),
+        each=[differences(one) for one in found.each],
+        groups={metric.name: of for (metric, _), of in zip(metrics, found.paired.values(), strict=True)},
+        undecided_bounds=dict(_undecided_bounds(answers.pairs, metrics)) if found.has_undecided else {},
+        answers=answers,
         different_samples=list(dict.fromkeys(name for pairing in pairings for name in pairing.different)),
         unchecked_samples=max(pairing.unchecked for pairing in pairings),
         differing_options=different_options([run.result for run in base], [run.result for run in other]),
         not_compared=not_compared,
         definitions={metric.name: metric.definition for metric, _ in metrics},
     )
-
-
-def sent_groups(run: JudgedRun) -> dict[GroupKey, Group]:
-    """Take the groups of a run whose probes were all sent; metrics leave out all others.
-
-    Args:
-        run: The run.
-
-    Returns:
-        The groups by their keys.
-    """
-    return {key: group for key, group in run.groups.items() if group.sent}
-
-
-def _count_not_sent(run: JudgedRun) -> int:
-    return sum(outcome.status == "not_sent" for group in run.groups.values() for outcome in group)
-
-
-def _numbered(number: int, pairs: Iterable[GroupPair]) -> list[GroupPair]:
-    """The groups without partners; the number of their pair of runs enters their names."""
-    return [
-        GroupPair(*(replace(group, id=f"{number} {group.id}", partners={}) for group in pair))
-        for pair in pairs
-    ]
-
-
-def _counterparts(pairs: Iterable[GroupPair]) -> tuple[Counterpart, Counterpart]:
-    """From a group of the second runs to that of the first, and the reverse."""
-    earlier = {pair.other.key: pair.base for pair in pairs}
-    later = {pair.base.key: pair.other for pair in pairs}
-    return (lambda group: earlier[group.key]), (lambda group: later[group.key])
 
 
 def _shared_metrics(other: Result, base: Result) -> tuple[list[MetricPair], dict[str, str]]:
@@ -145,24 +110,25 @@ def _null_without_both(
 
 
 def _undecided_bounds(
-    pairs: Sequence[GroupPair], metrics: Sequence[MetricPair]
+    pairs: Sequence[GroupPairs], metrics: Sequence[MetricPair]
 ) -> Iterator[tuple[MetricSubset, tuple[float, float]]]:
     """The differences if all undecided verdicts of one side were right and those of the other wrong.
 
     A group of which both runs hold the same answers, judged alike, is the same whatever the verdicts are.
     """
-    if not any(contains_undecided(group) for pair in pairs for group in pair):
-        return
-    gain = [
-        pair if _is_same(pair) else GroupPair(if_wrong(pair.base), if_right(pair.other)) for pair in pairs
-    ]
-    loss = [
-        pair if _is_same(pair) else GroupPair(if_right(pair.base), if_wrong(pair.other)) for pair in pairs
-    ]
-    for metric, base in metrics:
-        if metric.judged != "correct":
-            continue
-        means = [_mean_differences(case, metric, base) for case in (gain, loss)]
+    judged = [both for both in metrics if both[0].judged == "correct"]
+    gain, loss = PairedTally(judged), PairedTally(judged)
+    for number, several in enumerate(pairs):
+        for pair in several:
+            base, other = numbered(number, pair)
+            if _is_same(pair) or not any(map(contains_undecided, pair)):
+                gain.add(base, other)
+                loss.add(base, other)
+            else:
+                gain.add(if_wrong(base), if_right(other))
+                loss.add(if_right(base), if_wrong(other))
+    for (metric, _), *values in zip(judged, gain.values(), loss.values(), strict=True):
+        means = [_mean_differences(case, SCALES[metric.unit]) for case in values]
         for subset in means[0].keys() & means[1].keys():
             low, high = sorted(mean[subset] for mean in means)
             yield (metric.name, subset), (low, high)
@@ -174,29 +140,22 @@ def _is_same(pair: GroupPair) -> bool:
     return base == other
 
 
-def _mean_differences(pairs: Sequence[GroupPair], metric: Metric, base: Metric) -> dict[str, float]:
+def _mean_differences(values: Mapping[str, PairedValues], scale: float) -> dict[str, float]:
     """The mean difference by subset, in the unit of the difference."""
-    before, _ = _counterparts(pairs)
-    values = paired((pair.other for pair in pairs), metric, base, before)
-    scale = SCALES[metric.unit]
     return {subset: scale * float((both.after - both.before).mean()) for subset, both in values.items()}
 
 
-def _side(
-    runs: Sequence[JudgedRun], groups: Sequence[Group], pairings: Sequence[Pairing], position: int
-) -> ComparedSide:
-    """One side: the runs at this position of each pair, and their groups."""
+def _side(runs: Sequence[JudgedRun], counts: SideCounts, missing: Sequence[MissingCounts]) -> ComparedSide:
+    """One side: the runs at one position of each pair, and their groups."""
     result = runs[-1].result
-    outcomes = [outcome for group in groups for outcome in group]
-    missing: list[MissingCounts] = [pairing.missing[position] for pairing in pairings]
     return ComparedSide(
         runs=tuple(dict.fromkeys(run.name for run in runs)),
         task=f"{result.benchmark}:{result.setting}",
         model=result.model,
-        probes=len(outcomes),
-        undecided=sum(outcome.verdict == "undecided" for outcome in outcomes),
-        failed=sum(not outcome.answered for outcome in outcomes),
-        not_sent=sum(map(_count_not_sent, {run.name: run for run in runs}.values())),
+        probes=counts.probes,
+        undecided=counts.undecided,
+        failed=counts.failed,
+        not_sent=sum(run.sent.not_sent for run in {run.name: run for run in runs}.values()),
         lacking_samples=sum(one.samples for one in missing),
         lacking_probes=sum(one.probes for one in missing),
         confused=tuple(m for run in runs for m in run.result.metrics if m.metric == CONFUSED),
@@ -213,11 +172,11 @@ def _check_benchmarks(results: Sequence[Result]) -> None:
 
 def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
     """Raise UserError if two runs share no group of the same data."""
-    names = f"{pair[0].name} and {pair[1].name}"
     if pairing.pairs:
         return
+    names = " and ".join(run.name for run in pair)
     for run in pair:
-        if not sent_groups(run):
+        if not run.sent:
             raise UserError(
                 f"no group of {run.name} was sent completely: the run stopped at its budget",
                 expected="a run with a larger --max-requests or --max-cost",
@@ -228,7 +187,7 @@ def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
             found=some_of(pairing.different, 4),
             expected="runs of the same --data and --split",
         )
-    samples = [{group.id for group in sent_groups(run).values()} for run in pair]
+    samples = [{sample for sample, _, _ in run.sent} for run in pair]
     if not samples[0] & samples[1]:
         raise UserError(f"{names} have no sample in common", expected="runs of the same --data and --split")
     raise UserError(

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sightline.metric_types import MetricDefinition, MetricValue
 from sightline.metrics.significance import PairedValues
-from sightline.results.flips import AnswerChange
+from sightline.results.compared_answers import ComparedAnswers
 
 MetricSubset = tuple[str, str]
 """The name of a metric and of a subset."""
@@ -56,7 +56,7 @@ class Comparison(Struct, frozen=True):
         groups: The values of the groups by metric and subset.
         undecided_bounds: The lowest and the highest difference that undecided verdicts allow, in the unit of
             the difference; empty if none is undecided.
-        answers: What became of each answer.
+        answers: What became of each answer, read again at each pass.
         different_samples: The samples that are left out because the runs hold different data for them.
         unchecked_samples: The number of samples whose data a run of an earlier version does not describe.
         differing_options: Setting, judge, options and versions that differ, by name, with the values of
@@ -73,7 +73,7 @@ class Comparison(Struct, frozen=True):
     each: Sequence[Sequence[MetricValue]]
     groups: Mapping[str, Mapping[str, PairedValues]]
     undecided_bounds: Mapping[MetricSubset, tuple[float, float]]
-    answers: Sequence[AnswerChange]
+    answers: ComparedAnswers
     different_samples: Sequence[str]
     unchecked_samples: int
     differing_options: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Literal
 
@@ -112,47 +113,96 @@ LISTS: Mapping[str, Callable[[AnswerChange | GroupChange], bool]] = {
 """Name -> whether an answer, or a group, is behind the count of this name."""
 
 
-def answer_changes(number: int, pairs: Iterable[GroupPair]) -> list[AnswerChange]:
+def answer_changes(number: int, pairs: Iterable[GroupPair]) -> Iterator[AnswerChange]:
     """Compare the answers of two runs probe by probe.
 
     Args:
         number: The number of the pair of runs.
         pairs: The groups of both runs.
 
-    Returns:
+    Yields:
         One change per probe that both runs hold.
     """
-    return [
-        _answer_change(number, pair.other.key, *outcomes) for pair in pairs for outcomes in probe_pairs(pair)
-    ]
+    for pair in pairs:
+        for outcomes in probe_pairs(pair):
+            yield _answer_change(number, pair.other.key, *outcomes)
 
 
-def group_changes(answers: Iterable[AnswerChange]) -> list[GroupChange]:
+def group_changes(answers: Iterable[AnswerChange]) -> Iterator[GroupChange]:
     """Join the changes of the answers of each group.
 
     Args:
         answers: The changes, those of one group next to each other.
 
-    Returns:
+    Yields:
         One change per group.
     """
-    return [
-        GroupChange(tuple(members)) for _, members in groupby(answers, key=lambda one: (one.pair, one.group))
-    ]
+    for _, members in groupby(answers, key=lambda one: (one.pair, one.group)):
+        yield GroupChange(tuple(members))
 
 
-def count_changes(answers: Sequence[AnswerChange]) -> list[ChangeCounts]:
-    """Count changes.
+class ChangeCounter:
+    """Counts changes that are added one by one."""
+
+    def __init__(self, unit: Literal["answers", "groups"]) -> None:
+        """Start without a change.
+
+        Args:
+            unit: What is counted.
+        """
+        self._unit: Literal["answers", "groups"] = unit
+        self._kinds: Counter[Change] = Counter()
+        self._undecided = self._unanswered = self._identical = 0
+
+    def add(self, change: AnswerChange | GroupChange) -> None:
+        """Count a change.
+
+        Args:
+            change: The change.
+        """
+        self._kinds[change.change] += 1
+        identical = change.identical
+        self._undecided += change.undecided
+        self._unanswered += identical is None
+        self._identical += identical is True
+
+    def counts(self) -> ChangeCounts:
+        """The counts.
+
+        Returns:
+            The counts of all changes so far.
+        """
+        kinds = self._kinds
+        return ChangeCounts(
+            unit=self._unit,
+            scored=kinds.total() - kinds["unscored"],
+            both_right=kinds["both_right"],
+            gained=kinds["gained"],
+            lost=kinds["lost"],
+            both_wrong=kinds["both_wrong"],
+            undecided=self._undecided,
+            unanswered=self._unanswered,
+            identical=self._identical,
+            compared=kinds.total() - self._unanswered,
+        )
+
+
+def count_changes(answers: Iterable[AnswerChange]) -> list[ChangeCounts]:
+    """Count changes, in one pass.
 
     Args:
-        answers: The changes of the answers.
+        answers: The changes of the answers, those of one group next to each other.
 
     Returns:
         The counts of the answers; then, if a group has several answers, those of the groups.
     """
-    groups = group_changes(answers)
-    counts = [count_list("answers", answers)]
-    return counts if len(groups) == len(answers) else [*counts, count_list("groups", groups)]
+    of_answers, of_groups, several = ChangeCounter("answers"), ChangeCounter("groups"), False
+    for group in group_changes(answers):
+        of_groups.add(group)
+        several = several or len(group.answers) > 1
+        for answer in group.answers:
+            of_answers.add(answer)
+    return [of_answers.counts(), *([of_groups.counts()] if several else [])]
 
 
 def change_of(before: bool, after: bool) -> Change:
@@ -180,31 +230,4 @@ def _answer_change(number: int, group: GroupKey, base: Outcome, other: Outcome) 
         change=change_of(base.right, other.right) if base.scored and other.scored else "unscored",
         identical=base.response == other.response if answered else None,
         responses=(base.response, other.response),
-    )
-
-
-def count_list(
-    unit: Literal["answers", "groups"], changes: Sequence[AnswerChange] | Sequence[GroupChange]
-) -> ChangeCounts:
-    """Count the changes of a list.
-
-    Args:
-        unit: What the list holds.
-        changes: The changes.
-
-    Returns:
-        The counts.
-    """
-    kinds = [change.change for change in changes]
-    return ChangeCounts(
-        unit=unit,
-        scored=len(kinds) - kinds.count("unscored"),
-        both_right=kinds.count("both_right"),
-        gained=kinds.count("gained"),
-        lost=kinds.count("lost"),
-        both_wrong=kinds.count("both_wrong"),
-        undecided=sum(change.undecided for change in changes),
-        unanswered=sum(change.unanswered for change in changes),
-        identical=sum(change.identical is True for change in changes),
-        compared=sum(not change.unanswered for change in changes),
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,15 +19,25 @@ from sightline.metric_types import Result
 from sightline.plan.spec import Decide
 from sightline.registry import benchmark as find_benchmark
 from sightline.results.read_results import read_result
+from sightline.results.sent_groups import SentGroups
+from sightline.results.stored_groups import StoredGroups
 from sightline.types import Case, Group, GroupKey, Outcome, Verdict
 
 
-class JudgedRun(Struct, frozen=True, kw_only=True):
-    """The result of a run, and its judged groups by their keys. `name` is what tables call the run."""
+class JudgedRun(Struct, frozen=True, kw_only=True, dict=True):
+    """The result of a run, and its judged groups by their keys, each read when it is asked for.
+
+    `name` is what tables call the run.
+    """
 
     name: str
     result: Result
     groups: Mapping[GroupKey, Group]
+
+    @cached_property
+    def sent(self) -> SentGroups:
+        """The groups whose probes were all sent."""
+        return SentGroups(self.groups)
 
 
 def read_judged_run(folder: Path) -> JudgedRun:
@@ -49,13 +61,17 @@ def read_judged_run(folder: Path) -> JudgedRun:
     result = read_result(folder)
     benchmark = find_benchmark(result.benchmark)
     pools = benchmark.pools_draws(result.options)
-    members: defaultdict[GroupKey, list[Outcome]] = defaultdict(list)
-    for outcome in read_outcomes(folder / "answers.jsonl"):
-        key = (outcome.sample, 0, outcome.variant) if pools else (outcome.sample, outcome.draw, "")
-        members[key].append(outcome)
     decide: Decide = "majority" if result.options.get("decide") == "majority" else "first"
     about_several = _verdicts_by_first_target(read_recorded_verdicts(folder / "verdicts.jsonl"))
-    groups = {key: _group(key, outcomes, about_several, decide) for key, outcomes in members.items()}
+
+    def key_of(outcome: Outcome) -> GroupKey:
+        return (outcome.sample, 0, outcome.variant) if pools else (outcome.sample, outcome.draw, "")
+
+    groups = StoredGroups()
+    for key, members in groupby(read_outcomes(folder / "answers.jsonl"), key_of):
+        # The lines of a group follow each other, except in files that were put together.
+        earlier = groups[key].outcomes if key in groups else ()
+        groups.add(_group(key, [*earlier, *members], about_several, decide))
     return JudgedRun(name=str(folder), result=result, groups=groups)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,41 @@ class GroupPair(NamedTuple):
     other: Group
 
 
+class GroupPairs(Sequence[GroupPair]):
+    """The pairs of groups of two runs. Each is read when it is asked for."""
+
+    def __init__(
+        self,
+        base: Mapping[GroupKey, Group],
+        other: Mapping[GroupKey, Group],
+        keys: Sequence[tuple[GroupKey, GroupKey]],
+    ) -> None:
+        """Prepare it; nothing is read.
+
+        Args:
+            base: The groups of the first run.
+            other: The groups of the second run.
+            keys: The keys of each pair in both runs.
+        """
+        self._base, self._other = base, other
+        self._keys = keys
+
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, place: int) -> GroupPair: ...
+    @overload
+    def __getitem__(self, place: slice) -> GroupPairs: ...
+    def __getitem__(self, place: int | slice) -> GroupPair | GroupPairs:
+        """Read a pair, or choose some."""
+        if isinstance(place, slice):
+            return GroupPairs(self._base, self._other, self._keys[place])
+        base, other = self._keys[place]
+        return _shared_probes(self._base[base], self._other[other])
+
+
 class MissingCounts(Struct, frozen=True):
     """What one run misses of the other: `samples`, and `probes` of the samples that both hold."""
 
@@ -45,7 +80,7 @@ class Pairing(Struct, frozen=True):
     digest.
     """
 
-    pairs: tuple[GroupPair, ...]
+    pairs: GroupPairs
     missing: tuple[MissingCounts, MissingCounts]
     different: tuple[str, ...] = ()
     unchecked: int = 0
@@ -62,22 +97,26 @@ def pair_groups(base: Mapping[GroupKey, Group], other: Mapping[GroupKey, Group])
         The pairs, and what could not be paired.
     """
     there, here = _by_sample(base), _by_sample(other)
-    pairs: list[GroupPair] = []
+    keys: list[tuple[GroupKey, GroupKey]] = []
     different: list[str] = []
     unpaired, unchecked = [0, 0], 0
     for sample in here:
         if sample not in there:
             continue
-        if _data_differ(there[sample][0], here[sample][0]):
+        earlier = {key: base[key] for key in there[sample]}
+        later = {key: other[key] for key in here[sample]}
+        first = earlier[there[sample][0]], later[here[sample][0]]
+        if _data_differ(*first):
             different.append(sample)
             continue
-        unchecked += not (_digest(there[sample][0]) and _digest(here[sample][0]))
-        found = [_shared_probes(*pair) for pair in _pairs_of_sample(there[sample], here[sample])]
-        pairs += found
-        for side, groups in enumerate((there[sample], here[sample])):
-            unpaired[side] += sum(map(len, groups)) - sum(len(pair[side]) for pair in found)
+        unchecked += not all(map(_digest, first))
+        of_sample = list(_pairs_of_sample(there[sample], here[sample]))
+        keys += of_sample
+        found = [_shared_probes(earlier[before], later[after]) for before, after in of_sample]
+        for side, groups in enumerate((earlier, later)):
+            unpaired[side] += sum(map(len, groups.values())) - sum(len(pair[side]) for pair in found)
     return Pairing(
-        pairs=tuple(pairs),
+        pairs=GroupPairs(base, other, keys),
         missing=(
             MissingCounts(len(here.keys() - there.keys()), unpaired[1]),
             MissingCounts(len(there.keys() - here.keys()), unpaired[0]),
@@ -104,23 +143,24 @@ def probe_pairs(pair: GroupPair) -> Iterator[tuple[Outcome, Outcome]]:
     yield from matched
 
 
-def _by_sample(groups: Mapping[GroupKey, Group]) -> dict[str, list[Group]]:
-    by_sample: defaultdict[str, list[Group]] = defaultdict(list)
-    for group in groups.values():
-        by_sample[group.id].append(group)
+def _by_sample(keys: Iterable[GroupKey]) -> dict[str, list[GroupKey]]:
+    by_sample: defaultdict[str, list[GroupKey]] = defaultdict(list)
+    for key in keys:
+        by_sample[key[0]].append(key)
     return dict(by_sample)
 
 
-def _pairs_of_sample(base: list[Group], other: list[Group]) -> Iterator[GroupPair]:
-    keys = {group.key: group for group in base}
-    equal = {group.key for group in other} & keys.keys()
-    rest = [[group for group in groups if group.key not in equal] for groups in (base, other)]
-    for group in other:
-        same_draw = [[one for one in side if one.draw == group.draw] for side in rest]
-        if group.key in equal:
-            yield GroupPair(keys[group.key], group)
+def _pairs_of_sample(
+    base: Sequence[GroupKey], other: Sequence[GroupKey]
+) -> Iterator[tuple[GroupKey, GroupKey]]:
+    equal = {*base} & {*other}
+    rest = [[key for key in keys if key not in equal] for keys in (base, other)]
+    for key in other:
+        same_draw = [[one for one in side if one[1] == key[1]] for side in rest]
+        if key in equal:
+            yield key, key
         elif [len(side) for side in same_draw] == [1, 1]:
-            yield GroupPair(same_draw[0][0], group)
+            yield same_draw[0][0], key
 
 
 def _shared_probes(base: Group, other: Group) -> GroupPair:
