@@ -104,8 +104,9 @@ async def simulate(kind: Kind, servers: int) -> tuple[Counter[CheckResult], floa
             one.request.key: Answer(before.text(prompt))
             for one, prompt in zip(requests, prompts, strict=True)
         }
-        candidates: list[Candidate] = select_candidates([], requests, cached)
-        again = AskingAgain(now, candidates, Budget(), Counts(), concurrency=8)
+        candidates: list[Candidate] = select_candidates([], cached)
+        by_key = {one.request.key: one for one in requests}
+        again = AskingAgain(now, candidates, by_key, Budget(), Counts(), concurrency=8)
         results[(await again.compare())[0]] += 1
         asked += again.asked
     return results, asked / servers

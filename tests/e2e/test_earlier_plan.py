@@ -17,6 +17,7 @@ from PIL import Image
 
 import sightline
 from sightline.benchmarks.groups.benchmark import Groups
+from sightline.engine.check_rule import CLOSED
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation import code_digest as code
@@ -471,6 +472,59 @@ def test_an_endpoint_is_checked_before_its_cached_answers_are_used(run: Run, moc
     with pytest.raises(UserError, match="is not the model that gave its cached answers"):
         run(model=other.model, model_id="mine")
     assert len(runs_of("sightline.db")) == 2, "the refused run left nothing behind"
+
+
+def test_the_check_of_an_endpoint_plans_only_the_samples_that_it_asks_again(
+    run: Run, mock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = [f"Is it {number} or 3?" for number in range(60)]
+    write_groups(
+        [GroupLine(f"g{one}", "v", prompt=prompt) for one, prompt in enumerate(prompts)], Path("g.jsonl")
+    )
+    server = mock("--words", "|".join(f"It shows thing number {number}." for number in range(99)))
+    run(model=server.model)
+    planned: list[str] = []
+    probes = Plan._probes
+
+    def counted(self: Plan, sample: Any) -> Any:
+        planned.append(sample.id)
+        return probes(self, sample)
+
+    monkeypatch.setattr(Plan, "_probes", counted)
+    again = run(out="taken", model=server.model)
+    assert (again.counts.cached, again.counts.checks) == (60, 3)
+    assert len(planned) == len(set(planned)) <= CLOSED.most
+    assert content("out") == content("taken")
+
+
+IIBENCH_FILES = (*FILES, "predictions.jsonl", "submission.jsonl")
+
+
+@pytest.mark.parametrize("changed", ["data/test.json", "answers.json", "data/images/4.png"])
+def test_iibench_is_planned_again_if_one_of_its_files_changed(
+    iibench_folder: Callable[..., Path], planned: Planned, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    data = iibench_folder(8)
+    monkeypatch.chdir(data.parent)
+    Path("answers.json").write_text('{"test-3": "C"}')
+    options: dict[str, Any] = {"model": "baseline/chance", "data": "data", "set": {"answers": "answers.json"}}
+
+    def written(out: str, store: str = "sightline.db") -> dict[str, bytes]:
+        sightline.run("iibench", out=out, store=store, force=True, **options)
+        return {name: Path(out, name).read_bytes() for name in IIBENCH_FILES}
+
+    first = written("first")
+    assert planned()
+    assert written("taken") == first
+    assert not planned()
+    if changed.endswith(".png"):
+        paint(changed, "red")
+    else:
+        old, new = ("C", "D") if changed == "answers.json" else ("meaning B of 3", "meaning X of 3")
+        Path(changed).write_text(Path(changed).read_text().replace(old, new))
+    after = written("after")
+    assert planned()
+    assert after == written("new", "new.db") != first
 
 
 def runs_of(url: str) -> list[int]:

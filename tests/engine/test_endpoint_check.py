@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import pytest
 from sqlalchemy.event import listen
 
 from sightline.engine.budget import Budget
+from sightline.engine.cached_evidence import Asked, StoredRequests
+from sightline.engine.check_rule import CLOSED
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_check import CheckPolicy, EndpointCheck
 from sightline.engine.keys import KeyedRequest, with_key
@@ -82,6 +84,31 @@ def test_the_same_model_is_asked_its_three_longest_answers_again_and_nothing_els
     assert (counts.sent, counts.checks, counts.cached, counts.answered, notes) == (3, 3, 20, 0, [])
     assert store.answers.look_up([keyed.request.key for keyed in requests(20)]) == before
     assert results(store) == ["same"]
+
+
+@pytest.mark.parametrize("weights", ["A", "B"])
+def test_a_run_that_the_store_answers_makes_only_the_requests_that_a_check_of_all_asks(
+    store: Store, endpoint: Any, run: Any, runner_of: Any, weights: str
+) -> None:
+    asked = [*requests(20), *requests(25, temperature=1.0)[20:]]
+    run(asked, endpoint("A"))
+    with_all, with_stored = endpoint(weights), endpoint(weights)
+    run(asked, with_all, accept=True)
+    made: list[KeyedRequest] = []
+
+    def make(keys: Collection[str]) -> list[KeyedRequest]:
+        made.extend(one for one in asked if one.request.key in keys)
+        return made
+
+    temperatures = [one.request.sampling["temperature"] for one in asked]
+    stored = StoredRequests(
+        [Asked(one.request.key, heat == 0) for one, heat in zip(asked, temperatures, strict=True)], make
+    )
+    check = EndpointCheck(store, [with_stored], CheckPolicy("--fresh TAG", accept_changed=True))
+    asyncio.run(runner_of(store, with_stored).check_endpoints(check, stored))
+    assert sorted(with_stored.asked) == sorted(with_all.asked)
+    assert results(store)[-1] == results(store)[-2] == ("same" if weights == "A" else "changed")
+    assert len(made) <= CLOSED.most
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])

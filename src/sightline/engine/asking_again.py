@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sightline.engine.budget import Budget
 from sightline.engine.call_queue import Call
@@ -33,37 +33,40 @@ SHOWN_CHARACTERS = 60
 
 
 class Candidate(NamedTuple):
-    """A request at temperature 0 and its cached answer."""
+    """The key of a request whose answers can be compared, and its cached answer."""
 
-    keyed: KeyedRequest
+    key: str
     cached: Answer
 
 
-def select_candidates(
-    candidates: Iterable[Candidate], requests: Iterable[KeyedRequest], cached: Mapping[str, Answer]
-) -> list[Candidate]:
+def is_comparable(draw: int, sampling: Mapping[str, Any]) -> bool:
+    """Decide whether a new answer to a request can be compared with the cached one.
+
+    Args:
+        draw: The number of the repeat.
+        sampling: The sampling options.
+
+    Returns:
+        True for first draws at temperature 0: other draws ask the same again, and other temperatures draw
+        anew.
+    """
+    return draw == 0 and sampling.get("temperature") == 0
+
+
+def select_candidates(candidates: Iterable[Candidate], cached: Mapping[str, Answer]) -> list[Candidate]:
     """Select the cached answers to ask again: those that tell most about a model.
 
     Args:
         candidates: Those selected from earlier requests.
-        requests: More requests.
-        cached: The cached answers by request key.
+        cached: More cached answers of comparable requests, by request key.
 
     Returns:
         As many as a check needs at most: different long texts first, the longest at the beginning, then
-        others; short ones in the order of their keys, which is random and so favours no text. Only first
-        draws at temperature 0 are among them: other draws ask the same again, and other temperatures draw
-        anew.
+        others; short ones in the order of their keys, which is random and so favours no text.
     """
-    more = [
-        Candidate(keyed, cached[keyed.request.key])
-        for keyed in requests
-        if keyed.request.key in cached
-        and keyed.request.draw == 0
-        and keyed.request.sampling.get("temperature") == 0
-    ]
-    distinct = {one.keyed.request.key: one for one in (*candidates, *more) if one.cached.text.strip()}
-    ranked = sorted(distinct.values(), key=lambda one: (-_long(one.cached.text), one.keyed.request.key))
+    more = (Candidate(key, answer) for key, answer in cached.items())
+    distinct = {one.key: one for one in (*candidates, *more) if one.cached.text.strip()}
+    ranked = sorted(distinct.values(), key=lambda one: (-_long(one.cached.text), one.key))
     first_of_text = {one.cached.text: one for one in reversed(ranked) if _long(one.cached.text)}
     ranked.sort(key=lambda one: first_of_text.get(one.cached.text) is not one)
     return ranked[: CLOSED.most]
@@ -96,6 +99,7 @@ class AskingAgain:
         self,
         model: Model,
         candidates: Sequence[Candidate],
+        requests: Mapping[str, KeyedRequest],
         budget: Budget,
         counts: Counts,
         concurrency: int,
@@ -105,6 +109,7 @@ class AskingAgain:
         Args:
             model: The model at the endpoint, open when `compare` is called.
             candidates: The cached answers, as `select_candidates` returned them.
+            requests: Their requests by key.
             budget: The budget of the run.
             counts: The counts of the run.
             concurrency: Maximum number of calls in flight.
@@ -114,6 +119,7 @@ class AskingAgain:
         self._model = model
         self._plan = plan_of(candidates)
         self._candidates = candidates[: self._plan.most]
+        self._requests = requests
         self._budget = budget
         self._counts = counts
         self._reserved = 0.0
@@ -175,7 +181,7 @@ class AskingAgain:
 
     async def _ask(self, candidate: Candidate) -> Answer | None:
         """Send a request; None if the budget has no room for it, or if it fails."""
-        counts, call = self._counts, Call(candidate.keyed)
+        counts, call = self._counts, Call(self._requests[candidate.key])
         cost = self._budget.cost_of(candidate.cached.usage)
         if not self._budget.allows_check(counts.sent, counts.cost + self._reserved, cost):
             self._problem = "the budget has no room for the check"

@@ -7,16 +7,15 @@ takes place once, before anything else is sent, also if nothing else is left to 
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.asking_again import AskingAgain, Candidate, plan_of, select_candidates
+from sightline.engine.asking_again import AskingAgain, is_comparable
 from sightline.engine.budget import Budget
+from sightline.engine.cached_evidence import LOOKED_UP, Asked, CachedEvidence, StoredRequests
 from sightline.engine.check_rule import report_changes
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_log import EndpointRecord
@@ -28,9 +27,6 @@ from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.models.base import Model
 from sightline.models.server_report import ServerReport
-
-READ_AHEAD = 4096
-"""Requests that are read before the check and held (3 KB each)."""
 
 Reread = Callable[[], Iterable[KeyedRequest]]
 """Starts another pass over the requests of a run, which leaves nothing behind."""
@@ -53,25 +49,6 @@ class CheckPolicy(Struct, frozen=True):
 
     remedy: str
     accept_changed: bool = False
-
-
-class _Ahead(NamedTuple):
-    """Requests that were read before the check, followed by the rest.
-
-    `reports` are those that were the last ones when a cached answer was stored, by URL; None if no answer is
-    cached. `candidates` are the best to ask again.
-    """
-
-    requests: Iterable[KeyedRequest]
-    reports: Mapping[str, Sequence[ServerReport]] | None
-    candidates: Sequence[Candidate]
-
-
-class _Reports(NamedTuple):
-    """The reports of one URL, and since when each of them is the last one."""
-
-    starts: list[float]
-    reports: list[ServerReport]
 
 
 class EndpointCheck:
@@ -126,25 +103,44 @@ class EndpointCheck:
             UserError: An endpoint changed, and the policy does not accept it.
             EnvironmentFailedError: The store fails.
         """
-        if self._is_done or not await run_in_thread(self._log.has_requests, self._identity):
+        evidence = await self._evidence()
+        if evidence is None:
             return requests
-        ahead = await self._read_ahead(requests, reread)
-        if ahead.reports is not None:
-            self._is_done = True
-            checks = [
-                self._check(
-                    model,
-                    ahead.reports,
-                    AskingAgain(model, ahead.candidates, budget, counts, concurrency),
-                    opened,
-                )
-                for model in self._models
-            ]
-            records = await asyncio.gather(*checks)
-            for record in records:
-                await run_in_thread(self._log.add, record)
-            self._conclude(records)
-        return ahead.requests
+        read_requests, found = await self._read_ahead(requests, reread, evidence)
+        await self._compare(evidence, found, opened, budget, counts, concurrency)
+        return read_requests
+
+    async def of_stored(
+        self,
+        stored: StoredRequests,
+        opened: OpenModels,
+        budget: Budget,
+        counts: Counts,
+        concurrency: int,
+    ) -> None:
+        """Check the endpoints where the store answers all requests: only those to ask again are made.
+
+        Args:
+            stored: The requests of the run.
+            opened: Opens the models that are asked.
+            budget: The budget of the run; requests of the check are part of it.
+            counts: The counts of the run.
+            concurrency: Maximum number of calls in flight at each endpoint.
+
+        Raises:
+            UserError: An endpoint changed, and the policy does not accept it.
+            EnvironmentFailedError: The store fails.
+        """
+        evidence = await self._evidence()
+        if evidence is None:
+            return
+        asked = iter(stored.asked)
+        while await run_in_thread(evidence.add_next, asked):
+            pass
+        keys = {one.key for one in evidence.candidates}
+        made = await run_in_thread(lambda: list(stored.make(keys)))
+        found = {keyed.request.key: keyed for keyed in made}
+        await self._compare(evidence, found, opened, budget, counts, concurrency)
 
     async def record_contact(self, model: Model) -> None:
         """Record what the server of an open model says of itself, if that is not recorded yet.
@@ -164,55 +160,68 @@ class EndpointCheck:
             )
             await run_in_thread(self._log.add, contact)
 
-    async def _read_ahead(self, requests: Iterable[KeyedRequest], reread: Reread) -> _Ahead:
-        """Read requests until enough can be asked again, and look them up in the store."""
-        iterator = iter(requests)
-        history = await run_in_thread(self._history)
-        read: list[KeyedRequest] = []
-        current: dict[str, set[int]] = {address: set() for address in history}
-        has_cached = False
-        candidates: Sequence[Candidate] = ()
+    async def _evidence(self) -> CachedEvidence | None:
+        """The evidence of a check, without requests; None if there is nothing to check."""
+        if self._is_done or not await run_in_thread(self._log.has_requests, self._identity):
+            return None
+        records = await run_in_thread(self._log.records, self._identity)
+        return CachedEvidence(self._answers, records, self._began)
 
-        def look_at(chunk: Sequence[KeyedRequest]) -> None:
-            nonlocal candidates, has_cached
-            cached = self._answers.answers_before([keyed.request.key for keyed in chunk], self._began)
-            has_cached = has_cached or bool(cached)
-            times = {one.created for one in cached.values()}
-            for address, reports in history.items():
-                current[address].update(bisect_right(reports.starts, time) - 1 for time in times)
-            answers = {key: one.answer for key, one in cached.items()}
-            candidates = select_candidates(candidates, chunk, answers)
+    async def _read_ahead(
+        self, requests: Iterable[KeyedRequest], reread: Reread, evidence: CachedEvidence
+    ) -> tuple[Iterable[KeyedRequest], Mapping[str, KeyedRequest]]:
+        """Read requests until enough can be asked again; returns all requests, and those to ask again."""
+        iterator = iter(requests)
+        held: list[KeyedRequest] = []
+        found: dict[str, KeyedRequest] = {}
 
         def read_chunk(source: Iterator[KeyedRequest], held: list[KeyedRequest]) -> bool:
+            nonlocal found
             chunk = list(islice(source, REQUESTS_PER_LOOKUP))
             held.extend(chunk)
-            look_at(chunk)
+            evidence.add(
+                [
+                    Asked(one.request.key, is_comparable(one.request.draw, one.request.sampling))
+                    for one in chunk
+                ]
+            )
+            known = {**found, **{one.request.key: one for one in chunk}}
+            found = {one.key: known[one.key] for one in evidence.candidates}
             return bool(chunk)
 
-        def is_enough() -> bool:
-            return len(candidates) >= plan_of(candidates).first
-
-        while len(read) < READ_AHEAD and await run_in_thread(read_chunk, iterator, read):
+        while len(held) < LOOKED_UP and await run_in_thread(read_chunk, iterator, held):
             pass
-        if len(read) >= READ_AHEAD and not is_enough():
-            rest = islice(reread(), len(read), None)
-            while not is_enough() and await run_in_thread(read_chunk, rest, []):
+        if len(held) >= LOOKED_UP and not evidence.is_enough:
+            rest = islice(reread(), len(held), None)
+            while not evidence.is_enough and await run_in_thread(read_chunk, rest, []):
                 pass
-        shown = {
-            address: [reports.reports[index] for index in sorted(current[address]) if index >= 0]
-            for address, reports in history.items()
-        }
-        return _Ahead(chain(read, iterator), shown if has_cached else None, candidates)
+        return chain(held, iterator), found
 
-    def _history(self) -> dict[str, _Reports]:
-        """What each URL said, and when."""
-        history: dict[str, _Reports] = {}
-        for created, record in self._log.records(self._identity):
-            if record.report is not None:
-                reports = history.setdefault(record.report.address, _Reports([], []))
-                reports.starts.append(created)
-                reports.reports.append(record.report)
-        return history
+    async def _compare(
+        self,
+        evidence: CachedEvidence,
+        found: Mapping[str, KeyedRequest],
+        opened: OpenModels,
+        budget: Budget,
+        counts: Counts,
+        concurrency: int,
+    ) -> None:
+        """Check the endpoints, if the store answers some of the requests."""
+        if not evidence.has_cached:
+            return
+        self._is_done = True
+        candidates = [one for one in evidence.candidates if one.key in found]
+        reports = evidence.reports()
+        checks = [
+            self._check(
+                model, reports, AskingAgain(model, candidates, found, budget, counts, concurrency), opened
+            )
+            for model in self._models
+        ]
+        records = await asyncio.gather(*checks)
+        for record in records:
+            await run_in_thread(self._log.add, record)
+        self._conclude(records)
 
     async def _check(
         self,

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from sightline.engine.admission import Admission
 from sightline.engine.answers import Attempt
 from sightline.engine.budget import Budget
+from sightline.engine.cached_evidence import StoredRequests
 from sightline.engine.call_queue import Call, CallQueue
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
@@ -109,12 +110,12 @@ class Runner:
             with self._store.claims.renewed():
                 await self._run(requests, opened, check)
 
-    async def check_endpoints(self, check: EndpointCheck, reread: Reread) -> None:
+    async def check_endpoints(self, check: EndpointCheck, stored: StoredRequests) -> None:
         """Check the endpoints where the store answers all requests, so that nothing else is sent.
 
         Args:
             check: The check.
-            reread: Reads the requests.
+            stored: The requests.
 
         Raises:
             UserError: An endpoint has another model than before.
@@ -123,7 +124,7 @@ class Runner:
         options = self._options
         async with AsyncExitStack() as stack:
             opened = OpenModels(stack)
-            await check.before(reread(), reread, opened, options.budget, self._counts, options.concurrency)
+            await check.of_stored(stored, opened, options.budget, self._counts, options.concurrency)
 
     async def _run(
         self, requests: Iterable[KeyedRequest], opened: OpenModels, check: EndpointCheck | None

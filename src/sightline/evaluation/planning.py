@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from sightline.models.base import Model
 from sightline.plan.effective import EffectiveOptions, effective
 from sightline.plan.plan import Plan, PlanInputs
 from sightline.plan.spec import Spec
-from sightline.types import ImageRef
+from sightline.types import ImageRef, Sample
 
 
 def make_plan(
@@ -22,6 +22,7 @@ def make_plan(
     store: Store,
     augmented: Augmented | None = None,
     *,
+    only: Collection[str] | None = None,
     read_only: bool = False,
     before_images: Callable[[Iterable[str]], None] = lambda paths: None,
 ) -> Plan:
@@ -31,6 +32,7 @@ def make_plan(
         prepared: The evaluation.
         store: The cache of image digests.
         augmented: The texts that replace images, for an evaluation with --augment.
+        only: The ids of the samples that are planned; None for all.
         read_only: Whether new image digests stay out of the store.
         before_images: Called with the paths of images before they are inspected.
 
@@ -40,7 +42,7 @@ def make_plan(
     task, model = prepared.task, prepared.models.models[0]
     inputs = PlanInputs(
         benchmark=task.benchmark,
-        samples=task.samples,
+        samples=task.samples if only is None else _some_of(task.samples, only),
         settings=plan_settings(prepared.spec, task, model),
         model=model,
         repeats=prepared.spec.repeats,
@@ -81,6 +83,17 @@ def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
     task = prepared.task
     settings = [task.options.benchmark, *task.partners.values()]
     return images_in_probes(task.benchmark, task.samples, settings)
+
+
+def _some_of(samples: Iterable[Sample], ids: Collection[str]) -> Iterator[Sample]:
+    """The samples with these ids; those after the last of them are not read."""
+    left = set(ids)
+    for sample in samples if left else ():
+        if sample.id in left:
+            yield sample
+            left.remove(sample.id)
+            if not left:
+                return
 
 
 def _sampling(spec: Spec, task: PreparedTask, setting: str) -> dict[str, object]:

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from sightline.config import Price
 from sightline.engine.answers import is_settled, state_of
-from sightline.engine.asking_again import Candidate, plan_of, select_candidates
+from sightline.engine.asking_again import Candidate, is_comparable, plan_of, select_candidates
 from sightline.engine.keys import KeyedRequest
 from sightline.evaluation.key_set import KeySet
 from sightline.types import Answer, Failure, Text, Usage
@@ -137,20 +137,21 @@ class RequestTally(Struct, kw_only=True):
             retry: Whether --retry-errors asks for failed requests again.
         """
         new = {keyed.request.key: keyed for keyed in requests if keyed.request.key not in self.counted}
-        cached: dict[str, Answer] = {}
+        comparable: dict[str, Answer] = {}
         for key, keyed in new.items():
             size = _size(keyed)
             result = stored.get(key)
             if isinstance(result, Answer):
-                cached[key] = result
                 self.lengths.add(result, size[1])
+                if is_comparable(keyed.request.draw, keyed.request.sampling):
+                    comparable[key] = result
             settled = result is not None and is_settled(state_of(result), retry_errors=retry)
             self.counted.add(key)
             if key not in planned and not settled:
                 self.to_send.add(key)
                 self.image_bytes += size[0]
                 self.rough_tokens += size[1]
-        self._candidates = select_candidates(self._candidates, new.values(), cached)
+        self._candidates = select_candidates(self._candidates, comparable)
 
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
         """Estimate the cost of what was counted.

@@ -8,6 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from sightline.engine.budget import Budget
+from sightline.engine.cached_evidence import StoredRequests
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_check import (
     MODEL_REMEDY,
@@ -85,11 +86,11 @@ class RequestSender:
         self._spent = self._spent.plus(counts)
         return counts
 
-    async def use_cached(self, reread: Reread, counts: Counts) -> None:
+    async def use_cached(self, stored: StoredRequests, counts: Counts) -> None:
         """Check the endpoints of the model, where the store answers all requests.
 
         Args:
-            reread: Plans the requests.
+            stored: The requests.
             counts: How many are cached; what the check sends is added.
         """
         self.asked = counts
@@ -98,7 +99,7 @@ class RequestSender:
         if check is None:
             return
         async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
-            await self._runner(name, models, counts).check_endpoints(check, reread)
+            await self._runner(name, models, counts).check_endpoints(check, stored)
         self.notes += check.notes
         self._spent = self._spent.plus(counts)
 

@@ -31,6 +31,7 @@ from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_sender import RequestSender
+from sightline.evaluation.stored_requests import stored_requests
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.text_metrics import identities_of
 from sightline.models.augmented import Augmented
@@ -132,7 +133,7 @@ async def _ask_model(
     try:
         if earlier is not None and is_planned:
             counts = Counts(total=total, cached=earlier.requests)
-            await sender.use_cached(reread, counts)
+            await sender.use_cached(stored_requests(prepared, store, run), counts)
             return counts
         requests = _requests(plan, store, run)
         counts = await sender.ask_model(requests, reread, total)

@@ -70,11 +70,11 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
         return
     if is_sweep(out):
         raise UserError("holds the results of a sweep", file=out, expected=REMEDY)
-    replaced = present & {*FILES, *(one.file for one in export_formats().values())}
-    if replaced and METRICS not in present:
-        names = ", ".join(sorted(replaced))
-        raise UserError(f"holds {names}, but no {METRICS} of a run", file=out, expected=REMEDY)
     if METRICS not in present:
+        # `export_formats` imports all benchmarks, so it is called only if there may be a file to name.
+        if replaced := present & {*FILES, *(one.file for one in export_formats().values())}:
+            names = ", ".join(sorted(replaced))
+            raise UserError(f"holds {names}, but no {METRICS} of a run", file=out, expected=REMEDY)
         return
     ignored = frozenset[str]()
     if scored is not None and scored.resolve().parent == out.resolve():

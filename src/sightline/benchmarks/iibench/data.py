@@ -47,8 +47,8 @@ def read_samples(
     collected = _predictions_by_id(predictions)
     if folder is None and collected:
         return _samples_of_predictions(collected.values(), answers)
-    folder = data_folder(folder, "iibench", f"{split}.json")
-    path = folder / f"{split}.json"
+    path = records_file(folder, split)
+    folder = path.parent
     records = read_records(path, IIBenchRecord, name="local_path")
     released = [(record, question) for record in records for question in record.questions]
     refuse_repeated_ids(path, [question.id for _, question in released])
@@ -70,6 +70,23 @@ def read_samples(
     ]
 
 
+def records_file(folder: Path | None, split: str) -> Path:
+    """Find the released records of a split.
+
+    Args:
+        folder: The data folder, or None.
+        split: One of SPLITS.
+
+    Returns:
+        The file, in the data folder or in its folder `iibench`.
+
+    Raises:
+        UserError: There is no such file.
+    """
+    name = f"{split}.json"
+    return data_folder(folder, "iibench", name) / name
+
+
 def read_released(folder: Path, split: str) -> dict[str, Any]:
     """Read what was released of each question: its text, its options and its labels.
 
@@ -82,7 +99,7 @@ def read_released(folder: Path, split: str) -> dict[str, Any]:
     Returns:
         Question id -> released values, without the path of the image.
     """
-    path = data_folder(folder, "iibench", f"{split}.json") / f"{split}.json"
+    path = records_file(folder, split)
     return {
         question.id: [
             question.question,
