@@ -51,12 +51,14 @@ class DamagedBodyError(Exception):
 class Compressor:
     """Compresses and decompresses with one dictionary; several threads may use it."""
 
-    def __init__(self, dictionary: bytes = b"") -> None:
+    def __init__(self, dictionary: bytes = b"", level: int = LEVEL) -> None:
         """Prepare it.
 
         Args:
             dictionary: A trained dictionary, or common texts with the most frequent last; b'' for none.
+            level: The level of compression.
         """
+        self._level = level
         self._dictionary = ZstdCompressionDict(dictionary) if dictionary else None
         self._contexts = local()
 
@@ -92,7 +94,7 @@ class Compressor:
         contexts: _Contexts | None = getattr(self._contexts, "value", None)
         if contexts is None:
             parameters = ZstdCompressionParameters.from_level(
-                LEVEL,
+                self._level,
                 format=FORMAT_ZSTD1_MAGICLESS,
                 write_checksum=True,
                 write_content_size=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -14,16 +14,34 @@ from sightline.formats.jsonl import read_outcomes, write_plain
 from sightline.formats.run_metadata import read_run_metadata
 from sightline.types import Outcome
 
+T = TypeVar("T")
 
-class AnswersToExport(NamedTuple):
+
+class AnswersToExport:
     """The answers of one model: their answers.jsonl, the data folder or None, and the model's name or ''.
 
     The file is read anew in each pass over the answers, so that its size does not matter.
     """
 
-    file: Path
-    data: Path | None
-    model: str
+    def __init__(self, file: Path, data: Path | None, model: str) -> None:
+        self.file = file
+        self.data = data
+        self.model = model
+        self._made: dict[object, Any] = {}
+
+    def once(self, make: Callable[[AnswersToExport], T]) -> T:
+        """Make what several formats need of the answers, at the first call.
+
+        Args:
+            make: Makes it.
+
+        Returns:
+            What it made.
+        """
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: T = self._made[make]
+        return made
 
     @property
     def outcomes(self) -> Iterator[Outcome]:

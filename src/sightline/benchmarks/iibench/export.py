@@ -154,7 +154,7 @@ def _has_data(answers: AnswersToExport) -> bool:
 
 
 def _refuse_unextracted(answers: AnswersToExport) -> None:
-    _matched(answers)
+    answers.once(_matched)
     if not any(outcome.extracted for outcome in answers.outcomes):
         raise UserError(
             "no answer has an extracted letter",
@@ -165,13 +165,13 @@ def _refuse_unextracted(answers: AnswersToExport) -> None:
 
 
 def _write_predictions(answers: AnswersToExport, path: Path) -> list[str]:
-    matched = _matched(answers)
+    matched = answers.once(_matched)
     write_iibench(matched.first.values(), matched.records, path)
     return _left_out(matched)
 
 
 def _write_submission(answers: AnswersToExport, path: Path) -> list[str]:
-    matched = _matched(answers)
+    matched = answers.once(_matched)
     released = _options_by_id(matched.records)
     unmatched = write_iibench_submission(matched.first.values(), path, released)
     note = f"letters have no counterpart in the released order and are written as '': {unmatched[:5]}"
