@@ -16,9 +16,12 @@ PAPERS = {"codis", "iibench", "contextual", "mmr3"}
 IMPORTS = {
     "annotation/records/codis.py": "writes CODIS's records of what authors filled in",
     "annotation/records/contextual.py": "writes ConTextual's tables of what authors filled in",
+    "annotation/records/iibench_data.py": "writes II-Bench's records, and tables in ConTextual's columns",
+    "annotation/records/iibench_form.py": "its lines hold the labels of II-Bench's records",
     "annotation/records/iibench_lines.py": "writes II-Bench's labels of what authors filled in",
-    "builders/annotate.py": "writes II-Bench's records, from lists in ConTextual's columns",
-    "builders/annotation_form.py": "its form holds the labels of II-Bench's records",
+    "annotation/records/questions.py": "reads tables in ConTextual's columns",
+    "annotation/records/verified.py": "writes ConTextual's tables",
+    "annotation/sources/table_lines.py": "reads ConTextual's tables",
     "builders/mask.py": "writes MM-R3's prompt into groups files",
     "builders/rephrase.py": "writes MM-R3's prompt into groups files",
     "builders/restyle.py": "writes MM-R3's prompt into groups files",
@@ -26,7 +29,6 @@ IMPORTS = {
     "builders/synthesize.py": "writes ConTextual's tables",
     "builders/synthetic/contextual.py": "writes synthetic data in ConTextual's layout",
     "builders/synthetic/mmr3.py": "writes synthetic data with MM-R3's prompts",
-    "builders/verify.py": "reviews ConTextual's tables",
     "cli/build_perturb.py": "its default prompt is MM-R3's",
     "registry.py": "registers the benchmarks as strings",
 }

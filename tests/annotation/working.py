@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,21 +24,18 @@ def command(*words: str | Path) -> None:
 
 
 def work(name: str, answer: Answer = lambda *_: "", store: str = "sightline.db") -> int:
-    """Let all annotators of a project do everything that they get; returns the number of judgements."""
+    """Let all annotators do everything that they get, also again; returns the number of judgements."""
     opened = Store.open(store, create=False)
     annotations = AnnotationStore(opened, time.time)
     live = LiveProject(annotations, annotations.project(name), time.time)
-    done = 0
-    for annotator in live.annotators():
-        while (item := live.next_item(annotator)) is not None:
-            form = Form(
-                f"{annotator.number} {item.number}",
-                item.number,
-                "judge",
-                _given(live, annotator, item, answer),
-            )
-            live.submit(annotator, form)
-            done += 1
+    done, before = 0, -1
+    while done > before:
+        before = done
+        for annotator in live.annotators():
+            while (item := live.next_item(annotator)) is not None:
+                given = _given(live, annotator, item, answer)
+                live.submit(annotator, Form(uuid.uuid4().hex, item.number, "judge", given))
+                done += 1
     opened.close()
     return done
 

@@ -16,7 +16,7 @@ from PIL import Image
 from scipy.stats import binomtest
 
 from sightline.builders.equivalence import by_humans, by_judge, by_similarity, not_requested
-from sightline.builders.variant_pairs import draw_pairs, read_pairs, write_pairs
+from sightline.builders.variant_pairs import VariantPair, draw_pairs, read_pairs
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
@@ -51,14 +51,23 @@ def restyled(folder: Path) -> Path:
     return folder
 
 
-def filled(path: Path, verdicts: Sequence[str], judge: str = "ann") -> Path:
-    """The pairs of a file with the verdicts of a person filled in, as a copy."""
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line, verdict in zip(lines, verdicts, strict=True):
-        line |= {"verdict": verdict, "judge": judge}
-    copy = path.with_name(f"{judge}.jsonl")
-    copy.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return copy
+def judged_by(
+    folder: Path, pairs: Sequence[VariantPair], verdicts: Sequence[str], judge: str = "ann"
+) -> Path:
+    """The verdicts of a human on pairs, as `annotate export` writes them."""
+    lines = [
+        {
+            "targets": pair.targets,
+            "question": "equivalent",
+            "kind": "human",
+            "verdict": verdict,
+            "judge": judge,
+        }
+        for pair, verdict in zip(pairs, verdicts, strict=True)
+    ]
+    file = folder / f"{judge}.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
 
 
 def test_one_pair_per_group_is_sampled_by_the_seed(tmp_path: Path) -> None:
@@ -72,19 +81,9 @@ def test_one_pair_per_group_is_sampled_by_the_seed(tmp_path: Path) -> None:
     assert len(draw_pairs(pairs, 1000, 0)) == 300
 
 
-def test_the_written_file_is_a_verdicts_file_to_fill_in(tmp_path: Path) -> None:
-    pairs = read_pairs(rephrased(tmp_path / "d", 2))
-    write_pairs(pairs[:1], tmp_path / "pairs.jsonl")
-    (line,) = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
-    assert line["targets"] == list(pairs[0].targets)
-    assert (line["question"], line["verdict"]) == ("equivalent", "unscored")
-    assert (line["first"], line["second"]) == ("original of 0?", "r1 of 0?")
-
-
 def test_the_share_of_humans_has_a_wilson_interval_and_the_published_value(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 100))
-    write_pairs(draw_pairs(pairs, 100, 0), tmp_path / "pairs.jsonl")
-    file = filled(tmp_path / "pairs.jsonl", ["right"] * 92 + ["wrong"] * 8)
+    file = judged_by(tmp_path, draw_pairs(pairs, 100, 0), ["right"] * 92 + ["wrong"] * 8)
     found = by_humans(pairs, file, kind="rephrase")
     (metric,) = found.metrics
     assert (metric.value, metric.n, metric.clusters, metric.interval) == (92, 100, 100, "wilson")
@@ -101,9 +100,8 @@ def test_the_share_of_humans_has_a_wilson_interval_and_the_published_value(tmp_p
 
 def test_pairs_about_one_image_form_one_cluster(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 40, images=10))
-    write_pairs(draw_pairs(pairs, 40, 0), tmp_path / "pairs.jsonl")
     by_image = ["right" if number % 4 else "wrong" for number in range(40)]
-    (metric,) = by_humans(pairs, filled(tmp_path / "pairs.jsonl", by_image)).metrics
+    (metric,) = by_humans(pairs, judged_by(tmp_path, draw_pairs(pairs, 40, 0), by_image)).metrics
     expected = binomtest(30, 40).proportion_ci(method="wilson")
     assert (metric.value, metric.n, metric.clusters, metric.interval) == (75, 40, 10, "wilson")
     assert metric.low is not None
@@ -112,13 +110,12 @@ def test_pairs_about_one_image_form_one_cluster(tmp_path: Path) -> None:
 
 def test_the_majority_of_several_humans_counts_and_a_tie_is_excluded(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 4))
-    write_pairs(draw_pairs(pairs, 4, 0), tmp_path / "pairs.jsonl")
     votes = {
         "ann": ["right", "right", "right", "unscored"],
         "bob": ["right", "right", "wrong", "unscored"],
         "cyd": ["right", "wrong", "unscored", "unscored"],
     }
-    files = [filled(tmp_path / "pairs.jsonl", given, name) for name, given in votes.items()]
+    files = [judged_by(tmp_path, draw_pairs(pairs, 4, 0), given, name) for name, given in votes.items()]
     whole = tmp_path / "all.jsonl"
     stray = {"targets": ["x", "y"], "question": "equivalent", "verdict": "right", "judge": "bob"}
     whole.write_text("".join(file.read_text() for file in files) + json.dumps(stray) + "\n")
@@ -135,18 +132,16 @@ def test_the_majority_of_several_humans_counts_and_a_tie_is_excluded(tmp_path: P
 def test_a_verdict_does_not_apply_to_a_changed_pair(tmp_path: Path) -> None:
     folder = restyled(tmp_path / "d")
     pairs = read_pairs(folder)
-    write_pairs(pairs[:1], tmp_path / "pairs.jsonl")
-    file = filled(tmp_path / "pairs.jsonl", ["right"])
+    file = judged_by(tmp_path, pairs[:1], ["right"])
     assert by_humans(pairs, file).metrics[0].value == 100
     Image.new("RGB", (4, 4), "black").save(folder / "candy.png")
     with pytest.raises(UserError, match="no line is about a pair of this folder"):
         by_humans(read_pairs(folder), file)
 
 
-def test_an_unfilled_file_gives_null_with_a_reason(tmp_path: Path) -> None:
+def test_a_file_without_a_decision_gives_null_with_a_reason(tmp_path: Path) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 3))
-    write_pairs(draw_pairs(pairs, 3, 0), tmp_path / "pairs.jsonl")
-    (metric,) = by_humans(pairs, tmp_path / "pairs.jsonl").metrics
+    (metric,) = by_humans(pairs, judged_by(tmp_path, pairs[:3], ["unscored"] * 3)).metrics
     assert (metric.value, metric.n, metric.reason) == (None, 0, "no pair is decided")
 
 

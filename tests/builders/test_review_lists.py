@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.review_lists import (
-    AcceptanceRule,
-    Mark,
-    MarkWords,
-    parse_rule,
-    read_marks,
-    write_list,
-)
+from sightline.builders.review_lists import Mark, MarkWords, read_marks, write_list
 from sightline.errors import UserError
 
 RIGHT = MarkWords("right", "wrong")
@@ -87,38 +80,6 @@ def test_two_nameless_lists_of_one_name_are_not_taken_for_one_human(listed: Path
     assert len(read_marks([one, named], RIGHT)["k1"]) == 2
     fill(listed, {}, tmp_path / "second" / "list.csv")
     assert len(read_marks([one, named], RIGHT)["k1"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("rule", "yes", "no", "decided"),
-    [
-        (AcceptanceRule(), 0, 0, None),
-        (AcceptanceRule(), 1, 0, True),
-        (AcceptanceRule(), 1, 1, None),
-        (AcceptanceRule(), 1, 2, False),
-        (AcceptanceRule(4, 5), 4, 1, True),
-        (AcceptanceRule(4, 5), 4, 0, True),
-        (AcceptanceRule(4, 5), 3, 1, None),
-        (AcceptanceRule(4, 5), 3, 2, False),
-        (AcceptanceRule(4, 5), 0, 2, False),
-    ],
-)
-def test_a_rule_decides_once_no_further_mark_can_change_it(
-    rule: AcceptanceRule, yes: int, no: int, decided: bool | None
-) -> None:
-    marks = [Mark(True, f"y{n}") for n in range(yes)] + [Mark(False, f"n{n}") for n in range(no)]
-    assert rule.decide(marks) is decided
-
-
-def test_a_rule_needs_more_than_half_of_the_reviewers() -> None:
-    assert (parse_rule(None), parse_rule("4/5"), parse_rule("1/1")) == (
-        AcceptanceRule(),
-        AcceptanceRule(4, 5),
-        AcceptanceRule(1, 1),
-    )
-    for text in ("4", "5/4", "2/4", "0/0", "4/", "-4/5", "half"):
-        with pytest.raises(UserError, match="is not a rule"):
-            parse_rule(text)
 
 
 def test_case_and_blanks_of_a_name_are_ignored(listed: Path, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_command_prints_text_as_text(
         ("report", "--endpoints"),
         ("report", "--endpoints", "--json"),
         ("export", "first", "--as", "jsonl", "--out", "\x1b[31m.jsonl"),
-        ("build", "rate", "first", "--write", "list.csv", "--force"),
+        ("annotate", "new", "rate", "first", "--name", "r", "--store", "new.db"),
         ("run", "groups:groups.jsonl", "--model", "baseline/chance", "--dry-run"),
         ("list",),
     ],

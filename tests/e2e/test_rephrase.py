@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from sightline.builders.variant_pairs import read_pairs
 from sightline.cli.main import main
 
 FORMS = {
@@ -283,11 +284,9 @@ def test_equivalence_is_written_for_humans_judged_by_a_model_and_remembered(
     assert len(server.bodies) == 15
     assert main(judging) == 2
     assert "is not the model that gave its cached answers" in capsys.readouterr().err
-    assert main(["build", "equivalence", "out", "--write", "pairs.jsonl", "--pairs", "4"]) == 0
-    lines = Path("pairs.jsonl").read_text()
-    assert lines.count("\n") == 4
-    assert main(["build", "equivalence", "out", "--write", "pairs.jsonl"]) == 2
-    Path("pairs.jsonl").write_text(lines.replace('"unscored"', '"right"'))
+    about = {"question": "equivalent", "kind": "human", "judge": "ann", "verdict": "right"}
+    lines = [{"targets": pair.targets, **about} for pair in read_pairs(Path("out"))[:4]]
+    Path("pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     capsys.readouterr()
     assert main(["build", "equivalence", "out", "--human", "pairs.jsonl"]) == 0
     assert "92.0 (+8.0)" in capsys.readouterr().out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import Any
 import pytest
 
 import sightline
+from sightline.annotation.store import AnnotationStore
 from sightline.builders.synthetic import generate_codis, generate_contextual, generate_mmr3
 from sightline.cli.main import main
+from sightline.engine.store import Store
 from sightline.formats.jsonl import read_outcomes
 from sightline.models.ocr import Word
 from sightline.types import ImageFile, Outcome
@@ -187,8 +190,9 @@ def test_raters_see_the_image_of_the_variant(recorder: Recorder, tmp_path: Path,
         lines = [json.loads(line) for line in (out / "answers.jsonl").read_text().splitlines()]
         rest = [{k: v for k, v in line.items() if k not in ("images", "prompt")} for line in lines]
         (out / "answers.jsonl").write_text("\n".join(map(json.dumps, rest)))
-    words = ["build", "rate", str(out), "--wrong", "--data", str(data), "--write", str(tmp_path / "l.csv")]
+    store = str(tmp_path / "annotations.db")
+    words = ["annotate", "new", "errors", str(out), "--name", "e", "--data", str(data), "--store", store]
     assert main(words) == 0
-    shown = (tmp_path / "l.csv").read_text()
-    assert all(str(data / "restyling" / path) in shown for one in outcomes for path in one.images)
-    assert "original" not in shown
+    annotations = AnnotationStore(Store.open(store), time.time)
+    shown = {one.path for item in annotations.items(1) for images in item.images.values() for one in images}
+    assert shown == {f"restyling/{path}" for one in outcomes for path in one.images}

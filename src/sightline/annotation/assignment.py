@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from sightline.annotation.decisions import decide, settlers, wanted
+from sightline.annotation.consensus import to_reconsider
+from sightline.annotation.decisions import decide, judged_by_raters, settlers, wanted
 from sightline.annotation.eligibility import fails_test, is_for, may_not_work
 from sightline.annotation.even_share import EvenShare
 from sightline.annotation.gold import gold_is_due, is_gold
@@ -24,7 +25,8 @@ def choose(
 
     The item in hand comes first. Otherwise, in the first phase that the annotator has not ended: the items
     that the most annotators have judged, in the order of the project; but no two items of a group in a row,
-    if that is possible; and gold items at random places.
+    if that is possible; and gold items at random places. Items to judge again, with the others' judgements
+    in view, come at the end.
 
     Args:
         state: The state.
@@ -53,7 +55,7 @@ def choose(
             return found
         if fails_test(state, annotator, phase):
             return None
-    return None
+    return next(to_reconsider(state, annotators, annotator), None)
 
 
 def is_free(
@@ -104,6 +106,7 @@ def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotat
     free = sum(not share.keeps(item) for item in singles)
     own_singles = min(share.missing or free, len(singles))
     others = len(open_items) - len(singles) + own_singles
+    others += sum(1 for _ in to_reconsider(state, annotators, annotator))
     return len(known) - gold + others + min(gold, round(others / max(state.project.task.gold.every - 1, 1)))
 
 
@@ -149,11 +152,7 @@ def _taken(
     state: State, settling: frozenset[int], leases: Iterable[Lease], annotator: Annotator
 ) -> Counter[int]:
     """Item -> the raters who have judged it or have it in hand; a skipped item is free again."""
-    taken = state.judged.copy()
-    for settler in settling:
-        taken.subtract(
-            number for number, entry in state.of_annotator(settler).items() if entry.action == "judge"
-        )
+    taken = judged_by_raters(state, settling)
     for lease in leases:
         other = lease.annotator != annotator.number and lease.annotator not in settling
         if other and lease.annotator not in state.of_item(lease.item):

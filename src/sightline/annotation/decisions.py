@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
+from sightline.annotation.gold import is_gold
+from sightline.annotation.labels import open_labels
+from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR, Task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project, Values
 from sightline.scoring.majority import majority
@@ -53,6 +57,23 @@ def settlers(annotators: Iterable[Annotator]) -> frozenset[int]:
     return frozenset({OWNER, *(one.number for one in annotators if one.role == ADJUDICATOR)})
 
 
+def judged_by_raters(state: State, settling: Iterable[int]) -> Counter[int]:
+    """Count the raters who have judged each item.
+
+    Args:
+        state: The state.
+        settling: The numbers of the annotators who settle items: they are no raters.
+
+    Returns:
+        Item -> number.
+    """
+    judged = state.judged.copy()
+    for settler in settling:
+        entries = state.of_annotator(settler).items()
+        judged.subtract(number for number, entry in entries if entry.action == "judge")
+    return judged
+
+
 def vote(task: Task, values: Values) -> str | None:
     """Read an annotator's vote from the values of the deciding fields.
 
@@ -85,24 +106,60 @@ def decide(project: Project, item: Item, entries: Mapping[int, Entry], settling:
         The decision. A value that the missing votes cannot change is there before the last vote.
     """
     task = project.task
-    votes = {
-        number: cast
-        for number, entry in entries.items()
-        if entry.action == "judge" and number not in settling and (cast := vote(task, entry.values))
-    }
+    judged = {number: entry for number, entry in entries.items() if entry.action == "judge"}
+    raters = {number: entry for number, entry in judged.items() if number not in settling}
+    votes = votes_of(task, raters)
     settled = [
         (entry.number, cast)
-        for number, entry in entries.items()
-        if entry.action == "judge" and number in settling and (cast := vote(task, entry.values))
+        for number, entry in judged.items()
+        if number in settling and ((cast := vote(task, entry.values)) or not task.decides)
     ]
     if settled:
         return Decision("settled", max(settled)[1], votes)
     of = wanted(project, item)
-    judged = sum(entry.action == "judge" and number not in settling for number, entry in entries.items())
     value = _accepted(task, list(votes.values()), of) if task.needed else _majority(list(votes.values()), of)
-    if judged < of:
+    if len(raters) < of:
         return Decision("open", value, votes)
-    return Decision("decided" if value is not None or not votes else "tie", value, votes)
+    if task.decides:
+        is_tie = value is None and bool(votes)
+    else:
+        is_tie = task.ties != "open" and bool(open_labels(task, item, raters, settling))
+    return Decision("tie" if is_tie else "decided", value, votes)
+
+
+def votes_of(task: Task, entries: Mapping[int, Entry]) -> dict[int, str]:
+    """Read the votes from entries.
+
+    Args:
+        task: The task.
+        entries: Entries on one item by annotator.
+
+    Returns:
+        Annotator -> vote, of those who judged it and cast one.
+    """
+    return {
+        number: cast
+        for number, entry in entries.items()
+        if entry.action == "judge" and (cast := vote(task, entry.values))
+    }
+
+
+def decisions_of(state: State, annotators: Iterable[Annotator]) -> dict[int, Decision]:
+    """Decide about all items of the work, without gold items, training and tests.
+
+    Args:
+        state: The state.
+        annotators: The annotators of the project.
+
+    Returns:
+        Item -> decision.
+    """
+    settling = settlers(annotators)
+    return {
+        number: decide(state.project, item, state.of_item(number), settling)
+        for number, item in state.items.items()
+        if state.project.task.phase(item.phase).kind == "work" and not is_gold(state, item)
+    }
 
 
 def _majority(votes: Sequence[str], of: int) -> str | None:
@@ -115,13 +172,22 @@ def _majority(votes: Sequence[str], of: int) -> str | None:
 
 def _accepted(task: Task, votes: Sequence[str], of: int) -> str | None:
     """`yes` with the votes that acceptance needs, `no` when they cannot be reached any more."""
-    in_favour = sum(_in_favour(task, value) for value in votes)
-    if in_favour >= task.needed:
+    accepting = sum(in_favour(task, value) for value in votes)
+    if accepting >= task.needed:
         return YES
-    return NO if len(votes) - in_favour > of - task.needed else None
+    return NO if len(votes) - accepting > of - task.needed else None
 
 
-def _in_favour(task: Task, value: str) -> bool:
+def in_favour(task: Task, value: str) -> bool:
+    """Whether a vote accepts an item.
+
+    Args:
+        task: The task.
+        value: The vote.
+
+    Returns:
+        Whether it does.
+    """
     if len(task.decides) == 1:
         return _is_yes(task, task.decides[0], {task.decides[0]: value})
     return value == YES

@@ -52,6 +52,8 @@ def is_expected(expected: Values, values: Values) -> bool:
 def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldResult:
     """Count the results of an annotator's gold items, or of the items of a qualification test.
 
+    Of a gold item, what the annotator said first counts; a slip can be corrected before the next item.
+
     Args:
         state: The state.
         annotator: The number of the annotator.
@@ -60,9 +62,10 @@ def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldR
     Returns:
         The result.
     """
+    entries = state.first_of(annotator) if phase is None else state.of_annotator(annotator)
     results = [
         is_expected(item.expected, entry.values)
-        for number, entry in state.of_annotator(annotator).items()
+        for number, entry in entries.items()
         if entry.action == "judge" and (item := state.items[number]).expected
         if (is_gold(state, item) if phase is None else item.phase == phase)
     ]

@@ -8,6 +8,7 @@ from threading import Lock
 from msgspec import Struct
 
 from sightline.annotation.assignment import choose, is_free
+from sightline.annotation.consensus import is_reconsidered
 from sightline.annotation.eligibility import is_test_over
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
@@ -149,7 +150,7 @@ class LiveProject:
         with self._lock, self._store.transaction(self.row.number) as transaction:
             self._advance(transaction)
             now = self._clock()
-            entry = self._entry(annotator, form, now)
+            entry = self._entry(annotator, form, transaction.annotators(), now)
             known = transaction.find(form.id)
             if known is not None:
                 if known.annotator != annotator.number or known.item != form.item:
@@ -193,7 +194,7 @@ class LiveProject:
     def _advance(self, transaction: Transaction) -> None:
         self.state = self.state.advance(transaction.entries(self.state.last))
 
-    def _entry(self, annotator: Annotator, form: Form, now: float) -> Entry:
+    def _entry(self, annotator: Annotator, form: Form, annotators: Sequence[Annotator], now: float) -> Entry:
         item = self.state.items.get(form.item)
         if item is None:
             raise NotYourItemError("the project has no such item", found=form.item)
@@ -201,7 +202,10 @@ class LiveProject:
         values = checked_values(self.row.project.task, item, form.given) if judged else {}
         reason = form.reason.strip()[:LONGEST_REASON]
         seconds = min(max(form.seconds, 0.0), LEASE_SECONDS)
-        return Entry(0, form.item, annotator.number, form.action, form.id, now, values, seconds, reason)
+        again = judged and is_reconsidered(self.state, annotators, annotator, form.item)
+        return Entry(
+            0, form.item, annotator.number, form.action, form.id, now, values, seconds, reason, again
+        )
 
     def _require_item(self, annotator: Annotator, form: Form, transaction: Transaction, now: float) -> None:
         """Refuse an item that is not the annotator's; an undo needs an entry."""

@@ -2,59 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import Literal
 
 from msgspec import Struct
 
-from sightline.annotation.assignment import REPORTS, choose
-from sightline.annotation.decisions import Decision, decide, settlers, wanted
-from sightline.annotation.eligibility import able_raters, could_judge, may_not_work
-from sightline.annotation.gold import GoldResult, gold_result, has_failed, is_gold
+from sightline.annotation.agreement import AgreementPoint, Votes, agreement_of, independent_votes
+from sightline.annotation.annotator_rows import AnnotatorRow, annotator_row
+from sightline.annotation.assignment import REPORTS
+from sightline.annotation.decisions import Decision, decisions_of, judged_by_raters, settlers, wanted
+from sightline.annotation.eligibility import able_raters, could_judge
 from sightline.annotation.state import State
-from sightline.annotation.task import ADJUDICATOR
-from sightline.annotation.types import Annotator, Item
+from sightline.annotation.types import Annotator
 from sightline.metric_types import MetricValue
-
-Standing = Literal[
-    "active", "finished", "paused", "revoked", "expired", "check", "not qualified", "not started"
-]
-
-
-class AnnotatorRow(Struct, frozen=True):
-    """An annotator in the overview.
-
-    Attributes:
-        annotator: The annotator.
-        done: The items that the annotator judged, without training and tests.
-        skipped, broken: The items that were skipped, or reported as broken.
-        gold: The results of the gold items.
-        seconds: The median time per item; None without judgements.
-        agreement: The share of the annotator's votes that equal a vote of another annotator on the item, of
-            all such pairs, 0-100; None without shared items.
-        standing: What the annotator does; `check` if the rule for gold items applies.
-        last: When the annotator was last active, in seconds since 1970; 0 if never.
-    """
-
-    annotator: Annotator
-    done: int
-    skipped: int
-    broken: int
-    gold: GoldResult
-    seconds: float | None
-    agreement: float | None
-    standing: Standing
-    last: float
-
-
-class AgreementPoint(Struct, frozen=True):
-    """The agreement after a number of items with two votes or more."""
-
-    items: int
-    value: MetricValue
 
 
 class Overview(Struct, frozen=True):
@@ -65,6 +25,7 @@ class Overview(Struct, frozen=True):
         judgements: The votes that were cast, without those that settle ties.
         wanted: The votes that the project needs.
         decisions: Item -> decision.
+        votes: Item -> its votes before annotators saw those of others: what agreement is computed of.
         shared: The number of items with two votes or more.
         alpha: Krippendorff's alpha of the votes, nominal.
         growth: Alpha as it grew.
@@ -80,6 +41,7 @@ class Overview(Struct, frozen=True):
     judgements: int
     wanted: int
     decisions: Mapping[int, Decision]
+    votes: Mapping[int, Votes]
     shared: int
     alpha: MetricValue
     growth: Sequence[AgreementPoint]
@@ -113,56 +75,30 @@ def overview(state: State, annotators: Sequence[Annotator], now: float, growth: 
     Returns:
         The overview.
     """
-    settling = settlers(annotators)
-    work = [item for item in state.items.values() if _is_work(state, item)]
-    decisions = {
-        item.number: decide(state.project, item, state.of_item(item.number), settling) for item in work
-    }
-    shared = sorted(
-        (number for number, decision in decisions.items() if len(decision.votes) > 1),
-        key=lambda number: max(entry.number for entry in state.of_item(number).values()),
-    )
-    seconds = [
-        entry.seconds
-        for item in work
-        for entry in state.of_item(item.number).values()
-        if entry.action == "judge" and entry.seconds
-    ]
-    judged = {
-        item.number: sum(
-            entry.action == "judge" and by not in settling for by, entry in state.of_item(item.number).items()
-        )
-        for item in work
+    decisions = decisions_of(state, annotators)
+    votes = independent_votes(state, annotators, decisions)
+    agreement = agreement_of(state, votes, growth)
+    judged = judged_by_raters(state, settlers(annotators))
+    needed = {number: wanted(state.project, state.items[number]) for number in decisions}
+    missing = {
+        number: votes - judged[number]
+        for number, votes in needed.items()
+        if votes > judged[number] and state.reported[number] < REPORTS
     }
     able = able_raters(state, annotators, now)
-    missing = {
-        item.number: wanted(state.project, item) - judged[item.number]
-        for item in work
-        if state.reported[item.number] < REPORTS
-    }
-    free = {
-        number: sum(could_judge(state, state.items[number], one) for one in able)
-        for number, votes in missing.items()
-        if votes > 0
-    }
+    free = {number: sum(could_judge(state, state.items[number], one) for one in able) for number in missing}
     return Overview(
-        items=len(work),
-        judgements=sum(judged.values()),
-        wanted=sum(max(wanted(state.project, item), judged[item.number]) for item in work),
+        items=len(decisions),
+        judgements=sum(judged[number] for number in decisions),
+        wanted=sum(max(votes, judged[number]) for number, votes in needed.items()),
         decisions=decisions,
-        shared=len(shared),
-        alpha=_alpha(state, decisions, shared),
-        growth=[
-            AgreementPoint(count, _alpha(state, decisions, shared[:count]))
-            for count in _steps(len(shared), growth)
-        ],
-        annotators=[_row(state, annotators, one, now, decisions) for one in annotators],
-        seconds=median(seconds) if seconds else None,
-        broken=[
-            item.number
-            for item in work
-            if any(entry.action == "broken" for entry in state.of_item(item.number).values())
-        ],
+        votes=votes,
+        shared=agreement.shared,
+        alpha=agreement.alpha,
+        growth=agreement.growth,
+        annotators=[annotator_row(state, annotators, one, now, votes) for one in annotators],
+        seconds=_median_time(state, decisions),
+        broken=[number for number in decisions if state.reported[number]],
         obtainable=sum(min(missing[number], raters) for number, raters in free.items()),
         stuck={
             number: _passed_on(state, able, number)
@@ -191,85 +127,17 @@ def stuck_sentence(seen: Overview) -> str:
     return f"{items} judgements that nobody can give now: {numbers}. Invite somebody{ask}."
 
 
+def _median_time(state: State, items: Iterable[int]) -> float | None:
+    seconds = [
+        entry.seconds
+        for number in items
+        for entry in state.of_item(number).values()
+        if entry.action == "judge" and entry.seconds
+    ]
+    return median(seconds) if seconds else None
+
+
 def _passed_on(state: State, able: Sequence[Annotator], item: int) -> list[int]:
     """Who can work, and skipped an item or reported it as broken."""
     entries = state.of_item(item)
     return [one.number for one in able if one.number in entries and entries[one.number].action != "judge"]
-
-
-def _is_work(state: State, item: Item) -> bool:
-    return state.project.task.phase(item.phase).kind == "work" and not is_gold(state, item)
-
-
-def _alpha(state: State, decisions: Mapping[int, Decision], items: Sequence[int]) -> MetricValue:
-    import numpy as np
-
-    from sightline.metrics.association import NOMINAL_ALPHA
-    from sightline.metrics.judge_statistics import statistic_value
-
-    labels = sorted({vote for number in items for vote in decisions[number].votes.values()})
-    counts = np.array(
-        [[list(decisions[number].votes.values()).count(label) for label in labels] for number in items],
-        dtype=np.float64,
-    ).reshape(len(items), len(labels))
-    clusters = [state.items[number].cluster or str(number) for number in items]
-    with np.errstate(divide="ignore", invalid="ignore"):  # One cluster has no interval.
-        return statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), clusters)
-
-
-def _steps(shared: int, points: int) -> list[int]:
-    if not points or shared < 2:
-        return []
-    return sorted({max(2, round(shared * step / points)) for step in range(1, points + 1)})
-
-
-def _row(
-    state: State,
-    annotators: Sequence[Annotator],
-    annotator: Annotator,
-    now: float,
-    decisions: Mapping[int, Decision],
-) -> AnnotatorRow:
-    entries = [entry for number, entry in state.of_annotator(annotator.number).items() if number in decisions]
-    actions = Counter(entry.action for entry in entries)
-    seconds = [entry.seconds for entry in entries if entry.action == "judge" and entry.seconds]
-    return AnnotatorRow(
-        annotator=annotator,
-        done=actions["judge"],
-        skipped=actions["skip"],
-        broken=actions["broken"],
-        gold=gold_result(state, annotator.number),
-        seconds=median(seconds) if seconds else None,
-        agreement=_agreement(annotator.number, decisions),
-        standing=_standing(state, annotators, annotator, now, has_begun=bool(entries)),
-        last=max((entry.time for entry in state.of_annotator(annotator.number).values()), default=0.0),
-    )
-
-
-def _agreement(number: int, decisions: Mapping[int, Decision]) -> float | None:
-    pairs = [
-        decision.votes[one] == decision.votes[two]
-        for decision in decisions.values()
-        for one, two in combinations(decision.votes, 2)
-        if number in (one, two)
-    ]
-    return 100 * sum(pairs) / len(pairs) if pairs else None
-
-
-def _standing(
-    state: State, annotators: Sequence[Annotator], annotator: Annotator, now: float, *, has_begun: bool
-) -> Standing:
-    match may_not_work(state, annotator):
-        case "revoked":
-            return "revoked"
-        case "paused" | "gold":
-            return "paused"
-    if has_failed(state, annotator):
-        return "check"
-    seen = state.of_annotator(annotator.number)
-    item = choose(state, annotators, annotator, (), now)
-    if item is None and annotator.role != ADJUDICATOR:
-        return "not qualified" if seen and not has_begun else "finished"
-    if annotator.expires <= now:
-        return "expired"
-    return "active" if seen or item is None else "not started"

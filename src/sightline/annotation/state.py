@@ -36,6 +36,9 @@ class State:
         self._by_annotator: dict[int, dict[int, Entry]] = {}
         self._consented: frozenset[int] = frozenset()
         self._seen: dict[int, int] = {}
+        self._independent: dict[tuple[int, int], Entry] = {}
+        self._first: dict[tuple[int, int], Entry] = {}
+        self._open: dict[int, int] = {}
 
     def advance(self, entries: Sequence[Entry]) -> State:
         """Apply entries that follow the last one.
@@ -55,6 +58,8 @@ class State:
         acted = [entry for entry in entries if entry.action != "consent"]
         after._by_item = _copied(self._by_item, {entry.item for entry in acted})
         after._by_annotator = _copied(self._by_annotator, {entry.annotator for entry in acted})
+        after._independent, after._first = dict(self._independent), dict(self._first)
+        after._open = dict(self._open)
         after._seen = self._seen | {entry.annotator: entry.item for entry in acted if entry.action != "undo"}
         for entry in acted:
             after._apply(entry)
@@ -65,14 +70,44 @@ class State:
         """Put an entry in the place of the annotator's earlier one on the item; only for `advance`."""
         of_item, of_annotator = self._by_item[entry.item], self._by_annotator[entry.annotator]
         before = of_item.get(entry.annotator)
+        stands = self._that_stands(before, entry)
+        item = self.items.get(entry.item)
+        if item is not None and item.expected:
+            self._remember_first(entry)
+        elif entry.action != "undo":
+            self._open.pop(entry.annotator, None)
         for count, action in ((self.judged, "judge"), (self.reported, "broken")):
-            count[entry.item] += (entry.action == action) - (before is not None and before.action == action)
-        if entry.action == "undo":
+            count[entry.item] += _is(stands, action) - _is(before, action)
+        if stands is None:
             of_item.pop(entry.annotator, None)
             of_annotator.pop(entry.item, None)
         else:
             # A changed judgement keeps its place in the order of the annotator.
-            of_item[entry.annotator] = of_annotator[entry.item] = entry
+            of_item[entry.annotator] = of_annotator[entry.item] = stands
+
+    def _that_stands(self, before: Entry | None, entry: Entry) -> Entry | None:
+        """What stands after an entry; the undo of a reconsidered judgement brings the first one back."""
+        about = (entry.item, entry.annotator)
+        if entry.action == "undo":
+            return self._independent.pop(about, None)
+        if entry.reconsidered and before is not None:
+            self._independent.setdefault(about, before)
+        else:
+            self._independent.pop(about, None)
+        return entry
+
+    def _remember_first(self, entry: Entry) -> None:
+        """Keep the judgement of an item with known values; it can change until the annotator goes on."""
+        about, is_open = (entry.item, entry.annotator), self._open.get(entry.annotator) == entry.item
+        if entry.action == "undo":
+            if is_open:
+                self._first.pop(about, None)
+            return
+        if is_open or not _is(self._first.get(about), "judge"):
+            self._first[about] = entry
+            self._open[entry.annotator] = entry.item
+        else:
+            self._open.pop(entry.annotator, None)
 
     def has_consented(self, annotator: int) -> bool:
         """Whether an annotator has consented.
@@ -96,6 +131,29 @@ class State:
         """
         return self._by_item.get(item, {})
 
+    def independent(self, item: int) -> Mapping[int, Entry]:
+        """The entries of an item that were made without a look at those of others.
+
+        Args:
+            item: The number of the item.
+
+        Returns:
+            Annotator -> the entry that stands, or the one before it was reconsidered.
+        """
+        of_item = self.of_item(item)
+        return {by: self._independent.get((item, by), entry) for by, entry in of_item.items()}
+
+    def first_of(self, annotator: int) -> Mapping[int, Entry]:
+        """What an annotator said about items with known values, before going on to another item.
+
+        Args:
+            annotator: The number of the annotator.
+
+        Returns:
+            Item -> the entry; later changes do not count.
+        """
+        return {item: entry for (item, by), entry in self._first.items() if by == annotator}
+
     def of_annotator(self, annotator: int) -> Mapping[int, Entry]:
         """The entries that count of an annotator.
 
@@ -118,6 +176,10 @@ class State:
         """
         number = self._seen.get(annotator)
         return None if number is None else self.items.get(number)
+
+
+def _is(entry: Entry | None, action: str) -> bool:
+    return entry is not None and entry.action == action
 
 
 def _copied(entries: Mapping[int, dict[int, Entry]], changed: Iterable[int]) -> dict[int, dict[int, Entry]]:

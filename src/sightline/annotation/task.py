@@ -23,7 +23,7 @@ ItemKind = Literal[
 PartKind = Literal["image", "text", "options"]
 FieldKind = Literal["choice", "choices", "text", "pair"]
 Product = Literal["verdicts", "answers", "records", "judgements"]
-Records = Literal["", "images", "captions", "table-lines", "codis", "iibench", "contextual"]
+Records = Literal["", "images", "captions", "table-lines", "questions", "codis", "iibench", "contextual"]
 """What is written of the judgements, if a task produces records; see records/__init__.py."""
 
 Ties = Literal["open", "adjudicate", "consensus"]
@@ -138,11 +138,15 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         decides: The fields that make an annotator's vote on an item: the value of one field, or whether all
             of several fields have an option of tone `yes`.
         annotators: How many annotators judge an item.
-        shared: The number of queries that all of them judge, while one judges each of the others; 0: all.
+        labels: The fields that label an item, such as its domain: the agreement on each is reported.
+        shared: The number of queries that the same annotators judge, while one judges each of the others; 0:
+            all, by any annotators.
         sample: How many clusters, pairs or wrong answers a project samples by default; 0: all.
         needed: The votes of tone `yes` that accept an item; 0: the majority decides.
-        ties: What happens to an item without a decision: it stays open, an adjudicator decides, or the
-            annotators agree on a value with the owner.
+        ties: What happens to an item without a decision: it stays open, an adjudicator decides, or its
+            annotators see what the others said, and judge it again. The owner can always decide. An item that
+            needs votes, and lacks some, goes to its annotators again, too. In a task that decides nothing, an
+            item with a label without a majority has no decision, unless ties stay open.
         mixed: Whether the order is random; otherwise that of the source.
         phases: The phases; one without a name if there are none.
         disjoint: Tasks on the same data whose annotators cannot take part.
@@ -162,6 +166,7 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     records: Records = ""
     question: str = ""
     decides: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     annotators: int = 3
     shared: int = 0
     sample: int = 0

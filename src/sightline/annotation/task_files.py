@@ -94,7 +94,7 @@ def _faults(declared: Task) -> Iterator[str]:
         yield "fields is empty"
     for one in declared.fields:
         yield from _field_faults(one, fields, phases)
-    for name in (*declared.decides, *(part.after for part in declared.shows if part.after)):
+    for name in (*declared.decides, *declared.labels, *(part.after for part in declared.shows if part.after)):
         if name not in fields:
             yield f"'{name}' is not a field"
     if (declared.produces == "records") != bool(declared.records):

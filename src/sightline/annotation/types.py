@@ -138,6 +138,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
         values: The values of the fields.
         seconds: How long the annotator saw the item.
         reason: Why it was skipped or is broken.
+        reconsidered: Whether it is a judgement again, made with those of the others in view.
     """
 
     number: int
@@ -149,6 +150,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     values: Values = field(default_factory=dict)
     seconds: float = 0.0
     reason: str = ""
+    reconsidered: bool = False
 
 
 class Lease(Struct, frozen=True):

@@ -21,13 +21,14 @@ from sightline.builders.manifest import BuildManifest, build_identity, fingerpri
 from sightline.builders.near_duplicates import BITS, DISTANCE, find_duplicates, image_hashes, import_imagehash
 from sightline.builders.process_pool import Execution
 from sightline.builders.read import read_all
-from sightline.builders.review_lists import AcceptanceRule, Mark, MarkWords
+from sightline.builders.review_lists import Mark, MarkWords
 from sightline.builders.source_ids import ids_of
 from sightline.builders.text_area import text_share, word_area
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import BadImage
 from sightline.models.ocr import Reader, Word
+from sightline.scoring.majority import majority
 
 KIND = "curate"
 REPORT = "curation.json"
@@ -252,7 +253,7 @@ def _too_few_words(funnel: Funnel, top: int) -> Dropped:
 def _rejected(funnel: Funnel, marks: Mapping[str, Sequence[Mark]]) -> Dropped:
     for name, file in funnel.kept.items():
         own = marks.get(file.digest, ())
-        keep = AcceptanceRule().decide(own)
+        keep = majority(mark.yes for mark in own)
         if keep is None:
             why = "equally many annotators keep it and drop it" if own else "no annotator has marked it"
             yield name, ImageStatus(why=why)

@@ -81,7 +81,7 @@ def by_humans(pairs: Sequence[VariantPair], file: Path, *, kind: str = "") -> Eq
 
     Args:
         pairs: The pairs of the folder.
-        file: Filled-in lines of `write_pairs`.
+        file: Verdicts of humans on pairs, as `annotate export` writes them.
         kind: The builder; published values for it are attached.
 
     Returns:
@@ -101,7 +101,7 @@ def by_humans(pairs: Sequence[VariantPair], file: Path, *, kind: str = "") -> Eq
             "no line is about a pair of this folder",
             file=file,
             found=f"{len(verdicts):,} lines with question '{QUESTION}'",
-            expected="filled-in lines that --write wrote for it",
+            expected="verdicts of `annotate new equivalence` on it",
         )
     judged = [(known[targets], _same(given)) for targets, given in about.items()]
     decided = [(pair, same) for pair, same in judged if same is not None]

@@ -1,7 +1,7 @@
 """Synthetic instructions (ConTextual, Appendix H): a model writes an instruction and its response per image.
 
 The prompt shows the two examples of Figure 22, with good and bad instructions and the reasons, and then the
-image. Humans accept or reject the result with `build verify`.
+image. Humans accept or reject the result with `annotate new verify`.
 """
 
 from __future__ import annotations

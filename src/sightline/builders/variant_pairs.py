@@ -1,19 +1,17 @@
-"""Pairs of an original and a variant in a built folder: read, drawn, and written for human judges."""
+"""Pairs of an original and a variant in a built folder: read and drawn."""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from sightline.builders.manifest import MANIFEST, fingerprint, read_manifest
 from sightline.errors import UserError
-from sightline.formats.atomic_file import AtomicLineFile
 from sightline.formats.digests import file_digest
 from sightline.formats.group_file import read_groups
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group
@@ -84,23 +82,6 @@ def draw_pairs(pairs: Sequence[VariantPair], count: int, seed: int) -> list[Vari
     draw = random.Random(f"{QUESTION} {seed}")
     names = draw.sample(list(by_name), min(count, len(by_name)))
     return [pairs[place] for place in sorted(draw.choice(by_name[name]) for name in names)]
-
-
-def write_pairs(pairs: Iterable[VariantPair], path: Path) -> None:
-    """Write pairs for humans: lines of verdicts.jsonl with the compared texts or images.
-
-    `verdict` is 'unscored' until a human replaces it by 'right' (the same) or 'wrong' (different) and writes
-    a name into `judge`.
-
-    Args:
-        pairs: The pairs.
-        path: The file.
-    """
-    with AtomicLineFile(path) as file:
-        for pair in pairs:
-            open_ = {"question": QUESTION, "verdict": "unscored", "judge": "", "variant": pair.variant}
-            shown = {"kind_of_pair": pair.kind, "first": pair.first, "second": pair.second}
-            file.write(msgspec.json.encode({"targets": pair.targets, **open_, "group": pair.group, **shown}))
 
 
 def kind_of_folder(folder: Path) -> str:

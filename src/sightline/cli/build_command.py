@@ -16,10 +16,7 @@ SUBCOMMANDS = {
     "read": "read the text in images by OCR (ConTextual)",
     "equivalence": "measure whether variants have the same meaning as their originals",
     "curate": "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)",
-    "annotate": "write an annotation form, check it, create a data folder from it (II-Bench)",
     "synthesize": "write instructions with responses for images, with a model (ConTextual)",
-    "verify": "drop lines of a table that human reviewers mark wrong (ConTextual, II-Bench)",
-    "rate": "let humans rate answers of several runs blind (ConTextual, II-Bench)",
     "split": "sample a validation split in proportion to the categories (ConTextual)",
 }
 
@@ -30,8 +27,8 @@ EXAMPLE = """example:
 A built folder holds groups.jsonl, images/ and manifest.json. Evaluate what rephrase, restyle and mask build
 with `sightline run mmr3:rephrasing`, `mmr3:restyling` or `mmr3:context --data FOLDER`, and any other groups
 with `sightline run groups:FOLDER`. scenes makes a data folder per benchmark; caption and read write a file;
-equivalence measures; curate, annotate, synthesize, verify and split make your own data sets; rate lists
-answers for human raters.
+equivalence measures; curate, synthesize and split make your own data sets. What humans write, verify, rate
+and compare is in projects of `sightline annotate`.
 """
 
 

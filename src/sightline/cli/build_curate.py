@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from sightline.cli.build_options import (
     print_missing_characters,
     workers,
 )
-from sightline.cli.build_review_options import add_review_lists, checked_lists
 from sightline.cli.options import add_store
 from sightline.cli.printing import print_json
 from sightline.output import print_note
@@ -68,11 +68,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     share = "drop images in which text covers more than this share of the area (0 to 1, for example 0.3)"
     add("--max-text", type=float, metavar="SHARE", help=share)
     add("--top", type=int, metavar="N", help="keep the N images with the most words (ConTextual: 500)")
-    add_review_lists(
-        steps,
-        write="write a list of the remaining images for reviewers",
-        human="list of --write with marks; keep images that the majority keeps",
-    )
+    add("--write", metavar="LIST.csv", help="write a list of the remaining images for reviewers")
+    marks = "list of --write with marks; keep images that the majority keeps; may repeat"
+    add("--human", action="append", default=[], metavar="LIST.csv", help=marks)
     results = parser.add_argument_group("results")
     add = results.add_argument
     add("--out", metavar="DIR", help="folder for images/, curation.json and manifest.json")
@@ -105,7 +103,7 @@ def execute(options: argparse.Namespace) -> int:
         selection = replace(selection, distance=options.distance)
     sheet = preview_path(options)
     data = [Path(path) for path in options.data]
-    lists = checked_lists(options, data)
+    lists = _checked_lists(options, data)
     # A missing library is reported before any image is read.
     import_imagehash()
     processes, threads = workers(options)
@@ -127,6 +125,21 @@ def execute(options: argparse.Namespace) -> int:
         _draw(funnel, sheet)
     _print(funnel, options)
     return 0
+
+
+def _checked_lists(options: argparse.Namespace, data: Sequence[Path]) -> list[Path]:
+    """The lists of --human; UserError if --write or --out would replace an input, or cannot be written."""
+    from sightline.builders.built_folder import refuse_out_inside_inputs
+    from sightline.formats.files import refuse_overwriting, refuse_unwritable
+
+    lists = [Path(file) for file in options.human]
+    read = [*data, *lists]
+    if options.write:
+        refuse_overwriting(Path(options.write), options.force, "--write", read=read)
+    if options.out:
+        refuse_out_inside_inputs(Path(options.out), read)
+        refuse_unwritable(Path(options.out))
+    return lists
 
 
 def _reader(selection: CurationOptions, threads: int) -> Reader | None:

@@ -24,17 +24,14 @@ SUMMARY = (
 )
 
 EXAMPLE = """examples:
-  sightline build equivalence rephrased --write pairs.jsonl --pairs 100 --seed 1
-  sightline build equivalence rephrased --human pairs.jsonl
+  sightline annotate new equivalence rephrased --name pairs           (then invite, serve, export --out pairs)
+  sightline build equivalence rephrased --human pairs/verdicts.jsonl
   sightline build equivalence rephrased --judge openai/gpt-4o --similarity --json
 
 The three measures are reported separately (MM-R3, section 3.2: humans found 92 % of 100 rephrasings and 86 %
-of 100 restyled images equivalent). --write samples pairs, one per group, for humans. The humans replace
-'unscored' by 'right' (the same) or 'wrong' (different), and write their name into 'judge'. A judge model and
-sentence similarity compare questions only; humans compare images too.
+of 100 restyled images equivalent). `annotate new equivalence` samples pairs, one per group, for humans. A
+judge model and sentence similarity compare questions only; humans compare images too.
 """
-FOR_HUMANS = 100
-"""Number of pairs that --write draws by default, as in the paper."""
 PRINTED_PAIRS = 5
 
 
@@ -43,13 +40,12 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("folder", metavar="DIR", help="built folder")
     add = parser.add_argument_group("measures").add_argument
-    add("--write", metavar="FILE.jsonl", help="sample pairs and write them for humans to fill in")
-    add("--human", metavar="FILE.jsonl", help="filled-in pairs, or any verdicts.jsonl")
+    add("--human", metavar="FILE.jsonl", help="verdicts.jsonl of `annotate export`")
     add("--judge", metavar="SPEC", help="chat model that decides whether two questions mean the same")
     add("--judge-gen", action="append", default=[], metavar="KEY=VALUE", help="sampling option for the judge")
     add("--similarity", action="store_true", help="compute sentence similarity of questions")
     add("--embedder", metavar="NAME", help="embedder for --similarity (default: all-MiniLM-L6-v2)")
-    some = "sample N pairs, one per group (default: 100 for --write, all for the measures)"
+    some = "compare N sampled pairs, one per group, by judge and similarity (default: all)"
     add("--pairs", type=int, metavar="N", help=some)
     add(
         "--seed",
@@ -58,7 +54,6 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="seed of the sample (default: 0)",
     )
-    add("--force", action="store_true", help="replace the file of --write")
     add("--json", action="store_true", help="print the measures as JSON")
     add_quiet(parser)
     asking = parser.add_argument_group("requests to the judge")
@@ -68,7 +63,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write pairs or measure; returns 1 if an answer of the judge is missing, 4 at the end of the budget."""
+    """Measure; returns 1 if an answer of the judge is missing, 4 at the end of the budget."""
     from sightline.builders.variant_pairs import draw_pairs, read_pairs
     from sightline.engine.client import ModelClient
     from sightline.scoring.scorer import JUDGE_SAMPLING
@@ -82,10 +77,6 @@ def execute(options: argparse.Namespace) -> int:
         client = ModelClient(client_options(options, options.judge, gen=gen), JUDGE_SAMPLING)
     embedder = _embedder(options)
     humans = _humans(options, every)
-    if options.write is not None:
-        _write(options, every)
-        if not (humans or client or embedder):
-            return 0
     report = _measured(options, every, drawn, humans, client, embedder)
     _print(report, options.json)
     if client is not None and client.counts.stopped == "budget":
@@ -101,11 +92,6 @@ def _check_options(options: argparse.Namespace) -> None:
         raise UserError("--judge-gen needs a judge", expected="--judge SPEC with it")
     if options.embedder is not None and not options.similarity:
         raise UserError("--embedder needs sentence similarity", expected="--similarity with it")
-    if options.write is not None:
-        from sightline.formats.files import refuse_overwriting
-
-        read = [Path(options.human)] if options.human is not None else []
-        refuse_overwriting(Path(options.write), options.force, "--write", read=read)
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:
@@ -124,17 +110,6 @@ def _humans(options: argparse.Namespace, every: list[VariantPair]) -> Equivalenc
 
     kind = kind_of_folder(Path(options.folder))
     return by_humans(every, Path(options.human), kind=kind)
-
-
-def _write(options: argparse.Namespace, every: list[VariantPair]) -> None:
-    from sightline.builders.variant_pairs import draw_pairs, write_pairs
-
-    count = FOR_HUMANS if options.pairs is None else options.pairs
-    drawn = draw_pairs(every, count, options.seed)
-    write_pairs(drawn, Path(options.write))
-    few = f"; {count:,} were requested, but each group gives one" if len(drawn) < count else ""
-    print_note(f"{options.write}: {len(drawn):,} pairs for humans{few}")
-    print_note("  verdict: 'right' for the same, 'wrong' for different; judge: a name")
 
 
 def _measured(
@@ -156,7 +131,7 @@ def _measured(
     )
 
     measures = {
-        HUMANS: humans or not_requested(HUMANS, "--write, then --human FILE"),
+        HUMANS: humans or not_requested(HUMANS, "--human FILE, of `annotate new equivalence`"),
         JUDGE: not_requested(JUDGE, "--judge MODEL"),
         SIMILARITY: not_requested(SIMILARITY, "--similarity"),
     }

@@ -33,14 +33,15 @@ SUMMARY = (
 
 EXAMPLE = """examples:
   sightline build synthesize --model openai/gpt-4o --images raw --examples data/contextual --out written
-  sightline build verify written/contextual_synthetic.csv --write list.csv
-  sightline build verify written/contextual_synthetic.csv --human list.csv --out data/synthetic
-  sightline run contextual --split synthetic --data data/synthetic --model http://localhost:8000/v1#llava
+  sightline annotate new verify written/contextual_synthetic.csv --name synthetic
+  sightline annotate invite synthetic Anna Ben          (then sightline serve, until all are judged)
+  sightline annotate export synthetic --out synthetic
+  sightline run contextual --split synthetic --data synthetic/verified --model http://localhost:8000/v1#llava
 
 The prompt shows the two examples of Figure 22, good and bad instructions with the reasons, and then the
 image. The examples' images are ConTextual's own. After an unusable reply, the request is sent again, at
 most twice. Replies are cached in the store: the same command builds the same folder. DIR receives images/ and
-contextual_synthetic.csv. Let humans accept the instructions with `sightline build verify`.
+contextual_synthetic.csv. Let humans accept the instructions with `sightline annotate new verify`.
 """
 
 
@@ -118,7 +119,7 @@ def _build(job: SynthesisJob, client: ModelClient, options: argparse.Namespace, 
     if lines or not unanswered:
         manifest = write_instructions(job, results, out, force=options.force)
         print_line(f"{out / TABLE}: {manifest.groups:,} instructions with responses; let humans accept them:")
-        print_line(f"  sightline build verify {out / TABLE} --write list.csv")
+        print_line(f"  sightline annotate new verify {out / TABLE} --name synthetic")
         print_by_reason(manifest.dropped)
         if sheet is not None:
             print_missing_characters(draw_lines(lines, out, sheet, seed=0))

@@ -24,7 +24,7 @@ HUMANS = "majority of the humans"
 
 NO_HUMANS = (
     "No human judged an answer of this run, so that there is no ROC curve: add --judge human:FILE, "
-    "see `sightline build rate`."
+    "see `sightline annotate`."
 )
 
 

@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sightline.annotation.records.iibench_form import (
+    FILLED,
+    SEVERAL,
+    SPLIT,
+    Cells,
+    FormLine,
+    cells_of,
+    find_faults,
+)
 from sightline.annotation.types import Item, Values
-from sightline.benchmarks.iibench.records import LABELS
-from sightline.builders.annotation_form import FILLED, FormLine, find_faults
+from sightline.benchmarks.iibench.records import LABELS, IIBenchRecord
+from sightline.benchmarks.records import read_records
 from sightline.errors import UserError
 from sightline.scoring.multiple_choice import SIX_LETTERS
 
 QUESTIONS = (1, 2, 3)
+
+
+def proposals(folder: Path, split: str) -> dict[str, Values]:
+    """Read what a data folder already says about its images, for authors to correct.
+
+    Args:
+        folder: The folder of images.
+        split: The split whose records are read; '' for `test`.
+
+    Returns:
+        Path of an image in the folder -> values; empty if there is no file of records.
+    """
+    file = folder / f"{split or SPLIT}.json"
+    if not file.is_file():
+        return {}
+    records = read_records(file, IIBenchRecord, name="local_path")
+    return {record.local_path: _values(cells_of(record)) for record in records}
+
+
+def _values(lines: Sequence[Cells]) -> Values:
+    """The values of an author that `form_lines` turns into these lines."""
+    first = lines[0]
+    values: dict[str, str | tuple[str, ...]] = {
+        label: first[label] if label not in SEVERAL else tuple(first[label].split(", ")) for label in LABELS
+    }
+    values["explanation"] = first["explanation"]
+    for number, cells in zip(QUESTIONS, lines, strict=False):
+        values[f"question_{number}"] = cells["question"]
+        # An option of test-646 has two lines; authors write one option a line.
+        options = [" ".join(cells[letter].split("\n")) for letter in SIX_LETTERS]
+        values[f"options_{number}"] = "\n".join(options)
+        values[f"answer_{number}"] = cells["answer"]
+    return {name: value for name, value in values.items() if value}
 
 
 def form_lines(item: Item, by: str, values: Values) -> list[FormLine]:

@@ -6,12 +6,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from sightline.annotation.sources.drawn_answers import (
+    ProbeName,
+    draw_units,
+    sent_images,
+    shared_instances,
+    wrong_answers,
+)
 from sightline.annotation.sources.images import FolderImages
 from sightline.annotation.sources.probes import read_probes, shown_images
 from sightline.annotation.sources.request import MadeItems, SourceRequest
 from sightline.annotation.sources.runs import SourceRun, read_runs
 from sightline.annotation.types import Item, ItemImage
-from sightline.builders.rate import ProbeName, draw_units, sent_images, shared_instances, wrong_answers
 from sightline.errors import UserError, unknown_name
 from sightline.registry import benchmark_class
 from sightline.types import Case, Group, Outcome

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from sightline.annotation.records.kinds import proposals
 from sightline.annotation.sources.images import FolderImages
 from sightline.annotation.sources.probes import label_of, read_probes, shown_images
 from sightline.annotation.sources.request import MadeItems, SourceRequest
@@ -19,7 +20,7 @@ from sightline.types import Probe, Sample
 
 
 def image_items(request: SourceRequest) -> MadeItems:
-    """Make an item of each image of a folder.
+    """Make an item of each image of a folder. Authors see the records that it holds already, to correct them.
 
     Args:
         request: The sources: one folder of images.
@@ -40,8 +41,15 @@ def image_items(request: SourceRequest) -> MadeItems:
     paths = [os.path.relpath(source.image, folder) for source in folder_sources(folder)]
     images = FolderImages(folder)
     images.add(paths)
+    known = proposals(request.task.records, folder, request.split)
     items = [
-        Item(0, images={"image": found}, cluster=found[0].digest, hidden={"image": path})
+        Item(
+            0,
+            images={"image": found},
+            cluster=found[0].digest,
+            proposal=known.get(path, {}),
+            hidden={"image": path},
+        )
         for path in paths
         if (found := images.found([path]))
     ]

@@ -40,12 +40,15 @@ def read_runs(words: tuple[str, ...], store: Store) -> list[SourceRun]:
         The runs in their order, each once.
 
     Raises:
-        UserError: There is no such run, or the runs are of several benchmarks.
+        UserError: There is no such run, or the runs are of several benchmarks or splits.
     """
     runs = [_read(word, store) for word in dict.fromkeys(words)]
-    names = dict.fromkeys(run.benchmark for run in runs if run.benchmark)
-    if len(names) > 1:
-        raise UserError("the runs are of several benchmarks", found=", ".join(names), expected="one")
+    for what, found in (
+        ("benchmarks", [run.benchmark for run in runs if run.benchmark]),
+        ("splits", [str(run.options["split"]) for run in runs if "split" in run.options]),
+    ):
+        if len(names := dict.fromkeys(found)) > 1:
+            raise UserError(f"the runs are of several {what}", found=", ".join(names), expected="one")
     return runs
 
 

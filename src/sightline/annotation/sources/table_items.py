@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from sightline.annotation.sources.images import FolderImages
 from sightline.annotation.sources.request import MadeItems, SourceRequest
+from sightline.annotation.sources.table_lines import TableLine, read_table_lines
 from sightline.annotation.types import Item
-from sightline.builders.verify import TableLine, read_table_lines
 from sightline.scoring.multiple_choice import SIX_LETTERS
 
 BY = "by"

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from sightline.annotation.agreement import AgreementPoint
 from sightline.annotation.links import token_of
-from sightline.annotation.overview import AgreementPoint, Overview
+from sightline.annotation.overview import Overview
 from sightline.annotation.state import State
 from sightline.annotation.store import ProjectRow
 from sightline.annotation.task import Task

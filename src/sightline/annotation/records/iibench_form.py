@@ -1,9 +1,9 @@
-"""The annotation form of II-Bench: written for a folder of images, read back, checked.
+"""The lines of questions about II-Bench's images: their columns, and what is wrong with a line.
 
 II-Bench (section 3.2, Appendix B.3): an annotator labels an image, explains its implied meaning, and writes
-one to three questions about it, each with one right option and five others. A form is a table with one line
-per question: `by` (the annotator), the image's path, and the columns of FILLED. If an image has several
-questions, each of their lines repeats the labels and the explanation.
+one to three questions about it, each with one right option and five others. There is one line per question:
+`by` (the annotator), the image's path, and the columns of FILLED. If an image has several questions, each of
+their lines repeats the labels and the explanation.
 """
 
 from __future__ import annotations
@@ -16,15 +16,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.contextual.folder import IMAGE
 from sightline.benchmarks.iibench.records import LABELS, VALUES, IIBenchRecord
-from sightline.benchmarks.records import read_records
-from sightline.builders.manifest import fingerprint
-from sightline.builders.review_lists import AnnotatorNames
-from sightline.builders.sources import folder_sources
 from sightline.errors import UserError, did_you_mean
-from sightline.escaping import escape_formula, unescape_formula
-from sightline.formats.content import read_bytes
-from sightline.formats.files import write_atomically
-from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.scoring.multiple_choice import SIX_LETTERS
 
 SEVERAL = ("image_type", "rhetoric")
@@ -33,15 +25,15 @@ OF_IMAGE = (*LABELS, "explanation")
 FILLED = (*OF_IMAGE, "question", *SIX_LETTERS, "answer")
 """Columns that an annotator fills in."""
 MOST_QUESTIONS = 3
-WRITTEN = "written"
-"""Column with a digest of the cells that a line had when the form was written."""
+SPLIT = "test"
+"""The split as which data is written."""
 
 Cells = Mapping[str, str]
 """Column of FILLED -> cell."""
 
 
 class FormLine(Struct, frozen=True):
-    """A filled-in line: its image (path in the folder), its annotator, its cells, and its file and line."""
+    """A line: its image (path in the folder), its annotator, its cells, and where it was filled in."""
 
     image: str
     by: str
@@ -79,79 +71,6 @@ class FormLine(Struct, frozen=True):
         return self.cells["answer"].strip().upper()
 
 
-def initial_cells(folder: Path, split: str) -> dict[str, list[Cells]]:
-    """Get the initial cells of a folder's form.
-
-    If the folder holds II-Bench's SPLIT.json, these are the records in it, to be corrected. Otherwise each
-    image in the folder and below gets a line of empty cells.
-
-    Args:
-        folder: The folder.
-        split: 'test' or 'dev'.
-
-    Returns:
-        Path of an image in the folder -> the cells of each of its lines.
-    """
-    file = folder / f"{split}.json"
-    if not file.is_file():
-        paths = (Path(source.image).relative_to(folder).as_posix() for source in folder_sources(folder))
-        return {path: [dict.fromkeys(FILLED, "")] for path in paths}
-    found: dict[str, list[Cells]] = defaultdict(list)
-    for record in read_records(file, IIBenchRecord, name="local_path"):
-        found[record.local_path] += _cells(record)
-    return dict(found)
-
-
-def write_form(path: Path, folder: Path, form: Mapping[str, Sequence[Cells]]) -> None:
-    """Write a form.
-
-    Args:
-        path: The CSV file.
-        folder: The folder of images.
-        form: Path of an image in the folder -> the cells of each of its lines.
-    """
-    rows = (
-        ["", str(folder / image), image, *(cells[column] for column in FILLED), _digest(cells)]
-        for image, lines in form.items()
-        for cells in lines
-    )
-    header = ["by", "image", IMAGE, *FILLED, WRITTEN]
-    write_atomically(path, [csv_bytes([header, *([*map(escape_formula, row)] for row in rows)])])
-
-
-def read_forms(paths: Sequence[Path]) -> list[FormLine]:
-    """Read the lines that annotators filled in, in the order of the forms.
-
-    Empty lines are skipped, and unchanged lines without a name in `by`. A repeated line counts once. An
-    annotator without a name in `by` is named after the file; case and blanks do not distinguish names.
-
-    Args:
-        paths: The forms.
-
-    Returns:
-        The lines.
-
-    Raises:
-        UserError: A form lacks a column, or two forms without names have the same file name.
-    """
-    lines: dict[tuple[object, ...], FormLine] = {}
-    names = AnnotatorNames()
-    for path in paths:
-        table = read_table(read_bytes(path), path)
-        for column in (IMAGE, *FILLED):
-            if column not in table.header:
-                expected = f"a form of --write, with {', '.join((IMAGE, *FILLED))}"
-                raise UserError("lacks a column", file=path, field=column, expected=expected)
-        for where, row in table_rows(table, path):
-            cells = {column: unescape_formula(row[column]) for column in FILLED}
-            unchanged = row.get(WRITTEN) == _digest(cells) and not row.get("by", "").strip()
-            if unchanged or not any(cell.strip() for cell in cells.values()):
-                continue
-            line = FormLine(unescape_formula(row[IMAGE]), names.name_of(row, path, where), cells, path, where)
-            lines.setdefault((line.image, line.by, *cells.values()), line)
-    return list(lines.values())
-
-
 def find_faults(lines: Sequence[FormLine], images: Collection[str]) -> list[UserError]:
     """Check filled-in lines.
 
@@ -175,12 +94,15 @@ def find_faults(lines: Sequence[FormLine], images: Collection[str]) -> list[User
     return faults
 
 
-def _digest(cells: Cells) -> str:
-    """Digest of cells without line breaks, which spreadsheets change; the x keeps it from being a number."""
-    return f"x{fingerprint([' '.join(cells[column].split()) for column in FILLED])[:15]}"
+def cells_of(record: IIBenchRecord) -> list[Cells]:
+    """Get the cells of a record.
 
+    Args:
+        record: The record.
 
-def _cells(record: IIBenchRecord) -> list[Cells]:
+    Returns:
+        The cells of a line for each of its questions.
+    """
     meta = record.meta_data
     labels = {label: _joined(getattr(meta, label)) for label in LABELS}
     # The explanation of test-908 is an object.

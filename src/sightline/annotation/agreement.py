@@ -1,0 +1,98 @@
+"""The agreement of the votes of a project: alpha, and how it grew.
+
+Votes count as they were cast before annotators saw those of others: a consensus is no agreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from sightline.annotation.decisions import settlers, votes_of
+from sightline.annotation.state import State
+from sightline.annotation.types import Annotator
+from sightline.metric_types import MetricValue
+
+Votes = Mapping[int, str]
+"""Annotator -> vote."""
+
+
+class AgreementPoint(Struct, frozen=True):
+    """The agreement after a number of items with two votes or more."""
+
+    items: int
+    value: MetricValue
+
+
+class Agreement(Struct, frozen=True):
+    """The number of items with two votes or more, Krippendorff's alpha (nominal) of them, and its growth."""
+
+    shared: int
+    alpha: MetricValue
+    growth: Sequence[AgreementPoint]
+
+
+def independent_votes(
+    state: State, annotators: Iterable[Annotator], items: Iterable[int]
+) -> dict[int, Votes]:
+    """Collect the votes that raters cast without those of others in view.
+
+    Args:
+        state: The state.
+        annotators: The annotators of the project.
+        items: The numbers of items.
+
+    Returns:
+        Item -> its votes.
+    """
+    settling, task = settlers(annotators), state.project.task
+    return {
+        number: {
+            by: vote for by, vote in votes_of(task, state.independent(number)).items() if by not in settling
+        }
+        for number in items
+    }
+
+
+def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agreement:
+    """Compute the agreement.
+
+    Args:
+        state: The state.
+        votes: Item -> its votes.
+        points: The most points of the growth; 0 for none.
+
+    Returns:
+        The agreement; items count in the order in which they were judged.
+    """
+    shared = sorted(
+        (number for number, of_item in votes.items() if len(of_item) > 1),
+        key=lambda number: max(entry.number for entry in state.of_item(number).values()),
+    )
+    growth = [
+        AgreementPoint(count, _alpha(state, votes, shared[:count])) for count in _steps(len(shared), points)
+    ]
+    return Agreement(len(shared), _alpha(state, votes, shared), growth)
+
+
+def _alpha(state: State, votes: Mapping[int, Votes], items: Sequence[int]) -> MetricValue:
+    import numpy as np
+
+    from sightline.metrics.association import NOMINAL_ALPHA
+    from sightline.metrics.judge_statistics import statistic_value
+
+    labels = sorted({vote for number in items for vote in votes[number].values()})
+    counts = np.array(
+        [[list(votes[number].values()).count(label) for label in labels] for number in items],
+        dtype=np.float64,
+    ).reshape(len(items), len(labels))
+    clusters = [state.items[number].cluster or str(number) for number in items]
+    with np.errstate(divide="ignore", invalid="ignore"):  # One cluster has no interval.
+        return statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), clusters)
+
+
+def _steps(shared: int, points: int) -> list[int]:
+    if not points or shared < 2:
+        return []
+    return sorted({max(2, round(shared * step / points)) for step in range(1, points + 1)})

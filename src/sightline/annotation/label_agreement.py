@@ -1,0 +1,86 @@
+"""How far annotators agree on the labels of items (II-Bench 3.2; the errors of 4.3 and of ConTextual, I)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.annotation.decisions import settlers
+from sightline.annotation.labels import Label, label_votes
+from sightline.annotation.state import State
+from sightline.annotation.types import Annotator
+from sightline.metric_types import MetricValue
+
+ALONE = "no item has two annotators"
+
+
+class LabelAgreement(Struct, frozen=True):
+    """The agreement on one label.
+
+    Attributes:
+        name: The field of the label.
+        share: The share of pairs of annotators who agree, in percent.
+        alpha: Krippendorff's alpha, nominal: 1 is full agreement, 0 is chance.
+    """
+
+    name: str
+    share: MetricValue
+    alpha: MetricValue
+
+
+def label_agreement(state: State, annotators: Sequence[Annotator]) -> list[LabelAgreement]:
+    """Compute how far annotators agree on each label that the task declares.
+
+    Args:
+        state: The state.
+        annotators: The annotators of the project.
+
+    Returns:
+        The agreement on each label, in the order of the task; those who settle items are left out.
+    """
+    settling, found = settlers(annotators), []
+    for name in state.project.task.labels:
+        votes: list[tuple[str, list[Label]]] = []
+        for number, item in state.items.items():
+            independent = {by: entry for by, entry in state.independent(number).items() if by not in settling}
+            labels = list(label_votes(state.project.task, item, independent, name).values())
+            votes.append((item.cluster or str(number), labels))
+        found.append(agreement_on(name, votes))
+    return found
+
+
+def agreement_on(name: str, votes: Sequence[tuple[str, Sequence[Label]]]) -> LabelAgreement:
+    """Compute the agreement on one label.
+
+    Args:
+        name: Its name.
+        votes: Of each item its cluster, and what its annotators say.
+
+    Returns:
+        The agreement, with 95 % CIs over clusters; null with a reason if no item has two annotators.
+    """
+    import numpy as np
+
+    from sightline.metrics.association import NOMINAL_ALPHA
+    from sightline.metrics.judge_statistics import statistic_value
+    from sightline.metrics.metric_values import clustered_mean
+
+    several = [(cluster, labels) for cluster, labels in votes if len(labels) > 1]
+    pairs = [
+        (cluster, float(one == other))
+        for cluster, labels in several
+        for one, other in combinations(labels, 2)
+    ]
+    share = clustered_mean("agreement", pairs, reason=ALONE)
+    values = list(dict.fromkeys(label for _, labels in several for label in labels))
+    counts = np.array([[labels.count(one) for one in values] for _, labels in several], dtype=np.float64)
+    counts = counts.reshape(len(several), len(values))
+    with np.errstate(divide="ignore", invalid="ignore"):  # One cluster has no interval.
+        alpha = statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), [one for one, _ in several])
+    if not several:
+        alpha = replace(alpha, reason=ALONE)
+    subset = f"label={name}"
+    return LabelAgreement(name, replace(share, subset=subset), replace(alpha, subset=subset))

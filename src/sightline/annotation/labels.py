@@ -1,0 +1,58 @@
+"""The labels that annotators give an item, such as its domain: what each says, and what has no majority."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sightline.annotation.task import Task
+from sightline.annotation.types import Entry, Item, Values
+from sightline.annotation.values import is_asked
+from sightline.scoring.majority import majority
+
+Label = frozenset[str]
+"""The values that an annotator gives a label; a set of several values counts as one value."""
+
+
+def label_votes(task: Task, item: Item, entries: Mapping[int, Entry], name: str) -> dict[int, Label]:
+    """Collect what annotators say about a label of an item.
+
+    Args:
+        task: The task.
+        item: The item.
+        entries: The entries that count, by annotator.
+        name: The field of the label.
+
+    Returns:
+        Annotator -> label, of those who judged the item and were asked.
+    """
+    field = task.field(name)
+    return {
+        number: frozenset(_texts(entry.values, name))
+        for number, entry in entries.items()
+        if entry.action == "judge"
+        and is_asked(field, item, {one: _texts(entry.values, one) for one in entry.values})
+    }
+
+
+def open_labels(
+    task: Task, item: Item, entries: Mapping[int, Entry], settling: Collection[int]
+) -> tuple[str, ...]:
+    """List the labels of an item for which no value has more than half of the votes.
+
+    Args:
+        task: The task.
+        item: The item.
+        entries: The entries that count, by annotator.
+        settling: The numbers of the annotators who settle items.
+
+    Returns:
+        The names of their fields; none before anybody has judged the item.
+    """
+    raters = {number: entry for number, entry in entries.items() if number not in settling}
+    votes = {name: label_votes(task, item, raters, name) for name in task.labels}
+    return tuple(name for name, of in votes.items() if of and majority(of.values(), absolute=True) is None)
+
+
+def _texts(values: Values, name: str) -> tuple[str, ...]:
+    value = values.get(name, ())
+    return (value,) if isinstance(value, str) else tuple(value)
