@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.annotation.assignment import choose, is_free, items_left
-from sightline.annotation.decisions import decide, settlers
-from sightline.annotation.gold import is_gold
+from sightline.annotation.consensus import is_reconsidered, others_said
+from sightline.annotation.decisions import decide, decisions_of, settlers
+from sightline.annotation.gold import GoldResult, gold_result, is_gold
 from sightline.annotation.overview import overview, stuck_sentence
 from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR, Phase, Task
@@ -54,7 +55,17 @@ class Work:
         own = self.state.of_annotator(annotator.number).get(item.number)
         is_judged = own is not None and own.action == "judge"
         gives_back = is_judged or is_free(self.state, self.annotators, annotator, self.leases, item)
-        entry = Entry(number, item.number, annotator.number, action, f"form {number}", self.now, values)
+        again = action == "judge" and is_reconsidered(self.state, self.annotators, annotator, item.number)
+        entry = Entry(
+            number,
+            item.number,
+            annotator.number,
+            action,
+            f"form {number}",
+            self.now,
+            values,
+            reconsidered=again,
+        )
         self.log.append(entry)
         self.state = self.state.advance([entry])
         self.leases = [
@@ -207,6 +218,48 @@ def test_gold_items_go_to_everybody_at_places_of_their_own_and_count_for_no_item
     assert all(len({place // 4 for place in own}) == len(own) for own in places), "one in each four"
 
 
+def test_the_first_judgement_of_a_gold_item_counts_and_a_slip_can_be_corrected_at_once() -> None:
+    work = rating(3, annotators=1, per_item=1)
+    gold = replace(work.state.items[1], expected={"verdict": "right"})
+    work.state = State(work.state.project, [gold, *list(work.state.items.values())[1:]])
+    [one] = work.annotators
+    work.act(one, gold, "judge", "wrong")
+    work.act(one, gold, "undo")
+    work.act(one, gold, "judge", "right")
+    assert gold_result(work.state, 1) == GoldResult(1, 1)
+    work.act(one, work.state.items[2], "judge")
+    for _ in range(2):
+        work.act(one, gold, "judge", "wrong")
+        assert gold_result(work.state, 1) == GoldResult(1, 1), "what is changed later does not count"
+    assert work.state.of_annotator(1)[1].values == {"verdict": "wrong"}
+
+
+def test_annotators_who_differ_judge_once_more_and_agreement_is_that_of_the_first_judgements() -> None:
+    work = rating(2, annotators=2, per_item=2)
+    work.state = State(
+        replace(work.state.project, task=replace(RATE, ties="consensus")), list(work.state.items.values())
+    )
+    one, two = work.annotators
+    assert len(work.finish(one, "right")) == 2
+    assert work.take(one) is None, "nobody differs yet"
+    assert len(work.finish(two, "wrong")) == 4, "two items, and both once more"
+    assert [entry.reconsidered for entry in work.log] == [False] * 4 + [True] * 2
+    item = work.take(one)
+    assert item is not None
+    assert [
+        entry.values["verdict"] for entry in others_said(work.state, work.annotators, one, item.number)
+    ] == ["wrong"]
+    work.act(one, item, "judge", "wrong")
+    assert decisions_of(work.state, work.annotators)[item.number].status == "decided"
+    work.act(one, item, "undo")
+    assert work.state.of_item(item.number)[1].values == {"verdict": "right"}, "the first judgement is back"
+    assert len(work.finish(one, "wrong")) == 2
+    assert work.take(two) is None
+    seen = overview(work.state, work.annotators, work.now)
+    assert seen.with_status("decided") == [1, 2]
+    assert [row.agreement for row in seen.annotators] == [0, 0]
+
+
 def test_annotators_who_fail_gold_are_paused_if_the_owner_says_so_until_they_are_forgiven() -> None:
     rule = replace(RATE.gold, every=1, failures=2, action="pause")
     project = Project("p", replace(RATE, gold=rule), annotators=1)
@@ -289,6 +342,20 @@ def test_a_single_item_that_one_rater_skips_goes_to_others_though_they_have_thei
         work.act(work.annotators[0], item, "skip")
     counts = [len(work.finish(annotator)) for annotator in work.annotators]
     assert (counts, sum(work.state.judged.values())) == ([10, 10, 10, 10], 40)
+
+
+def test_the_same_raters_judge_all_shared_queries_until_one_of_them_leaves() -> None:
+    work = rating(20, annotators=6, per_item=4, annotators_=4)
+    assert work.take(work.annotators[5]) is None, "the fifth and the sixth have no shared query"
+    for annotator in work.annotators[1:4]:
+        assert len(work.finish(annotator)) == 20
+    for _ in range(8):
+        item = work.take(work.annotators[0])
+        assert item is not None
+        work.act(work.annotators[0], item, "judge")
+    work.annotators[0] = replace(work.annotators[0], revoked=True)
+    assert [len(work.finish(annotator)) for annotator in work.annotators[4:]] == [12, 0]
+    assert set(work.state.judged.values()) == {4}
 
 
 def test_who_has_an_expired_link_keeps_nothing_from_the_others() -> None:

@@ -127,6 +127,20 @@ def test_humans_answer_as_models_do_and_the_same_answer_counts_without_context(c
     assert len(without) == 2 * PAIRS
 
 
+def test_a_sample_that_humans_answered_is_scored_by_itself(codis: Path) -> None:
+    command("annotate", "new", "respond", "codis", "--name", "s", "--data", codis, "--items", "2")
+    command("annotate", "invite", "s", "anna")
+    work("s", lambda _, item, __: (item.hidden.get("references") or ("no",))[0])
+    out = export("s")
+    words = ["score", "codis", str(out / "anna/default.jsonl"), "--model", "human:anna", "--data", str(codis)]
+    assert main([*words, "--quiet"]) == 2, "most of the data has no answer"
+    command(*words, "--only-answered", "--quiet", "--out", "anna")
+    result = read_result(Path("anna"))
+    answered = {line["id"] for line in lines_of(out / "anna/default.jsonl")}
+    assert (result.samples, result.errors) == (len(answered), 0)
+    assert value("anna", "acc_p") == 100
+
+
 def test_answers_are_compared_in_pairs_and_with_the_answer_without_context(codis: Path) -> None:
     run(codis, "", "a")
     run(codis, ":no-context", "n")

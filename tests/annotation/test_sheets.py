@@ -20,7 +20,7 @@ from sightline.annotation.types import Item, Project
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.tables import read_table, table_rows
+from sightline.formats.tables import csv_bytes, read_table, table_rows
 
 
 @pytest.fixture
@@ -68,6 +68,16 @@ def test_a_filled_in_table_comes_back_however_it_was_saved(
     assert imported(store, file) == (0, 4), "the same file adds nothing"
     assert [one.name for one in store.annotators(1)] == ["Zoë"]
     assert state_of(store).of_item(2)[1].values == {"verdict": "right"}
+
+
+def test_judgements_beyond_what_an_item_needs_are_named(store: AnnotationStore, tmp_path: Path) -> None:
+    files = []
+    for name in ("anna", "ben", "cleo", "zed"):
+        files.append(tmp_path / f"{name}.csv")
+        files[-1].write_bytes(csv_bytes(filled(store, name)))
+    row = store.project("p")
+    found = import_sheets(store, row, state_of(store), files, 1.0)
+    assert found.beyond == tuple(state_of(store).items)
 
 
 def test_an_earlier_file_counts_again_when_it_is_imported_after_a_corrected_one(

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from sightline.annotation.asked import is_asked, options_of
 from sightline.annotation.live import Form, LiveProject
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.types import Annotator, Item
-from sightline.annotation.values import is_asked, options_of
 from sightline.cli.main import main
 from sightline.engine.store import Store
 

@@ -32,6 +32,19 @@ from sightline.types import (
 )
 
 
+def test_a_part_of_the_humans_is_no_further_judge() -> None:
+    """One skipped an answer: the others are its majority."""
+    names = [
+        *("majority of Anna, Ben, Cleo", "majority of Anna, Ben", "majority of Ben, Cleo", "Cleo"),
+        *("Anna, Cleo", "rules"),
+    ]
+    groups = [
+        structs.replace(one, outcomes=tuple(structs.replace(outcome, judge=name) for outcome in one.outcomes))
+        for one, name in zip(one_each(["right"] * len(names)), names, strict=True)
+    ]
+    assert tally(groups, [ACC_Q])[0].judge == "majority of Anna, Ben, Cleo, rules"
+
+
 def score(group: Group) -> Iterator[Term]:
     for outcome in group:
         yield Term(outcome.scores["s"], 1)

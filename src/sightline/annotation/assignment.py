@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sightline.annotation.consensus import to_reconsider
 from sightline.annotation.decisions import decide, judged_by_raters, settlers, wanted
-from sightline.annotation.eligibility import fails_test, is_for, may_not_work
+from sightline.annotation.eligibility import (
+    fails_test,
+    is_for,
+    is_shared_with,
+    may_not_work,
+    sharing_raters,
+)
 from sightline.annotation.even_share import EvenShare
 from sightline.annotation.gold import gold_is_due, is_gold
 from sightline.annotation.state import State
@@ -100,7 +106,12 @@ def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotat
         )
     known = [item for item in left if item.expected]
     gold = sum(is_gold(state, item) for item in known)
-    open_items = _open_items(state, left, _taken(state, settling, (), annotator))
+    sharing = sharing_raters(state.project, annotators, now)
+    open_items = [
+        item
+        for item in _open_items(state, left, _taken(state, settling, (), annotator))
+        if is_shared_with(item, annotator, sharing)
+    ]
     share = EvenShare(state, annotators, annotator, now)
     singles = [item for item in open_items if item.annotators == 1]
     free = sum(not share.keeps(item) for item in singles)
@@ -126,7 +137,12 @@ def _in_phase(
         return known[0]
     taken = _taken(state, settlers(annotators), leases, annotator)
     share = EvenShare(state, annotators, annotator, now)
-    open_items = [item for item in _open_items(state, left, taken) if not share.keeps(item)]
+    sharing = sharing_raters(state.project, annotators, now)
+    open_items = [
+        item
+        for item in _open_items(state, left, taken)
+        if is_shared_with(item, annotator, sharing) and not share.keeps(item)
+    ]
     if not open_items:
         return None
     if known and gold_is_due(state, annotator.number, len(_work_done(state, annotator))):

@@ -178,6 +178,18 @@ def _accepted(task: Task, votes: Sequence[str], of: int) -> str | None:
     return NO if len(votes) - accepting > of - task.needed else None
 
 
+def ties_of(decisions: Mapping[int, Decision]) -> list[int]:
+    """List the items without a decision although all judgements are there.
+
+    Args:
+        decisions: Item -> decision.
+
+    Returns:
+        Their numbers.
+    """
+    return [number for number, decision in decisions.items() if decision.status == "tie"]
+
+
 def in_favour(task: Task, value: str) -> bool:
     """Whether a vote accepts an item.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from sightline.annotation.gold import has_failed, is_qualified
 from sightline.annotation.state import State
 from sightline.annotation.task import RATER
-from sightline.annotation.types import Annotator, Item
+from sightline.annotation.types import Annotator, Item, Project
 
 
 def may_not_work(state: State, annotator: Annotator) -> str:
@@ -98,18 +98,49 @@ def is_for(item: Item, annotator: Annotator) -> bool:
     return not annotator.strata or item.stratum in annotator.strata
 
 
-def could_judge(state: State, item: Item, annotator: Annotator) -> bool:
+def sharing_raters(project: Project, annotators: Iterable[Annotator], now: float) -> frozenset[int]:
+    """Find who judges the shared queries: the same raters all of them (CODIS, appendix A).
+
+    Args:
+        project: The project.
+        annotators: The annotators of the project.
+        now: Seconds since 1970.
+
+    Returns:
+        The numbers of the first raters whose link has not ended, as many as judge an item.
+    """
+    raters = [one for one in annotators if one.role == RATER and not one.revoked and one.expires > now]
+    return frozenset(one.number for one in raters[: project.annotators])
+
+
+def is_shared_with(item: Item, annotator: Annotator, sharing: Container[int]) -> bool:
+    """Whether an item goes to an annotator if it is a shared query.
+
+    Args:
+        item: The item.
+        annotator: The annotator.
+        sharing: The numbers of the raters of shared queries.
+
+    Returns:
+        Whether the annotator is one of them, or the item is no shared query.
+    """
+    return item.annotators <= 1 or annotator.role != RATER or annotator.number in sharing
+
+
+def could_judge(state: State, item: Item, annotator: Annotator, sharing: Container[int]) -> bool:
     """Whether an annotator may judge an item, and has neither judged, skipped nor reported it.
 
     Args:
         state: The state.
         item: The item.
         annotator: The annotator, who can work.
+        sharing: The numbers of the raters of shared queries.
 
     Returns:
         Whether the item may be given to the annotator.
     """
-    return is_for(item, annotator) and annotator.number not in state.of_item(item.number)
+    is_open = annotator.number not in state.of_item(item.number)
+    return is_open and is_for(item, annotator) and is_shared_with(item, annotator, sharing)
 
 
 def _of_phase(state: State, annotator: Annotator, phase: str) -> list[Item]:

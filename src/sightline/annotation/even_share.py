@@ -51,7 +51,7 @@ class EvenShare:
         return (
             item.annotators == 1
             and not self.missing
-            and any(could_judge(self._state, item, one) for one in self._below)
+            and any(could_judge(self._state, item, one, ()) for one in self._below)
         )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from sightline.annotation.asked import is_asked
 from sightline.annotation.task import Task
 from sightline.annotation.types import Entry, Item, Values
-from sightline.annotation.values import is_asked
 from sightline.scoring.majority import majority
 
 Label = frozenset[str]

@@ -7,13 +7,14 @@ from threading import Lock
 
 from msgspec import Struct
 
+from sightline.annotation.asked import Given
 from sightline.annotation.assignment import choose, is_free
 from sightline.annotation.consensus import is_reconsidered
 from sightline.annotation.eligibility import is_test_over
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
 from sightline.annotation.types import OWNER, Action, Annotator, Entry, Item, Lease
-from sightline.annotation.values import Given, checked_values
+from sightline.annotation.values import checked_values
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.errors import UserError
 

@@ -11,7 +11,7 @@ from sightline.annotation.agreement import AgreementPoint, Votes, agreement_of, 
 from sightline.annotation.annotator_rows import AnnotatorRow, annotator_row
 from sightline.annotation.assignment import REPORTS
 from sightline.annotation.decisions import Decision, decisions_of, judged_by_raters, settlers, wanted
-from sightline.annotation.eligibility import able_raters, could_judge
+from sightline.annotation.eligibility import able_raters, could_judge, sharing_raters
 from sightline.annotation.state import State
 from sightline.annotation.types import Annotator
 from sightline.metric_types import MetricValue
@@ -85,8 +85,11 @@ def overview(state: State, annotators: Sequence[Annotator], now: float, growth: 
         for number, votes in needed.items()
         if votes > judged[number] and state.reported[number] < REPORTS
     }
-    able = able_raters(state, annotators, now)
-    free = {number: sum(could_judge(state, state.items[number], one) for one in able) for number in missing}
+    able, sharing = able_raters(state, annotators, now), sharing_raters(state.project, annotators, now)
+    free = {
+        number: sum(could_judge(state, state.items[number], one, sharing) for one in able)
+        for number in missing
+    }
     return Overview(
         items=len(decisions),
         judgements=sum(judged[number] for number in decisions),

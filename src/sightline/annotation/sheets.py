@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sightline.annotation.decisions import judged_by_raters, settlers, wanted
 from sightline.annotation.exchange import Filled, read_annotated
 from sightline.annotation.judgements import judgements
 from sightline.annotation.state import State
@@ -30,10 +31,12 @@ _ITEM = re.compile(r"item-0*(\d+)")
 
 
 class Imported(Struct, frozen=True):
-    """The result of an import: judgements that were added, and those that were there already."""
+    """The result of an import: judgements that were added, those that were there already, and the items that
+    have more judgements than they need now."""
 
     added: int
     known: int
+    beyond: tuple[int, ...] = ()
 
 
 def items_table(state: State) -> list[list[str]]:
@@ -45,7 +48,7 @@ def items_table(state: State) -> list[list[str]]:
     Returns:
         The rows, the header first.
     """
-    parts = list(state.project.task.shows)
+    parts = [part for part in state.project.task.shows if part.kind != "similar"]
     fields = [field.name for field in state.project.task.fields]
     header = [ITEM, BY, *fields, REMARK, "phase", *(part.name for part in parts if part.name not in fields)]
     rows = [header]
@@ -135,7 +138,17 @@ def import_sheets(
     ]
     stored = store.append(row.number, entries)
     added = sum(entry.number > state.last for entry in stored)
-    return Imported(added, len(found) - added)
+    return Imported(added, len(found) - added, _beyond(state.advance(stored), store.annotators(row.number)))
+
+
+def _beyond(state: State, annotators: Sequence[Annotator]) -> tuple[int, ...]:
+    """The items with more judgements than they need; known values are judged by everybody."""
+    judged = judged_by_raters(state, settlers(annotators))
+    return tuple(
+        number
+        for number, item in state.items.items()
+        if judged[number] > wanted(state.project, item) and not item.expected
+    )
 
 
 def _lines(state: State, path: Path) -> Iterator[Filled]:

@@ -20,7 +20,7 @@ ItemKind = Literal[
 ]
 """How items are made of the sources; see items.py."""
 
-PartKind = Literal["image", "text", "options"]
+PartKind = Literal["image", "text", "options", "similar"]
 FieldKind = Literal["choice", "choices", "text", "pair"]
 Product = Literal["verdicts", "answers", "records", "judgements"]
 Records = Literal["", "images", "captions", "table-lines", "questions", "codis", "iibench", "contextual"]
@@ -85,7 +85,8 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
     Attributes:
         name: The name in `Item.texts` or `Item.images`.
-        kind: Images, texts, or options (a list with letters).
+        kind: Images, texts, options (a list with letters), or the existing items that are similar to this one
+            and to what is filled in.
         label: The label on the page.
         highlight: Whether it is what the annotator judges.
         after: The field that must be filled in before the part is shown (II-Bench: answer first); '' if none.

@@ -2,61 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from sightline.annotation.asked import Given, is_asked, options_of
 from sightline.annotation.records.kinds import record_faults
 from sightline.annotation.task import Field, Task
 from sightline.annotation.types import Item, Values
 from sightline.errors import UserError
-
-Given = Mapping[str, Sequence[str]]
-"""Name of a field -> what a form holds for it."""
-
-
-def options_of(field: Field, item: Item) -> tuple[str, ...]:
-    """List the values that a field of an item may have.
-
-    Args:
-        field: The field.
-        item: The item.
-
-    Returns:
-        The values; empty for free text.
-    """
-    if field.options_from:
-        return item.texts.get(field.options_from, ())
-    return tuple(option.value for option in field.options)
-
-
-def can_be_asked(field: Field, item: Item) -> bool:
-    """Whether a field is asked of an item at all, whatever is filled in.
-
-    Args:
-        field: The field.
-        item: The item.
-
-    Returns:
-        Whether it is.
-    """
-    if field.phases and item.phase not in field.phases:
-        return False
-    return field.unless not in item.texts and (not field.options_from or field.options_from in item.texts)
-
-
-def is_asked(field: Field, item: Item, given: Given) -> bool:
-    """Whether a field is asked of an item, with what is filled in so far.
-
-    Args:
-        field: The field.
-        item: The item.
-        given: What is filled in.
-
-    Returns:
-        Whether it is asked.
-    """
-    if not can_be_asked(field, item):
-        return False
-    return all(set(given.get(name, ())) & set(values) for name, values in field.when.items())
 
 
 def checked_values(task: Task, item: Item, given: Given) -> Values:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from sightline.cli.annotation_arguments import add_project, opened_project, state_of
-from sightline.output import print_line
+from sightline.output import print_line, print_note
 
 SUMMARY = "add the judgements of filled-in tables, or of annotated tasks of Label Studio and Potato"
 
@@ -42,4 +42,7 @@ def execute(options: argparse.Namespace) -> int:
     print_line(
         f"{row.project.name}: {imported.added:,} judgements added, {imported.known:,} were there already"
     )
+    if imported.beyond:
+        numbers = ", ".join(map(str, imported.beyond[:20])) + (", ..." if len(imported.beyond) > 20 else "")
+        print_note(f"more judgements than the project asks for, all of which count: items {numbers}")
     return 0

@@ -11,6 +11,9 @@ from sightline.cli.printing import print_json, print_tables
 from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sightline.annotation.label_agreement import LabelAgreement
     from sightline.annotation.overview import Overview
     from sightline.annotation.store import ProjectRow
     from sightline.reporting.report_table import ReportTable
@@ -39,6 +42,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the overview of a project, or the list of the projects."""
     import time
 
+    from sightline.annotation.label_agreement import label_agreement
     from sightline.annotation.overview import overview
 
     if options.project is None:
@@ -46,10 +50,12 @@ def execute(options: argparse.Namespace) -> int:
     with opened_project(options.project, options.store) as (store, row):
         state, annotators = state_of(store, row), store.annotators(row.number)
     seen = overview(state, annotators, time.time(), growth=0)
+    labels = label_agreement(state, annotators)
     if options.format == "json":
-        print_json({"name": row.project.name, "task": row.project.task.name, "overview": seen})
+        about = {"name": row.project.name, "task": row.project.task.name}
+        print_json({**about, "overview": seen, "labels": labels})
         return 0
-    print_tables([_table(row, seen)], options.format)
+    print_tables([_table(row, seen), *_label_tables(labels)], options.format)
     return 0
 
 
@@ -109,6 +115,23 @@ def _table(row: ProjectRow, seen: Overview) -> ReportTable:
         (Column("text", "state", "state"), lambda one: one.standing),
     )
     return build_table(f"{row.project.name}: {row.project.task.title}", fields, seen.annotators, _notes(seen))
+
+
+def _label_tables(labels: Sequence[LabelAgreement]) -> list[ReportTable]:
+    """The agreement on labels; no table for a task without labels."""
+    from sightline.reporting.report_table import Column, build_table, clusters_cell, n_cell, value_cell
+
+    if not labels:
+        return []
+    fields = (
+        (Column("text", "label", "label"), lambda one: one.name),
+        (Column("value", "agree %\n95 %", "agreement"), lambda one: value_cell(one.share)),
+        (Column("value", "alpha\n95 %", "alpha"), lambda one: value_cell(one.alpha)),
+        (Column("count", "pairs", "pairs"), lambda one: n_cell(one.share)),
+        (Column("count", "clusters", "clusters"), lambda one: clusters_cell(one.share)),
+    )
+    notes = dict.fromkeys(one.share.reason for one in labels if one.share.reason)
+    return [build_table("Agreement on labels", fields, labels, list(notes))]
 
 
 def _notes(seen: Overview) -> list[str]:

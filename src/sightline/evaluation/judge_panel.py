@@ -51,13 +51,16 @@ def judge_model(prepared: Prepared, name: str) -> JudgeModel:
     return JudgeModel(model.identity, judge_sampling(prepared.spec, model), model.capabilities.limits)
 
 
-def recorded_panel(benchmark: Benchmark, run: StoredRun, store: Store) -> JudgePanel:
+def recorded_panel(
+    benchmark: Benchmark, run: StoredRun, store: Store, humans: Sequence[HumanJudge] = ()
+) -> JudgePanel:
     """The judges of an earlier run. None is called: their replies and verdicts are in the store.
 
     Args:
         benchmark: The benchmark.
         run: The run.
         store: The store, which holds the verdicts of humans.
+        humans: Further judges, after those of the run.
 
     Returns:
         The judges.
@@ -73,7 +76,7 @@ def recorded_panel(benchmark: Benchmark, run: StoredRun, store: Store) -> JudgeP
         else:
             repeats = description.judge_repeats
             judges.append(ModelJudge(name, run.judges[name], benchmark, options, repeats))
-    return make_panel(benchmark, options, judges, description.decide)
+    return make_panel(benchmark, options, [*judges, *humans], description.decide)
 
 
 def make_panel(

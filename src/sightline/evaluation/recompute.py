@@ -10,6 +10,7 @@ from sightline.engine.store import Store
 from sightline.evaluation.judge_panel import recorded_panel
 from sightline.evaluation.measures import recorded_measures
 from sightline.judging.groups import CollectedAnswers
+from sightline.judging.judges import HumanJudge
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
 from sightline.plan.stored_probe import read_stored_probes
@@ -25,6 +26,7 @@ def recompute(
     run: int | None = None,
     against: Sequence[str] = (),
     *,
+    humans: Sequence[HumanJudge] = (),
     on_group: Callable[[JudgedGroup], None] | None = None,
 ) -> Result:
     """Judge and count a stored run again. Nothing is sent.
@@ -36,6 +38,7 @@ def recompute(
         store: The store that holds the run.
         run: The number of the run; None takes the latest that finished.
         against: The rows of published tables to compare with; none takes those that the run named.
+        humans: Further judges: verdicts of humans that the run was not judged by.
         on_group: Receives each judged group, in the order of the samples.
 
     Returns:
@@ -52,7 +55,7 @@ def recompute(
     aggregated = aggregate(
         description,
         CollectedAnswers(probes=lambda: read_stored_probes(store, stored.number), answers=store.answers),
-        recorded_panel(benchmark, stored, store),
+        recorded_panel(benchmark, stored, store, humans),
         store.answers,
         measures=recorded_measures(benchmark, stored, store),
         on_group=on_group,

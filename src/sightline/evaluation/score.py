@@ -151,9 +151,11 @@ def _predictions(
     if spec.limit is not None:
         left_out = {sample.id for sample in task.benchmark.samples(task.folder, task.split, options)}
         left_out -= {sample.id for sample in task.samples}
+    answered = {prediction.sample for prediction in predictions}
     expected = [
         (probe.sample, probe.variant)
         for sample in task.samples
+        if sample.id in answered or not spec.only_answered
         for probe in task.benchmark.probes(sample, options)
     ]
     if not expected:
@@ -180,9 +182,12 @@ def _stored_probes(
     prepared: Prepared, settings: Mapping[str, _SettingAnswers], answers: FileAnswers
 ) -> Iterator[StoredProbe]:
     """The probes of all samples, in the form in which a run stores them; adds their answers."""
-    draws = sorted({draw for _, _, draw in settings[prepared.task.setting].predictions}) or [0]
+    predictions = settings[prepared.task.setting].predictions
+    draws = sorted({draw for _, _, draw in predictions}) or [0]
+    answered = {sample for sample, _, _ in predictions}
     for sample in prepared.task.samples:
-        yield from _stored_sample(prepared.task, sample, settings, draws, answers)
+        if sample.id in answered or not prepared.spec.only_answered:
+            yield from _stored_sample(prepared.task, sample, settings, draws, answers)
 
 
 def _stored_sample(

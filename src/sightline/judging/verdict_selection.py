@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from sightline.plan.spec import Decide
-from sightline.scoring.majority import majority
+from sightline.scoring.majority import MAJORITY_OF, majority
 from sightline.types import Case, Verdict, VerdictName
 
 _NO_OPINION = ("undecided", "error", "unscored")
@@ -81,7 +81,7 @@ def _majority_verdict(case: Case, verdicts: Sequence[Verdict]) -> Verdict:
     winner = _winner(verdicts)
     if winner is None:
         return replace(_open_verdict(case), scorer="majority", judge=names)
-    return replace(winner, scorer="majority", judge=f"majority of {names}", raw="")
+    return replace(winner, scorer="majority", judge=f"{MAJORITY_OF}{names}", raw="")
 
 
 def _winner(verdicts: Sequence[Verdict]) -> Verdict | None:

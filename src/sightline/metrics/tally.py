@@ -30,6 +30,7 @@ from sightline.metrics.scenarios import (
 )
 from sightline.metrics.statistics import Interval, difference_intervals, ratio_intervals
 from sightline.metrics.term_chunk import TermChunk
+from sightline.scoring.majority import MAJORITY_OF
 from sightline.types import Group
 
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
@@ -224,7 +225,8 @@ class _Tables:
         if metric.judged is None:
             return None
         judges = self._groups.judges
-        return ", ".join(sorted(judges[metric.judged, None] | judges[metric.judged, metric.needs])) or None
+        names = judges[metric.judged, None] | judges[metric.judged, metric.needs]
+        return ", ".join(sorted(_without_parts(names))) or None
 
 
 def _values(table: CellTable, metric: Metric) -> list[float | None]:
@@ -247,3 +249,11 @@ def _reason(metric: Metric, *, has_partner: bool) -> str:
         how = f" ({metric.how_to_run})" if metric.how_to_run else ""
         return f"needs a run of setting '{metric.needs}' with the same model and the same options{how}"
     return metric.absent
+
+
+def _without_parts(names: set[str]) -> set[str]:
+    """Names of judges without those of some humans of a larger group: where one skipped an answer, the others
+    are its majority."""
+    members = {name: frozenset(name.removeprefix(MAJORITY_OF).split(", ")) for name in names}
+    groups = [of for name, of in members.items() if name.startswith(MAJORITY_OF)]
+    return {name for name, of in members.items() if not any(of < group for group in groups)}

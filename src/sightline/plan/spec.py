@@ -252,6 +252,9 @@ class ScoreOptions(EvaluationOptions, total=False):
     allow_missing: Annotated[
         bool, Argument("count missing answers as wrong instead of refusing the file", "data")
     ]
+    only_answered: Annotated[
+        bool, Argument("leave out samples of which FILE has no answer: it is a sample of the data", "data")
+    ]
 
 
 class Spec(Struct, frozen=True, kw_only=True):
@@ -297,6 +300,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     model: str = ""
     augment: Augmentation | None = None
     allow_missing: bool = False
+    only_answered: bool = False
 
 
 class DeclaredOption(Struct, frozen=True):

@@ -8,6 +8,9 @@ from typing import TypeVar
 
 Vote = TypeVar("Vote")
 
+MAJORITY_OF = "majority of "
+"""What the name of a majority begins with; the names of its voters follow, with commas."""
+
 
 def majority(votes: Iterable[Vote], *, absolute: bool = False) -> Vote | None:
     """The most frequent vote.

@@ -20,9 +20,10 @@ from sightline.outcome_index.images import ImageError
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.reporting.html.environment import FOLDER
 from sightline.web.annotation import routes as annotation
-from sightline.web.annotation.annotator_pages import CLOSED, FAILED, KEPT
+from sightline.web.annotation.annotator_pages import CLOSED, KEPT
 from sightline.web.annotation.form_fields import endpoint as form_endpoint
 from sightline.web.annotation.gate import ROOT
+from sightline.web.annotation.item_forms import FAILED
 from sightline.web.annotation.projects import Projects
 from sightline.web.builds import Builds
 from sightline.web.compare_page import compare_page

@@ -277,6 +277,11 @@ def test_a_text_is_typed_and_saved_with_enter(served: tuple[Site, str], visit: O
     row = site.add(made, [Item(n, texts={"question": (f"Q{n}",)}) for n in (1, 2)], "AK")
     page = visit(site.link(row, "AK"))
     page.goto(f"/annotate/{row.number}/item")
+    page.keyboard.type("lost")
+    page.reload()
+    expect(page.get_by_label("Your answer")).to_have_value("lost")
+    expect(page.get_by_role("status")).to_contain_text("was not saved; it is back")
+    page.get_by_label("Your answer").fill("")
     for number in (1, 2):
         expect(page.get_by_label("Your answer")).to_be_focused()
         page.keyboard.type("a rubber stamp")

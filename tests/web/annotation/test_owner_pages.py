@@ -80,6 +80,48 @@ def test_progress_and_agreement_are_those_of_the_judgements(
     assert "10 s" in text
 
 
+def test_labels_that_differ_are_items_to_settle_and_their_agreement_is_shown(
+    site: Site, owner: Visitor, visit: Visit
+) -> None:
+    made = replace(
+        task("screen"), decides=(), produces="judgements", records="", labels=("decision",), ties="consensus"
+    )
+    row = site.add(made, responses(site.folder, 2), "AK", "BR", annotators=2)
+    for name, decision in (("AK", "0"), ("BR", "1")):
+        visit().begin(site.link(row, name)).judge(f_decision=decision, f_reason="0")
+    page = owner.open(f"/projects/{row.number}").text
+    assert "no majority for decision" in page
+    assert re.search(r'decision</th><td class="n">0.0</td>', page)
+
+
+def test_annotators_who_differ_see_what_the_others_said_without_their_names(site: Site, visit: Visit) -> None:
+    made = replace(task("rate"), ties="consensus")
+    row = site.add(made, responses(site.folder, 1), "Annabel", "BR", annotators=2)
+    visit().begin(site.link(row, "Annabel")).accept()
+    page = visit().begin(site.link(row, "BR"))
+    assert "The others said" not in page.text
+    page.reject()
+    assert "The others said" in page.text
+    assert "Accept" in page.text.partition("The others said")[2].partition("</section>")[0]
+    assert "Annabel" not in page.text
+    page.accept()
+    assert 'id="judge"' not in page.text
+    assert [entry.reconsidered for entry in site.log(row)] == [False, False, True]
+
+
+def test_metrics_of_a_run_are_corrected_by_the_annotators(site: Site, owner: Visitor, visit: Visit) -> None:
+    row = site.add(task("rate"), responses(site.folder, 2), "AK")
+    assert "There is no verdict yet." in owner.open(f"/projects/{row.number}/corrected").text
+    number = site.annotations.create(
+        replace(row.project, name="runs", sources=("7", str(site.folder))), responses(site.folder, 2)
+    )
+    site.annotations.invite(number, replace(site.annotator(row, "AK"), number=0))
+    visit().begin(site.link(site.annotations.project("runs"), "AK")).accept()
+    page = owner.open(f"/projects/{number}/corrected").text
+    assert "there is no run 7" in page.lower() or "no such run" in page.lower() or "run 7" in page
+    assert "--judge human:runs/verdicts.jsonl" in page
+
+
 def test_the_chart_ends_at_the_agreement_of_all_items(
     site: Site, rating: ProjectRow, owner: Visitor, visit: Visit
 ) -> None:

@@ -9,9 +9,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sightline.annotation.asked import Given, options_of
 from sightline.annotation.task import Task
 from sightline.annotation.types import Item, Values
-from sightline.annotation.values import Given, options_of
 from sightline.errors import UserError
 from sightline.web.viewer import Viewer
 

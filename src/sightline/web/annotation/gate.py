@@ -20,10 +20,11 @@ _KEY: Final = "sightline.holder"
 _LINK = re.compile(r"/annotate/([^/]*\.[^/]*)/?")
 _PAGE = re.compile(r"/annotate/(\d{1,15})(?:/.*)?")
 
+KEPT = "Your work is kept; what you were typing is on the page again if you open a new link in this browser."
 ENDED: Mapping[Problem, str] = {
     "invalid": "This link is not valid. Copy the whole link that you were given.",
-    "expired": "This link has ended. Ask whoever invited you for a new one; your work is kept.",
-    "revoked": "This link was replaced or revoked. Ask whoever invited you for a new one; your work is kept.",
+    "expired": f"This link has ended. Ask whoever invited you for a new one. {KEPT}",
+    "revoked": f"This link was replaced or revoked. Ask whoever invited you for a new one. {KEPT}",
 }
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from sightline.annotation.asked import Given, can_be_asked, options_of
 from sightline.annotation.task import Field, Option, Part, Task
 from sightline.annotation.types import Item, ItemImage
-from sightline.annotation.values import Given, can_be_asked, options_of
 from sightline.web.annotation.form_fields import PREFIX
 
 LONGEST_BUTTON = 20

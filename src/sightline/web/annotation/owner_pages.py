@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from sightline.annotation.decisions import decisions_of, ties_of
 from sightline.annotation.export import export_project
-from sightline.annotation.gold import is_gold
+from sightline.annotation.gold import gold_result, is_gold
 from sightline.annotation.invitations import invite, renew, revoke
+from sightline.annotation.label_agreement import label_agreement
 from sightline.annotation.links import image_name
 from sightline.annotation.overview import overview, stuck_sentence
 from sightline.annotation.pairwise import mean_kappa, pairwise
@@ -59,7 +61,7 @@ def project_page(viewer: Viewer, request: Request) -> Response:
     state, annotators = live.refresh(), live.annotators()
     seen = overview(state, annotators, viewer.projects.clock())
     quality = quality_of(seen)
-    pairs = pairwise(decision.votes for decision in seen.decisions.values())
+    pairs = pairwise(seen.votes.values())
     base = viewer.projects.base or f"{request.url.scheme}://{request.headers['host']}"
     return viewer.page(
         "project_page.html",
@@ -72,6 +74,7 @@ def project_page(viewer: Viewer, request: Request) -> Response:
             "chart": growth_chart(seen.growth),
             "pairs": pairs,
             "kappa": mean_kappa(pairs),
+            "labels": label_agreement(state, annotators),
             "names": {one.number: one.name for one in annotators},
             "gold": sum(is_gold(state, item) for item in state.items.values()),
             "quality": {} if isinstance(quality, str) else {one.annotator: one for one in quality.annotators},
@@ -134,7 +137,7 @@ def settle(viewer: Viewer, request: Request, fields: Fields) -> Response:
         live.settle(number, given_values(task, item, fields), one(fields, "form"))
     except UserError as error:
         return _item_page(viewer, request, fault=str(error))
-    ties = overview(live.refresh(), live.annotators(), viewer.projects.clock(), growth=0).with_status("tie")
+    ties = ties_of(decisions_of(live.refresh(), live.annotators()))
     place = f"/projects/{live.row.number}"
     following = next((tie for tie in ties if tie > number), ties[0] if ties else None)
     return RedirectResponse(f"{place}/items/{following}?saved={number}" if following else place, 303)
@@ -208,7 +211,7 @@ def _item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
 
     entries = state.of_item(number)
     values = entries[OWNER].values if OWNER in entries else {}
-    seen = overview(state, annotators, viewer.projects.clock(), growth=0)
+    decisions = decisions_of(state, annotators)
     names = {one.number: one.name for one in annotators}
     context = {
         "task": task,
@@ -219,8 +222,8 @@ def _item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
         "entries": [
             (names.get(by, "owner"), entry, said(task, entry.values)) for by, entry in entries.items()
         ],
-        "decision": seen.decisions.get(number),
-        "ties": seen.with_status("tie"),
+        "decision": decisions.get(number),
+        "ties": ties_of(decisions),
         "form": secrets.token_urlsafe(18),
         "saved": request.query_params.get("saved", ""),
         "fault": fault,
@@ -232,14 +235,10 @@ def _item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
 
 
 def _change(viewer: Viewer, project: int, action: str) -> Callable[[Annotator], Annotator]:
-    live = viewer.projects.live(project)
-    rows = {
-        row.annotator.number: row
-        for row in overview(live.refresh(), live.annotators(), viewer.projects.clock(), growth=0).annotators
-    }
+    state = viewer.projects.live(project).refresh()
     changes: dict[str, Callable[[Annotator], Annotator]] = {
         "pause": lambda one: replace(one, paused=True),
-        "resume": lambda one: replace(one, paused=False, forgiven=rows[one.number].gold.failures),
+        "resume": lambda one: replace(one, paused=False, forgiven=gold_result(state, one.number).failures),
     }
     if action not in changes:
         raise UserError("is not known", field="action", found=action, expected=", ".join(changes))

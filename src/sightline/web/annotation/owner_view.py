@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from sightline.annotation.agreement import AgreementPoint
+from sightline.annotation.decisions import settlers
+from sightline.annotation.labels import open_labels
 from sightline.annotation.links import token_of
 from sightline.annotation.overview import Overview
 from sightline.annotation.state import State
@@ -99,8 +101,8 @@ def quality_of(seen: Overview) -> LabelQuality | str:
     """
     return label_quality(
         Vote(str(item), str(annotator), vote)
-        for item, decision in seen.decisions.items()
-        for annotator, vote in decision.votes.items()
+        for item, votes in seen.votes.items()
+        for annotator, vote in votes.items()
     )
 
 
@@ -132,7 +134,10 @@ def doubtful_items(
         label, decision, item = labels.get(number), seen.decisions[number], state.items[number]
         why = f"Dawid-Skene: {label.likely} {label.posterior[label.likely]:.2f}" if label else ""
         if decision.status == "tie":
-            why = "no decision" + (f"; {why}" if why else "")
+            settling = settlers(annotators)
+            differ = open_labels(state.project.task, item, state.of_item(number), settling)
+            none = f"no majority for {', '.join(differ)}" if differ and not decision.votes else "no decision"
+            why = none + (f"; {why}" if why else "")
         votes = {names.get(by, str(by)): vote for by, vote in decision.votes.items()}
         found.append(Doubtful(item, item_text(state.project.task, item), votes, why))
     return found

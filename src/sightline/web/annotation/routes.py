@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from sightline.web.annotation import annotator_pages as annotator
+from sightline.web.annotation import item_forms
 from sightline.web.annotation import owner_pages as owner
+from sightline.web.annotation.corrected_page import corrected_page
 from sightline.web.annotation.form_fields import FormPage
 from sightline.web.annotation.gate import ROOT
 from sightline.web.viewer import Page
@@ -20,6 +22,7 @@ PAGES: dict[str, Page] = {
     f"{_PROJECT}/items/{{number:int}}/images/{{name}}": annotator.image,
     "/projects": owner.projects_page,
     "/projects/{project:int}": owner.project_page,
+    "/projects/{project:int}/corrected": corrected_page,
     "/projects/{project:int}/items": owner.items_page,
     "/projects/{project:int}/items/{number:int}": owner.owner_item_page,
     "/projects/{project:int}/items/{number:int}/images/{name}": owner.owner_image,
@@ -29,7 +32,7 @@ PAGES: dict[str, Page] = {
 
 FORMS: dict[str, FormPage] = {
     f"{_PROJECT}/consent": annotator.consent,
-    f"{_PROJECT}/items/{{number:int}}": annotator.act,
+    f"{_PROJECT}/items/{{number:int}}": item_forms.act,
     "/projects/{project:int}/items/{number:int}": owner.settle,
     "/projects/{project:int}/annotators": owner.invite_annotator,
     "/projects/{project:int}/annotators/{annotator:int}": owner.change_annotator,

@@ -64,6 +64,51 @@ setInterval(() => {
   wrote = false;
 }, 5 * 60 * 1000);
 
+// What is typed stays in this browser until a page confirms that it is saved: a link can end, a server can stop.
+const DRAFT_DAYS = 30;
+const DRAFT = "sightline draft ";
+const draftKey = judged && `${DRAFT}${judged.getAttribute("action")} ${judged.dataset.annotator}`;
+const typed = () => [...judged.elements].filter((one) => one.matches("textarea, input:not([type=hidden])"));
+
+function keepDraft() {
+  const values = typed().map((one) => [one.name, one.value, one.checked ?? false]);
+  localStorage.setItem(draftKey, JSON.stringify({ time: Date.now(), values }));
+}
+
+function restoreDraft() {
+  let changed = false;
+  for (const [name, value, checked] of JSON.parse(localStorage.getItem(draftKey))?.values ?? []) {
+    for (const one of typed().filter((other) => other.name === name)) {
+      const box = one.matches("[type=radio], [type=checkbox]");
+      if (box ? one.value !== value || one.checked === checked : one.value === value) continue;
+      if (box) one.checked = checked;
+      else one.value = value;
+      changed = true;
+    }
+  }
+  const toast = document.querySelector(".toast");
+  if (changed && toast) toast.textContent = `${toast.textContent} What you typed here before was not saved; it is back.`;
+}
+
+function dropDrafts() {
+  const place = location.pathname.replace(/\/(item|items\/.*)$/, "");
+  const saved = new URLSearchParams(location.search).get("saved") ?? /items\/(\d+)\/feedback$/.exec(location.pathname)?.[1];
+  for (const key of Object.keys(localStorage).filter((one) => one.startsWith(DRAFT))) {
+    const old = Date.now() - JSON.parse(localStorage.getItem(key)).time > DRAFT_DAYS * 24 * 3600 * 1000;
+    if (old || (saved && key.startsWith(`${DRAFT}${place}/items/${saved} `))) localStorage.removeItem(key);
+  }
+}
+
+try {
+  dropDrafts();
+  if (judged) {
+    restoreDraft();
+    document.addEventListener("input", (event) => event.target.form === judged && keepDraft());
+  }
+} catch {
+  // A browser may forbid storage; the page works without drafts.
+}
+
 // Seconds for which the page was seen.
 const seconds = document.querySelector("input[name=seconds]");
 let seen = 0;
