@@ -12,6 +12,9 @@ import pytest
 from sightline.builders.synthetic import generate_codis
 from sightline.cli.main import main
 from sightline.cli.shown_groups import ShownGroups, print_groups
+from sightline.errors import UserError
+from sightline.outcome_index.group_filter import EVERY
+from sightline.outcome_index.recurring_groups import recurring_groups
 from sightline.outcome_index.types import GroupDetail, GroupRow, SimilarityMatrix
 from sightline.types import Outcome, Usage
 
@@ -88,6 +91,32 @@ def test_flips_show_both_responses(capsys: Capture) -> None:
     assert "response, chance" in text
     assert "response, right" in text
     assert "gained" in text
+
+
+@pytest.mark.parametrize("option", ["--wrong", "--inconsistent"])
+def test_groups_over_several_runs_are_counted_by_the_runs_whose_list_has_them(
+    option: str, capsys: Capture
+) -> None:
+    lists = [
+        {one["row"]["sample"] for one in shown(capsys, run, option)["groups"]} for run in ("chance", "right")
+    ]
+    found = shown(capsys, "right", "chance", "chance", option)
+    assert {one["sample"]: one["selected"] for one in found["groups"]} == {
+        sample: sum(sample in of_run for of_run in lists) for sample in set.union(*lists)
+    }
+    assert [one["runs"] for one in found["groups"]] == [2] * found["total"]
+    counts = [one["selected"] for one in found["groups"]]
+    assert counts == sorted(counts, reverse=True)
+    assert main(["show", "chance", "right", option, "-n", "1"]) == 0
+    text = capsys.readouterr().out
+    assert found["groups"][0]["sample"] in text
+    assert f"1 of {found['total']} group" in text
+
+
+def test_groups_of_different_benchmarks_are_not_counted_together() -> None:
+    indexes: Any = [SimpleNamespace(result=SimpleNamespace(benchmark=name)) for name in ("codis", "mmr3")]
+    with pytest.raises(UserError, match="different benchmarks"):
+        recurring_groups(indexes, EVERY)
 
 
 def test_without_a_run_the_latest_finished_one_is_shown(capsys: Capture) -> None:
@@ -172,6 +201,8 @@ def test_a_missing_image_is_one_note_and_not_an_error(capsys: Capture, folder: P
         (["9"], "run 9"),
         (["nobody"], "no run is called 'nobody'"),
         (["--flips", "right"], "--flips needs two runs"),
+        (["chance", "right"], "several runs need --wrong or --inconsistent"),
+        (["chance", "right", "--flips", "right"], "--flips needs two runs"),
         (["chance", "-n", "0"], "'0' is not a number from 1 to 1000"),
         (["chance", "--flips", "nobody"], "no run is called 'nobody'"),
         (["chance", "--wrong", "--inconsistent"], "not allowed with"),

@@ -1,4 +1,4 @@
-"""`sightline show`: the most informative groups of a run, with all answers, in the terminal."""
+"""`sightline show`: the most informative groups of a run, with all answers, or groups over several runs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ EXAMPLE = """examples:
   sightline show base                     the ten most informative groups of the run named base
   sightline show 3 --inconsistent -n 3    the three groups on which run 3 is most inconsistent
   sightline show 3 --wrong                groups with a wrong answer
+  sightline show 3 4 5 --inconsistent     groups that are inconsistent, those in most of these runs first
   sightline show 3 --flips 4              groups with an answer that is right in only one of runs 3 and 4
   sightline show 3 --search "red car"     groups whose question, prompt or responses contain these words
   sightline show results/a --data data/codis
@@ -31,11 +32,12 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add(
-        "run",
-        nargs="?",
+        "runs",
+        nargs="*",
         metavar="RUN",
         help="number or name of a run in the store, a results folder, or with --task a file of answers"
-        " (default: the latest finished run)",
+        " (default: the latest finished run); several runs need --wrong or --inconsistent, and list the"
+        " groups that are so in most of them first",
     )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--wrong", action="store_true", help="groups with a wrong answer")
@@ -72,24 +74,32 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Index the run if it is not indexed, and print the groups."""
+    from sightline.cli.recurring_groups import print_recurring
     from sightline.cli.shown_groups import FlippedGroups, ShownGroups, print_groups
     from sightline.outcome_index.group_filter import GroupFilter
     from sightline.outcome_index.index import OutcomeIndex
     from sightline.results.run_names import name_or_number
 
-    if options.run is None and options.flips is not None:
+    if options.flips is not None and len(options.runs) != 1:
         raise UserError("--flips needs two runs", expected="show RUN --flips OTHER")
-    words = [word for word in (options.run, options.flips) if word is not None]
+    if len(options.runs) > 1 and not (options.wrong or options.inconsistent):
+        raise UserError("several runs need --wrong or --inconsistent", expected="show RUN RUN --wrong")
+    words = [*options.runs, *([] if options.flips is None else [options.flips])]
     data = [Path(folder) for folder in options.data]
     with opened_runs(words, options.store, data, answer_task(options)) as (store, runs):
         run = runs[0]
         index = OutcomeIndex(store, data)
-        index_run(index, store, run, quiet=options.quiet)
+        for number in runs:
+            index_run(index, store, number, quiet=options.quiet)
         wanted = GroupFilter(
             verdict="wrong" if options.wrong else None,
             consistency="inconsistent" if options.inconsistent else None,
             search=options.search,
         )
+        if len(options.runs) > 1:
+            several = list(dict.fromkeys(runs))
+            print_recurring(index, several, wanted, options.number, as_json=options.json)
+            return 0
         shown: ShownGroups | FlippedGroups
         if options.flips is None:
             opened = index.open(run)
@@ -98,7 +108,6 @@ def execute(options: argparse.Namespace) -> int:
             shown = ShownGroups(run=run, total=page.total, groups=rows)
         else:
             other = runs[1]
-            index_run(index, store, other, quiet=options.quiet)
             flips = index.comparisons.build(run, other).page("flipped", wanted, limit=options.number)
             shown = FlippedGroups(run=run, other=other, total=flips.total, groups=list(flips.rows))
         if options.json:
