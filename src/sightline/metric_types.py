@@ -166,7 +166,8 @@ class MetricValue(Struct, frozen=True):
 class PublishedValue(Struct, frozen=True):
     """A figure that a paper prints for the same metric and subset.
 
-    `comparable` is False if it measures something else; `note` says what.
+    `comparable` is False if it measures something else; `note` says what. The note of a comparable figure
+    says what else to know, such as who judged it.
     """
 
     row: str
@@ -174,6 +175,13 @@ class PublishedValue(Struct, frozen=True):
     table: str
     comparable: bool = True
     note: str | None = None
+
+    @property
+    def mark(self) -> str:
+        """What stands behind the figure: '*' if it is not comparable, '†' if it has a note, otherwise ''."""
+        if not self.comparable:
+            return "*"
+        return "†" if self.note else ""
 
 
 class CorrectedValue(Struct, frozen=True, kw_only=True):

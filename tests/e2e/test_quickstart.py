@@ -32,8 +32,8 @@ def test_the_quickstart_runs_every_benchmark_with_mini_and_with_chance(tmp_path:
     opening, *told = run.stderr.splitlines()
     assert "not their images" in opening
     commands = [line[2:] for line in told if line.startswith("$ ")]
-    assert len(commands) == 14
-    assert shlex.split(commands[12])[1] == "serve"
+    assert len(commands) == 15
+    assert [shlex.split(command)[1] for command in commands[12:14]] == ["serve", "show"]
     assert (tmp_path / "my q" / "report.html").is_file()
     assert told[-1] == f"$ {commands[-1]}"
     for task, metric in (("codis", "acc_p"), ("mmr3-rephrasing", "acc")):

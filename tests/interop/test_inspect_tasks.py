@@ -19,13 +19,16 @@ from PIL import Image
 import sightline
 from sightline.builders.synthetic import generate_contextual
 from sightline.evaluation.evaluation import Evaluation
+from sightline.outcome_index.opened_store import opened_store
+from sightline.outcome_index.scored_file import AnswerTask
+from sightline.results.run_list import list_runs
 
 pytest.importorskip("inspect_ai")
 
 import inspect_ai
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.registry import registry_lookup
-from inspect_ai.log import EvalLog, read_eval_log, recompute_metrics
+from inspect_ai.log import EvalLog, read_eval_log, recompute_metrics, write_eval_log
 from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, ModelUsage, modelapi
 
 COUNTS = ("samples", "probes", "errors", "misses", "undecided", "unscored", "truncated")
@@ -389,3 +392,16 @@ def test_on_the_command_line_there_is_no_traceback(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "nowhere" in said
     assert "Traceback" not in said
+
+
+def test_a_log_of_inspect_is_a_file_of_answers(codis: Path, tmp_path: Path) -> None:
+    log = evaluate("codis", data=codis, epochs=2)
+    files = [tmp_path / "log.eval", tmp_path / "log.json"]
+    for file in files:
+        write_eval_log(log, file)
+    answers = answers_of(log, tmp_path / "answers.jsonl")
+    store = tmp_path / "s.db"
+    by_file = [sightline.score("codis", file, data=codis, store=store) for file in (answers, *files)]
+    assert by_file[0].metrics == by_file[1].metrics == by_file[2].metrics
+    with opened_store("", files, [codis], AnswerTask("codis")) as opened:
+        assert [run.model for run in list_runs(opened)] == ["pure/m", "pure/m"]

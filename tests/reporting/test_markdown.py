@@ -31,6 +31,13 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(codis: Make) -> None
         assert {row.replace("\\|", "").count("|") for row in rows} == {len(table.columns) + 1}
 
 
+def test_a_run_with_a_name_is_called_by_it(codis: Make) -> None:
+    report = report_markdown(codis(), "base")
+    assert report.startswith("# codis:default, base\n")
+    assert "\n- base is openai/gpt-4o\n" in report
+    assert "\n| model | openai/gpt-4o |\n" in report
+
+
 def test_the_report_holds_all_tables_and_all_effective_options(codis: Make) -> None:
     options = {"limit": None, "cot": True, "max_tokens": 1024, "stop": "a|b"}
     report = report_markdown(add_published(codis(options=options), "GPT-4V"))

@@ -300,7 +300,9 @@ def test_readers_see_one_decimal_of_a_percentage_and_three_of_a_number() -> None
     assert parts(Value(32.25, 27.55, 37.18), column) == ("32.2", "27.6-37.2")
     assert parts(Value(0.88123, unit="number"), column) == ("0.881",)
     assert parts(Value(None), column) == ("-",)
-    assert parts(PublishedCell(86.2, -53.9499, comparable=False), column) == ("86.2*", "(-53.9)")
+    assert parts(
+        PublishedCell(PublishedValue("Human", 86.2, "Table 3", comparable=False), -53.9499), column
+    ) == ("86.2*", "(-53.9)")
     assert parts(1399, column) == ("1,399",)
 
 
@@ -317,7 +319,13 @@ def test_csv_and_json_keep_every_digit(value: float, low: float, figure: float) 
             Column("value", "value", ""),
             Column("published", "a\nb", "a (b)"),
         ),
-        (("acc_p", Value(value, low, 100.0), PublishedCell(figure, value - figure, True)),),
+        (
+            (
+                "acc_p",
+                Value(value, low, 100.0),
+                PublishedCell(PublishedValue("GPT-4V", figure, "Table 3"), value - figure),
+            ),
+        ),
         ("a note",),
     )
     (from_csv,) = csv.DictReader(io.StringIO(csv_text(table)))

@@ -34,13 +34,13 @@ def test_a_table_of_one_run_reads_line_by_line(codis: Make) -> None:
     lines = [line.rstrip() for line in shown([add_published(codis(), "GPT-4V")], 100).splitlines()[:8]]
     assert lines == [
         "codis:default, openai/gpt-4o",
-        "                             value                      GPT-4V       GPT-4V         Human",
-        "metric                        95 %    n  clusters  Tables 3, 4     Table 10   Tables 3, 4",
-        "─" * 89,
-        "acc_p               32.5 28.5-36.5  353       216  32.3 (+0.2)  31.2 (+1.3)  86.2 (-53.8)",
-        "acc_q               56.2 52.2-60.2  706       216  56.9 (-0.6)  55.1 (+1.1)  87.7 (-31.5)",
-        "context_awareness   54.8 50.8-58.8  353       216  54.7 (+0.0)               97.3 (-42.5)",
-        "output_variability     -              0         0  58.6                      81.9",
+        "                             value                       GPT-4V        GPT-4V          Human",
+        "metric                        95 %    n  clusters   Tables 3, 4      Table 10    Tables 3, 4",
+        "─" * 92,
+        "acc_p               32.5 28.5-36.5  353       216  32.3† (+0.2)  31.2† (+1.3)  86.2† (-53.8)",
+        "acc_q               56.2 52.2-60.2  706       216  56.9† (-0.6)  55.1† (+1.1)  87.7† (-31.5)",
+        "context_awareness   54.8 50.8-58.8  353       216  54.7† (+0.0)                97.3† (-42.5)",
+        "output_variability     -              0         0  58.6†                       81.9†",
     ]
 
 

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from tests.web.counted_runs import run
 
 from sightline.benchmarks.published import published
-from sightline.web.leaderboard_table import Choice, Leaderboard, build_leaderboard
+from sightline.web.leaderboard_table import build_leaderboard
+from sightline.web.leaderboard_types import Choice, Leaderboard
 
 ALL = Choice(settings={})
 

@@ -10,8 +10,9 @@ from tests.web.counted_runs import run
 from sightline.benchmarks.published import published
 from sightline.reporting.latex_table import latex
 from sightline.reporting.table_text import csv_text
-from sightline.web.leaderboard_table import Choice, build_leaderboard
-from sightline.web.leaderboard_text import csv_table, departures, paper_table
+from sightline.web.leaderboard_table import build_leaderboard
+from sightline.web.leaderboard_text import csv_table, paper_table, remarks
+from sightline.web.leaderboard_types import Choice
 
 RUNS = [
     run(1, "http://localhost:8000/v1#llava", 20.0),
@@ -51,6 +52,22 @@ def test_rows_with_one_reason_share_a_note() -> None:
     usual = [run(number, f"usual {number}", 1.0) for number in range(4, 12)]
     fewer = [run(number, f"few {number}", 1.0, samples=20) for number in range(12, 19)]
     board = build_leaderboard([*usual, *fewer], Choice({}, published=False, human=False))
-    assert departures(board) == [
-        ("CODIS", "few 12, few 13, few 14, few 15 and 3 other rows: 20 samples; the others have 353")
+    assert remarks(board) == [
+        (
+            "≠",
+            "CODIS, not comparable",
+            "few 12, few 13, few 14, few 15 and 3 other rows: 20 samples; the others have 353",
+        )
     ]
+
+
+def test_published_values_that_others_judged_are_marked() -> None:
+    judged = published("codis", "default", "GPT-4V")["acc_p", "all"][0]
+    (marked,) = [one for one in remarks(BOARD) if one.mark == "†"]
+    assert marked.title == "CODIS"
+    assert marked.words.endswith(f": {judged.note}")
+    (by_csv,) = [
+        line for line in csv.DictReader(io.StringIO(csv_text(csv_table(BOARD)))) if line["model"] == "GPT-4V"
+    ]
+    assert by_csv["remark"] == judged.note == "judged by humans"
+    assert f"GPT-4V (published) & {judged.value}†" in latex([paper_table(BOARD)])

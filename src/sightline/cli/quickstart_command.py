@@ -6,7 +6,7 @@ import argparse
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +22,7 @@ ANOTHER_MODEL = "http://localhost:8000/v1#llava"
 _NEEDED = ("torch", "transformers", "sentence_transformers")
 _WEB = ("jinja2", "starlette", "uvicorn")
 STORE = "sightline.db"
+REPHRASED = "mmr3:rephrasing"
 GROUPS = 6
 """The groups of each benchmark in the report."""
 
@@ -88,7 +89,7 @@ def execute(options: argparse.Namespace) -> int:
         f"generating synthetic scenes in the formats of {layouts}, not their images, in {folder / 'data'}"
     )
     results: list[Result] = []
-    runs: list[int] = []
+    runs: dict[int, Spec] = {}
     status = 0
     for task in _generate(folder / "data", options.seed, mmr3=complete):
         _report("")
@@ -99,12 +100,14 @@ def execute(options: argparse.Namespace) -> int:
             print_run_summary(replace(evaluation, out=None))
             status = max(status, evaluation.exit_status)
             results.append(_with_metrics(evaluation.result, task))
-            runs += [] if evaluation.run is None else [evaluation.run]
+            if evaluation.run is not None:
+                runs[evaluation.run] = spec
     _report("")
     with output_errors():
         show([overview("synthetic scenes", results)])
     _report(f"all results: {folder / 'results'}, with a folder and a report.md for each run")
-    _write_report(folder, runs)
+    _write_report(folder, list(runs))
+    _report_groups(folder, runs, models[0])
     _report("next, run your model:")
     _report(f"$ {_command(_next(folder))}")
     return status
@@ -126,6 +129,17 @@ def _write_report(folder: Path, runs: Sequence[int]) -> None:
         store.close()
     _report("to look at every group and compare the models in your browser:")
     _report(f"$ {shlex.join([_program(), 'serve', '--store', location])}")
+
+
+def _report_groups(folder: Path, runs: Mapping[int, Spec], model: str) -> None:
+    """Say how to look at the groups of the model in the terminal: of MM-R3 if it ran."""
+    of_model = [run for run, spec in runs.items() if spec.model == model]
+    if not of_model:
+        return
+    run = max(of_model, key=lambda number: runs[number].task == REPHRASED)
+    words = [_program(), "show", str(run), "--inconsistent", "-n", "3", "--store", str(folder / STORE)]
+    _report(f"the three groups on which {model} is most inconsistent in run {run} ({runs[run].task}):")
+    _report(f"$ {shlex.join(words)}")
 
 
 def _check(folder: Path, models: Sequence[str], seed: int) -> None:

@@ -16,7 +16,9 @@ EXAMPLE = """examples:
   sightline serve                                   the runs of ./sightline.db, at http://127.0.0.1:8765
   sightline serve --store quickstart/sightline.db
   sightline serve results/a results/b --data data/codis   results folders, with their images
+  sightline serve results --data data/codis         all results folders in a folder
   sightline serve samples.jsonl --task iibench:none --data data/iibench   answers of another tool
+  sightline serve logs/a.eval --task codis --data data/codis    a log of inspect_ai
   sightline serve --data data/codis                 a data folder or groups file before anything is run
   sightline serve --host 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
   sightline serve --url https://annotate.example.org   behind a reverse proxy with TLS
@@ -34,7 +36,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="*",
         metavar="PATH",
-        help="results folders, or with --task files of answers, to show instead of the store",
+        help="results folders, folders that hold some, or with --task files of answers, to show instead of"
+        " the store",
     )
     add_answer_task(parser)
     add(

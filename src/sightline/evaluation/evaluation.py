@@ -203,8 +203,8 @@ def _write_cached(prepared: Prepared, cache: ResultCache, stop: Event) -> Cached
 
 def _finish(folder: ResultsFolder, prepared: Prepared, result: Result, stop: Event) -> None:
     raise_if_set(stop)
-    task = prepared.task
-    folder.finish(result, task.benchmark, report=report_markdown(result), data=task.folder)
+    task, report = prepared.task, report_markdown(result, prepared.spec.name)
+    folder.finish(result, task.benchmark, report=report, data=task.folder)
 
 
 def _judge(

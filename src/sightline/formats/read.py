@@ -10,6 +10,7 @@ from sightline.errors import UserError, did_you_mean
 from sightline.formats import jsonl, lmms_eval, vlmevalkit
 from sightline.formats.content import read_bytes
 from sightline.formats.files import json_records
+from sightline.formats.inspect_log import is_inspect_log, read_inspect_log
 from sightline.formats.prediction import AnswerFiles, Layout, Prediction, PredictionFile
 from sightline.formats.tables import read_table, table_rows
 
@@ -22,9 +23,9 @@ def read_predictions(
 ) -> list[Prediction]:
     """Read the answers in a file, whatever tool wrote it.
 
-    Reads our answers.jsonl and plain JSON (Lines), the benchmark's released layouts, lmms-eval's sample logs
-    and VLMEvalKit's tables (xlsx, tsv, csv, json); text may be gzipped. A file may hold the answers of
-    several models: `of_model` selects one.
+    Reads our answers.jsonl and plain JSON (Lines), the benchmark's released layouts, lmms-eval's sample logs,
+    VLMEvalKit's tables (xlsx, tsv, csv, json) and logs of inspect_ai; text may be gzipped. A file may hold
+    the answers of several models: `of_model` selects one.
 
     Args:
         path: The file.
@@ -40,16 +41,19 @@ def read_predictions(
     """
     source = PredictionFile(path, conventions, setting, allow_missing)
     content = read_bytes(path)
-    if content.lstrip()[:1] in (b"{", b"["):
-        rows = json_records(content, path)
-        layout = _layout([record for _, record in rows], source)
-    else:
-        table = read_table(content, path)
-        layout = _layout([dict.fromkeys(table.header)], source)
-        rows = table_rows(table, path)
-    predictions = layout.read(rows, source)
+    predictions = read_inspect_log(source) if is_inspect_log(path, content) else _of_layout(content, source)
     _refuse_repeated(predictions, path)
     return predictions
+
+
+def _of_layout(content: bytes, source: PredictionFile) -> list[Prediction]:
+    """Read records or a table in the layout that its fields show."""
+    if content.lstrip()[:1] in (b"{", b"["):
+        rows = json_records(content, source.path)
+        return _layout([record for _, record in rows], source).read(rows, source)
+    table = read_table(content, source.path)
+    layout = _layout([dict.fromkeys(table.header)], source)
+    return layout.read(table_rows(table, source.path), source)
 
 
 def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:

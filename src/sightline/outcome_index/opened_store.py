@@ -10,6 +10,7 @@ from pathlib import Path
 from sightline.engine.database_errors import NoStoreError
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.formats.run_metadata import METRICS
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.results_folder import import_results
 from sightline.outcome_index.scored_file import AnswerTask, scored_folders
@@ -23,8 +24,9 @@ def opened_store(
 
     Args:
         url: A path or a database URL.
-        paths: Results folders, and files of answers in any layout that `sightline score` reads. With any,
-            their runs are shown instead of those of the store, in this order.
+        paths: Results folders, folders that hold some (at most two levels down), and files of answers in
+            any layout that `sightline score` reads. With any, their runs are shown instead of those of the
+            store, in this order.
         data: Data folders and groups files. With any, the store may be missing.
         task: What the files answer; None if there are none.
 
@@ -51,16 +53,17 @@ def opened_store(
                 OutcomeIndex(store)  # Makes the tables of the index.
             for nth, path in enumerate(paths):
                 for folder in _folders(path, task, data, Path(scratch, str(nth))):
-                    import_results(store, folder, data, source=path)
+                    import_results(store, folder, data, source=path if path.is_file() else folder)
             yield store
         finally:
             store.close()
 
 
 def _folders(path: Path, task: AnswerTask | None, data: Sequence[Path], scratch: Path) -> Sequence[Path]:
-    """The results folder at a path, or those of the models in a file."""
+    """The results folder at a path, those in a folder, or those of the models in a file."""
     if not path.is_file():
-        return [path]
+        nested = [file.parent for pattern in ("*", "*/*") for file in path.glob(f"{pattern}/{METRICS}")]
+        return [path] if (path / METRICS).is_file() else sorted(nested) or [path]
     if task is None:
         raise UserError(
             "is a file: it does not say which questions it answers",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,17 @@ def stored_orders(
     }
 
 
+class OrderedPage(NamedTuple):
+    """A page of a set of groups: their ranks, and the places that their neighbours continue after.
+
+    `previous` is None if the page before is the first one, and on the first page; `next` on the last page.
+    """
+
+    ranks: list[int]
+    previous: int | None
+    next: int | None
+
+
 class StoredOrders:
     """The other orders of the groups of an index. Several threads may use it."""
 
@@ -72,7 +83,7 @@ class StoredOrders:
             stored = {"informative", "data", *connection.scalars(query)}
         return tuple(order for order in get_args(Order) if order in stored)
 
-    def page(self, order: Order, chosen: int, after: int | None, limit: int) -> tuple[list[int], int | None]:
+    def page(self, order: Order, chosen: int, after: int | None, limit: int) -> OrderedPage:
         """Read a page of a set of groups.
 
         Args:
@@ -82,13 +93,17 @@ class StoredOrders:
             limit: The number of groups of a page.
 
         Returns:
-            The ranks of the groups of the page, and the place to continue after; None on the last page.
+            The page.
         """
         sequence = self._sequence(order)
         places = _places_of(sequence, chosen)
-        shown = places[places > (-1 if after is None else after)][: limit + 1].tolist()
-        following = shown[limit - 1] if len(shown) > limit else None
-        return [sequence[place] for place in shown[:limit]], following
+        begin = 0 if after is None else int(np.searchsorted(places, after, side="right"))
+        end = begin + limit
+        return OrderedPage(
+            [sequence[place] for place in places[begin:end].tolist()],
+            int(places[begin - limit - 1]) if begin > limit else None,
+            int(places[end - 1]) if end < len(places) else None,
+        )
 
     def neighbours(self, order: Order, chosen: int, rank: int) -> tuple[int | None, int | None]:
         """Find the groups beside a group.

@@ -78,6 +78,23 @@ def last_before(ranks: int, before: int) -> int | None:
     return below.bit_length() - 1 if below else None
 
 
+def page_before(ranks: int, after: int, limit: int) -> int | None:
+    """Where the page before begins.
+
+    Args:
+        ranks: The set.
+        after: The last rank of that page.
+        limit: The number of ranks of a page.
+
+    Returns:
+        The rank that it continues after; None if it is the first page.
+    """
+    rank: int | None = after + 1
+    for _ in range(limit + 1):
+        rank = None if rank is None else last_before(ranks, rank)
+    return rank
+
+
 def encode_ranks(ranks: Iterable[int], size: int) -> bytes:
     """Encode a set: as a list if it is small, otherwise as compressed bits.
 

@@ -21,8 +21,15 @@ from sightline.outcome_index.group_detail import group_detail, read_lines
 from sightline.outcome_index.group_entry import StoredRow
 from sightline.outcome_index.group_filter import EVERY, GroupFilter
 from sightline.outcome_index.indexed_images import IndexedImages
-from sightline.outcome_index.orders import Order, StoredOrders
-from sightline.outcome_index.rank_set import all_ranks, integers_of_bytes, last_before, ranks_after, set_of
+from sightline.outcome_index.orders import Order, OrderedPage, StoredOrders
+from sightline.outcome_index.rank_set import (
+    all_ranks,
+    integers_of_bytes,
+    last_before,
+    page_before,
+    ranks_after,
+    set_of,
+)
 from sightline.outcome_index.text_search import TextIndex, searched_text
 from sightline.outcome_index.types import (
     Facets,
@@ -95,8 +102,7 @@ class RunIndex:
         chosen = self.select(wanted)
         if order == "informative":
             return self.page_of(chosen, after, limit)
-        ranks, following = self._orders.page(order, chosen, after, limit)
-        return self._page(ranks, following, chosen)
+        return self._page(self._orders.page(order, chosen, after, limit), chosen)
 
     @property
     def orders(self) -> tuple[Order, ...]:
@@ -115,8 +121,9 @@ class RunIndex:
             The page.
         """
         ranks = list(islice(ranks_after(chosen, -1 if after is None else after), limit + 1))
+        previous = None if after is None else page_before(chosen, after, limit)
         following = ranks[limit - 1] if len(ranks) > limit else None
-        return self._page(ranks[:limit], following, chosen)
+        return self._page(OrderedPage(ranks[:limit], previous, following), chosen)
 
     def neighbours(
         self, number: int, wanted: GroupFilter = EVERY, order: Order = "informative"
@@ -264,9 +271,9 @@ class RunIndex:
                 self._words.add(done, texts)
                 progress(numbers[-1], self.groups)
 
-    def _page(self, ranks: Sequence[int], following: int | None, chosen: int) -> GroupPage:
-        numbers = [self.numbers[rank] + 1 for rank in ranks]
-        return GroupPage(tuple(self.rows(numbers)), following, chosen.bit_count())
+    def _page(self, page: OrderedPage, chosen: int) -> GroupPage:
+        numbers = [self.numbers[rank] + 1 for rank in page.ranks]
+        return GroupPage(tuple(self.rows(numbers)), page.previous, page.next, chosen.bit_count())
 
     def _check(self, number: int) -> None:
         if not 1 <= number <= self.groups:

@@ -162,11 +162,13 @@ class GroupPage(Struct, frozen=True):
 
     Attributes:
         rows: The groups in the order of their ranks.
+        previous: The rank that the page before continues after; None if that is the first page, and on it.
         next: The rank to continue after; None on the last page.
         total: The number of groups that the filter selects.
     """
 
     rows: tuple[GroupRow, ...]
+    previous: int | None
     next: int | None
     total: int
 

@@ -327,7 +327,7 @@ def _published_fields(comparison: Comparison, rows: Sequence[MetricValue]) -> li
     def field(row: str, table: str, figures: Mapping[MetricSubset, PublishedValue]) -> Field[MetricValue]:
         def cell(change: MetricValue) -> Cell:
             figure = figures.get((change.metric, change.subset))
-            return None if figure is None else PublishedCell(figure.value, None, figure.comparable)
+            return None if figure is None else PublishedCell(figure, None)
 
         return Column("published", heading(row, table), f"{row} ({table})", differences=False), cell
 

@@ -14,16 +14,17 @@ from sightline.reporting.table_text import cell_text
 from sightline.reporting.tables import summary
 
 
-def report_markdown(result: Result) -> str:
+def report_markdown(result: Result, name: str | None = None) -> str:
     """The text of report.md: every table with its notes, then the run with all effective options.
 
     Args:
         result: The result.
+        name: The name of the run, which its tables are called by; None without a name.
 
     Returns:
         The Markdown text.
     """
-    whole, *by_label = summary([result])
+    whole, *by_label = summary([result], runs=[name] if name else [])
     sections = [
         f"# {for_markdown(whole.title)}",
         markdown([replace(whole, title="Overall"), *by_label]),

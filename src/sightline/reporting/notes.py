@@ -146,7 +146,7 @@ def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
 
 
 def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
-    """The notes on published figures; '*' marks those that are not comparable.
+    """The notes on published figures, each behind their mark; first those on comparable figures.
 
     A note names its rows and places unless it holds for all figures of its table.
 
@@ -157,13 +157,13 @@ def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
         The notes.
     """
     noted = _gathered(
-        ((value.comparable, value.table, value.note or "not comparable"), (value.row, where))
+        ((value.mark, value.table, value.note or "not comparable"), (value.row, where))
         for where, value in shown
-        if value.note or not value.comparable
+        if value.mark
     )
     return [
-        f"{'' if comparable else '* '}{table}{_among(cells, table, shown)}: {note}"
-        for (comparable, table, note), cells in sorted(noted.items(), key=lambda item: item[0][0])
+        f"{mark} {table}{_among(cells, table, shown)}: {note}"
+        for (mark, table, note), cells in sorted(noted.items(), key=lambda item: item[0][0], reverse=True)
     ]
 
 

@@ -26,9 +26,8 @@ class Value(Struct, frozen=True):
 class PublishedCell(Struct, frozen=True):
     """A figure of a paper; `difference` is this run's value minus it."""
 
-    value: float
+    figure: PublishedValue
     difference: float | None
-    comparable: bool
     unit: Unit = "percent"
 
 
@@ -188,4 +187,4 @@ def published_cell(metric: MetricValue | None, value: PublishedValue | None) -> 
     if metric is None or value is None:
         return None
     difference = None if metric.value is None else metric.value - value.value
-    return PublishedCell(value.value, difference, value.comparable, metric.unit)
+    return PublishedCell(value, difference, metric.unit)

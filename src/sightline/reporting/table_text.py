@@ -23,8 +23,8 @@ LEAST_P_VALUE = 0.001
 def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     """A cell as a reader sees it: rounded, in the parts that are aligned in a column.
 
-    A value and its interval, with '~' if approximate; a published figure and the difference, with '*' if not
-    comparable; a spread, its interval and its difference; otherwise one part.
+    A value and its interval, with '~' if approximate; a published figure with its mark, and the difference; a
+    spread, its interval and its difference; otherwise one part.
 
     Args:
         cell: The cell.
@@ -127,8 +127,8 @@ def _value_parts(cell: Value) -> tuple[str, ...]:
 
 
 def _published_parts(cell: PublishedCell, differences: bool) -> tuple[str, ...]:
-    decimals, mark = DECIMALS[cell.unit], "" if cell.comparable else "*"
-    figure = f"{cell.value:.{decimals}f}{mark}"
+    decimals = DECIMALS[cell.unit]
+    figure = f"{cell.figure.value:.{decimals}f}{cell.figure.mark}"
     if cell.difference is None or not differences:
         return (figure,)
     return figure, f"({cell.difference:+.{decimals}f})"
@@ -167,10 +167,10 @@ def _flat(column: Column, cell: Cell) -> dict[str, Any]:
         names = [f"{column.key} {part}".strip() for part in ("value", "low", "high", "interval")]
         return dict(zip(names, (value.value, value.low, value.high, value.interval), strict=True))
     if column.kind == "published":
-        found = (
-            (cell.value, cell.difference, cell.comparable) if isinstance(cell, PublishedCell) else (None,) * 3
-        )
         names = [column.key, f"{column.key} difference", f"{column.key} comparable"]
+        if not isinstance(cell, PublishedCell):
+            return dict.fromkeys(names)
+        found = cell.figure.value, cell.difference, cell.figure.comparable
         return dict(zip(names, found, strict=True))
     if column.kind == "spread":
         spread = cell if isinstance(cell, Spread) else Spread(None)

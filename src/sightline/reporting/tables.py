@@ -11,6 +11,7 @@ from sightline.errors import unknown_name
 from sightline.metric_types import MetricValue, PublishedValue, Result
 from sightline.reporting.breakdown import breakdown
 from sightline.reporting.corrected import corrected_tables
+from sightline.reporting.leading import leading_metrics
 from sightline.reporting.notes import (
     definition_notes,
     label_of,
@@ -165,8 +166,28 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
         title_of(results, by, runs),
         fields,
         lines,
-        [*_model_notes(results, runs), *legend, *shared_notes(own), *shared_notes(whole)],
+        [
+            *_model_notes(results, runs),
+            *([] if by else _leading_notes(results)),
+            *legend,
+            *shared_notes(own),
+            *shared_notes(whole),
+        ],
     )
+
+
+def _leading_notes(results: Sequence[Result]) -> list[str]:
+    """Which metrics of a benchmark lead, where the table has others."""
+    by_benchmark: dict[str, list[Result]] = {}
+    for result in results:
+        by_benchmark.setdefault(result.benchmark, []).append(result)
+    notes = []
+    for benchmark, same in by_benchmark.items():
+        leading = leading_metrics(benchmark, [result.metrics for result in same])
+        if {m.metric for result in same for m in result.metrics if m.subset == "all"} - set(leading):
+            of_which = f" of {benchmark}" if len(by_benchmark) > 1 else ""
+            notes.append(f"leading metrics{of_which}: {', '.join(leading)}")
+    return notes
 
 
 def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> list[_MetricRow]:

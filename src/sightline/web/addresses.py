@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 
 from sightline.errors import UserError
+
+Word = TypeVar("Word", bound=str)
 
 
 def with_query(request: Request, **changed: str | None) -> str:
@@ -57,3 +61,23 @@ def read_number(name: str, text: str) -> int:
     if not text.isdecimal() or len(text) > 15:
         raise UserError("no number", field=name, found=text, expected="a number")
     return int(text)
+
+
+def read_word(name: str, text: str, words: Collection[Word]) -> Word:
+    """Read one of some words, such as the names of a `Literal`, from an address or a form.
+
+    Args:
+        name: The parameter.
+        text: Its text.
+        words: The words.
+
+    Returns:
+        The word.
+
+    Raises:
+        UserError: It is another word.
+    """
+    for word in words:
+        if word == text:
+            return word
+    raise UserError("is not known", field=name, found=text, expected=" or ".join(words))

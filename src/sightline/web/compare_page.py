@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sightline.errors import UserError
 from sightline.outcome_index.types import ChangeList, RunComparison, RunSummary
 from sightline.reporting.html.comparison_view import changed_group_view, comparison_view
 from sightline.reporting.leading import leading_metrics
-from sightline.web.addresses import number_of, read_number
+from sightline.web.addresses import number_of, read_number, read_word
 from sightline.web.images import shown_images
 from sightline.web.run_title import names_of_two
 from sightline.web.viewer import Viewer
@@ -140,14 +138,10 @@ def _runs(request: Request) -> list[int]:
 
 def _list(request: Request, counts: Mapping[ChangeList, int]) -> ChangeList:
     """The list that the reader chose; the first one with groups by default."""
-    wanted = request.query_params.get("show", "")
-    for name in get_args(ChangeList):
-        if name == wanted:
-            known: ChangeList = name
-            return known
-    if wanted:
-        raise UserError("no such list", field="show", found=wanted, expected=", ".join(get_args(ChangeList)))
-    return next((name for name in (*CHANGE_WORDS, *AMONG_WORDS) if counts[name]), "lost")
+    words = {**CHANGE_WORDS, **AMONG_WORDS}
+    if wanted := request.query_params.get("show"):
+        return read_word("show", wanted, words)
+    return next((name for name in words if counts[name]), "lost")
 
 
 def _metric_links(

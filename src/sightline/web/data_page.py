@@ -43,7 +43,7 @@ def folder_page(viewer: Viewer, request: Request) -> Response:
     ]
     search = request.query_params.get("search", "")
     selected = data.selected(labels, search)
-    after = number_of(request, "after") or 0
+    begin = number_of(request, "after") or 0
     return viewer.page(
         "folder_page.html",
         {
@@ -54,9 +54,10 @@ def folder_page(viewer: Viewer, request: Request) -> Response:
             "labels": labels,
             "search": search,
             "selected": selected,
-            "after": after,
-            "shown": [(number, data.items[number]) for number in selected[after : after + PAGE]],
-            "following": after + PAGE if after + PAGE < len(selected) else None,
+            "after": begin or None,
+            "shown": [(number, data.items[number]) for number in selected[begin : begin + PAGE]],
+            "previous": begin - PAGE if begin > PAGE else None,
+            "following": begin + PAGE if begin + PAGE < len(selected) else None,
             "query": urlencode(_query(labels, search)),
             "toggled": lambda name, value: _toggled(place, labels, search, name, value),
             "duplicates": viewer.duplicates.state(path),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from sightline.outcome_index.orders import Order
 from sightline.outcome_index.types import Facet, RunSummary
 from sightline.reporting.html.group_view import group_view
 from sightline.results.stored_run import read_stored_run
-from sightline.web.addresses import number_of
+from sightline.web.addresses import number_of, read_word
 from sightline.web.cards import cards
 from sightline.web.command import ask_again
 from sightline.web.images import shown_images
@@ -164,10 +163,7 @@ def _shown(request: Request) -> _Shown:
         raise UserError(
             "no such filter", field=unknown, expected=f"{', '.join(CHOICES)}, {LABEL}NAME or search"
         )
-    found = request.query_params.get("order", "") or "informative"
-    order = next((name for name in get_args(Order) if name == found), None)
-    if order is None:
-        raise UserError("no such order", field="order", found=found, expected=" or ".join(ORDER_WORDS))
+    order = read_word("order", request.query_params.get("order") or "informative", ORDER_WORDS)
     return _Shown(filter_of(request.query_params.multi_items()), order)
 
 

@@ -8,8 +8,9 @@ from starlette.responses import Response
 from sightline.reporting.latex_table import latex
 from sightline.reporting.table_text import csv_text
 from sightline.web.addresses import with_query
-from sightline.web.leaderboard_table import Choice, build_leaderboard
-from sightline.web.leaderboard_text import csv_table, departures, paper_table
+from sightline.web.leaderboard_table import build_leaderboard
+from sightline.web.leaderboard_text import csv_table, paper_table, remarks
+from sightline.web.leaderboard_types import Choice
 from sightline.web.viewer import Viewer
 
 
@@ -23,7 +24,7 @@ def leaderboard(viewer: Viewer, request: Request) -> Response:
         {
             "section": "Leaderboard",
             "table": table,
-            "departures": departures(table),
+            "remarks": remarks(table),
             "choice": choice,
             "query": request.url.query,
             "waiting": viewer.builds.start_missing(runs),

@@ -11,11 +11,12 @@ from sightline.benchmarks.published import paper_of
 from sightline.metric_types import PERCENT, MetricDefinition, MetricValue, PublishedValue, Result
 from sightline.outcome_index.types import RunSummary
 from sightline.registry import benchmark_class, benchmark_names
-from sightline.reporting.html.plots import PlotCell, PlotPoint, Scale, chance_points, measured, scale_of
+from sightline.reporting.html.plots import PlotCell, PlotPoint, chance_points, measured, scale_of
 from sightline.reporting.html.short_texts import without_servers
 from sightline.reporting.leading import leading_metrics
 from sightline.reporting.option_texts import options_text
 from sightline.results.published import NOT_THEIRS, add_published
+from sightline.web.leaderboard_types import Choice, Leaderboard, LeaderCell, LeaderColumn, LeaderRow
 
 CHANCE_MODEL = "baseline/chance"
 FEW_ERRORS = 0.01
@@ -23,109 +24,6 @@ FEW_ERRORS = 0.01
 
 OF_OTHERS = ("split", *NOT_THEIRS, "data", "model_identity", "judge_sampling")
 """The listed options that say nothing about how the model was asked."""
-
-
-class Choice(Struct, frozen=True):
-    """What the reader chose.
-
-    Attributes:
-        settings: Benchmark -> the setting of its column; the most used one for other benchmarks.
-        model: A part of the model's name; '' for all models.
-        judge: The judge whose verdicts count; '' for that of each run.
-        sort: The benchmark that orders the rows; '' for the first.
-        published: Whether published rows are shown.
-        human: Whether the rows of humans are shown.
-    """
-
-    settings: Mapping[str, str]
-    model: str = ""
-    judge: str = ""
-    sort: str = ""
-    published: bool = True
-    human: bool = True
-
-
-class LeaderColumn(Struct, frozen=True):
-    """A column: a benchmark in one of its settings.
-
-    Attributes:
-        benchmark: The name of the benchmark.
-        title: Its short title.
-        setting: The setting.
-        settings: The settings that the store has runs of.
-        metric: The primary metric.
-        definition: What the metric means.
-        scale: The scale of the plots.
-        n: What most of its values average over.
-        chance: The value that guessing gives: as the benchmark declares it, otherwise as the store has it.
-    """
-
-    benchmark: str
-    title: str
-    setting: str
-    settings: tuple[str, ...]
-    metric: str
-    definition: MetricDefinition
-    scale: Scale
-    n: float
-    chance: float | None
-
-
-class LeaderCell(Struct, frozen=True):
-    """A value in the table.
-
-    Attributes:
-        value: The value; None if there is none.
-        plot: Its plot.
-        facts: n and the judge, or the table of the paper.
-        undecided: How many verdicts are undecided, and the value if all of them were right; '' if they change
-            nothing.
-        judge: Who decided; '' for a published value.
-        reason: Why it is not comparable with the others of the column; '' if it is.
-        run: The number of the run; None for a published value.
-    """
-
-    value: MetricValue | None
-    plot: PlotCell
-    facts: str = ""
-    undecided: str = ""
-    judge: str = ""
-    reason: str = ""
-    run: int | None = None
-
-
-class LeaderRow(Struct, frozen=True):
-    """A row: a model, as measured or as published, or humans. `cells` are in the order of the columns.
-
-    Attributes:
-        kind: `measured`, `published` or `human`.
-        name: The model, without its server where that stays distinct.
-        model: The model as the user named it.
-        facts: The options that distinguish it.
-        cells: The values.
-    """
-
-    kind: str
-    name: str
-    model: str
-    facts: str
-    cells: tuple[LeaderCell, ...]
-
-
-class Leaderboard(Struct, frozen=True):
-    """The whole table; `judges` are those that a reader can choose, `notes` concern the whole table."""
-
-    columns: tuple[LeaderColumn, ...]
-    rows: tuple[LeaderRow, ...]
-    judges: tuple[str, ...]
-    sort: str
-    notes: tuple[str, ...]
-
-    @property
-    def signs(self) -> list[str]:
-        """The kinds of points that its plots have, for the legend."""
-        points = [point.kind for row in self.rows for cell in row.cells for point in cell.plot.points]
-        return list(dict.fromkeys(points))
 
 
 class _Counted(Struct, frozen=True):
@@ -150,12 +48,14 @@ def build_leaderboard(runs: Iterable[RunSummary], choice: Choice) -> Leaderboard
     by_benchmark: defaultdict[str, list[tuple[RunSummary, Result]]] = defaultdict(list)
     for run, result in counted:
         by_benchmark[result.benchmark].append((run, result))
-    columns, cells, notes = [], [], []
+    columns, cells = [], []
+    unpublished: dict[str, list[str]] = {}
     for benchmark in sorted(by_benchmark, key=_place):
-        column, by_row, column_notes = _column(benchmark, by_benchmark[benchmark], choice)
+        column, by_row, why_unpublished = _column(benchmark, by_benchmark[benchmark], choice)
         columns.append(column)
         cells.append(by_row)
-        notes += column_notes
+        if why_unpublished:
+            unpublished.setdefault(why_unpublished, []).append(column.title)
     sort = choice.sort if any(one.benchmark == choice.sort for one in columns) else ""
     sort = sort or (columns[0].benchmark if columns else "")
     return Leaderboard(
@@ -163,7 +63,7 @@ def build_leaderboard(runs: Iterable[RunSummary], choice: Choice) -> Leaderboard
         tuple(_rows(columns, cells, choice, sort)),
         tuple(sorted({judge for _, result in counted for judge in _judges(result)})),
         sort,
-        tuple(dict.fromkeys(notes)),
+        tuple(f"{', '.join(titles)}: {why}." for why, titles in unpublished.items()),
     )
 
 
@@ -173,8 +73,8 @@ _RowKey = tuple[str, str, str]
 
 def _column(
     benchmark: str, runs: Sequence[tuple[RunSummary, Result]], choice: Choice
-) -> tuple[LeaderColumn, dict[_RowKey, LeaderCell], list[str]]:
-    """The column of a benchmark, its cells by row, and its notes."""
+) -> tuple[LeaderColumn, dict[_RowKey, LeaderCell], str]:
+    """The column of a benchmark, its cells by row, and why it has no published ones."""
     settings = Counter(result.setting for _, result in runs)
     default = max(settings, key=lambda name: settings[name])
     setting = choice.settings.get(benchmark, "")
@@ -187,7 +87,7 @@ def _column(
     usual = _usual(list(latest.values()))
     definition = usual.result.metric_definitions.get(metric, MetricDefinition("", "higher", PERCENT))
     measured_chance = next((one.value for one in latest.values() if one.result.model == CHANCE_MODEL), None)
-    published, notes = _published(usual.result, metric, choice)
+    published, why_unpublished = _published(usual.result, metric, choice)
     bounds = [bound for one in latest.values() for bound in _bounds(one.value)]
     column = LeaderColumn(
         benchmark=benchmark,
@@ -204,7 +104,7 @@ def _column(
     )
     cells = {key: _measured_cell(one, usual, column) for key, one in latest.items()}
     cells |= {key: _published_cell(value, column, key[0]) for key, value in published}
-    return column, cells, notes
+    return column, cells, why_unpublished
 
 
 def _row_key(run: RunSummary) -> _RowKey:
@@ -281,14 +181,14 @@ def _judge(one: _Counted) -> str:
 
 def _published(
     result: Result, metric: str, choice: Choice
-) -> tuple[list[tuple[_RowKey, PublishedValue]], list[str]]:
+) -> tuple[list[tuple[_RowKey, PublishedValue]], str]:
     """The paper's values of the metric beside a result, by row, and why there are none."""
     paper = paper_of(result.benchmark)
     if paper is None:
-        return [], []
+        return [], ""
     not_theirs = next((why for option, why in NOT_THEIRS.items() if result.options.get(option)), None)
     if not_theirs is not None:
-        return [], [f"{paper.paper}: {not_theirs}."]
+        return [], not_theirs
     beside = _value(add_published(result, *paper.row_names), metric, "")
     values = (beside.published if beside else None) or []
     # A paper prints few rows again in other tables, for other questions.
@@ -301,7 +201,7 @@ def _published(
         if choice.human if is_human else choice.published:
             key = ("human", "Human", "") if is_human else ("published", value.row, "published")
             found.setdefault(key, value)
-    return list(found.items()), []
+    return list(found.items()), ""
 
 
 def _published_cell(value: PublishedValue, column: LeaderColumn, kind: str) -> LeaderCell:
@@ -311,6 +211,8 @@ def _published_cell(value: PublishedValue, column: LeaderColumn, kind: str) -> L
         plot=PlotCell(column.scale, (point, *chance_points(column.chance)), column.definition.unit),
         facts=f"{column.title}, {value.table}",
         reason="" if value.comparable else value.note or "taken under other conditions",
+        remark=(value.note or "") if value.comparable else "",
+        figure=value,
     )
 
 

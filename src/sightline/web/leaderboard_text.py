@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sightline.counts import counted
 from sightline.reporting.report_table import Cell, Column, PublishedCell, ReportTable, n_cell, value_cell
-from sightline.web.leaderboard_table import Leaderboard, LeaderCell
+from sightline.web.leaderboard_types import Leaderboard, LeaderCell
 
 MOST_NAMES = 4
 """A note names so many rows, and counts the others."""
@@ -15,21 +16,31 @@ INTERVALS = "intervals: 95 % CI over clusters, which are groups that share a sou
 TITLE = "Leaderboard: the primary metric of each benchmark"
 
 
-def departures(board: Leaderboard) -> list[tuple[str, str]]:
-    """Why values are not comparable with the others of their column.
+class Remark(NamedTuple):
+    """A note on some cells of a column: its mark, its title, and words with the rows that they concern."""
+
+    mark: str
+    title: str
+    words: str
+
+
+def remarks(board: Leaderboard) -> list[Remark]:
+    """Why values are not comparable with the others of their column, and what else to know about them.
 
     Args:
         board: The table.
 
     Returns:
-        The title of the column, and the reason with the rows that it concerns.
+        The notes, those on values that are not comparable first.
     """
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in board.rows:
-        for column, cell in zip(board.columns, row.cells, strict=True):
-            if cell.reason:
-                found.setdefault((column.title, cell.reason), []).append(row.name)
-    return [(title, f"{_names(names)}: {reason}") for (title, reason), names in found.items()]
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row, column, cell in board.entries():
+        if cell.reason:
+            found.setdefault(("≠", f"{column.title}, not comparable", cell.reason), []).append(row.name)
+        elif cell.remark:
+            found.setdefault(("†", column.title, cell.remark), []).append(row.name)
+    made = [Remark(mark, title, f"{_names(names)}: {words}") for (mark, title, words), names in found.items()]
+    return sorted(made, key=lambda one: one.mark, reverse=True)
 
 
 def csv_table(board: Leaderboard) -> ReportTable:
@@ -45,7 +56,7 @@ def csv_table(board: Leaderboard) -> ReportTable:
         *(_text(name) for name in ("model", "kind", "options", "benchmark", "setting", "metric", "unit")),
         Column("value", "value", ""),
         Column("count", "n", "n"),
-        *(_text(name) for name in ("undecided", "judge", "source", "not comparable")),
+        *(_text(name) for name in ("undecided", "judge", "source", "not comparable", "remark")),
         Column("count", "run", "run"),
     )
     return ReportTable(TITLE, columns, tuple(_csv_rows(board)))
@@ -58,7 +69,7 @@ def paper_table(board: Leaderboard) -> ReportTable:
         board: The table.
 
     Returns:
-        The table for LaTeX; an asterisk marks a published value that is not comparable.
+        The table for LaTeX; its notes say what the marks of published values mean.
     """
     columns = [Column("text", "Model", "model")]
     for one in board.columns:
@@ -69,49 +80,42 @@ def paper_table(board: Leaderboard) -> ReportTable:
             Column("count", f"{heads[0]}\nn", f"{one.benchmark} n"),
         ]
     rows = tuple(
-        (f"{row.name} ({row.facts})" if row.facts else row.name, *(_cells(row.kind, row.cells)))
-        for row in board.rows
+        (f"{row.name} ({row.facts})" if row.facts else row.name, *_cells(row.cells)) for row in board.rows
     )
-    notes = [f"{title}, not comparable: {words}" for title, words in departures(board)]
+    notes = [f"{one.mark.replace('≠', '*')} {one.title}: {one.words}" for one in remarks(board)]
     judges = dict.fromkeys(
-        f"{column.title}: judged by {cell.judge}"
-        for row in board.rows
-        for column, cell in zip(board.columns, row.cells, strict=True)
-        if cell.judge
+        f"{column.title}: judged by {cell.judge}" for _, column, cell in board.entries() if cell.judge
     )
     undecided = [
         f"{column.title}, {row.name}: undecided verdicts count as not right; {cell.undecided}"
-        for row in board.rows
-        for column, cell in zip(board.columns, row.cells, strict=True)
+        for row, column, cell in board.entries()
         if cell.undecided
     ]
     return ReportTable(TITLE, tuple(columns), rows, (INTERVALS, *judges, *undecided, *board.notes, *notes))
 
 
 def _csv_rows(board: Leaderboard) -> Iterator[tuple[Cell, ...]]:
-    for row in board.rows:
-        for column, cell in zip(board.columns, row.cells, strict=True):
-            if cell.value is not None:
-                measured = row.kind == "measured"
-                yield (
-                    *(row.model, row.kind, row.facts, column.benchmark, column.setting),
-                    *(column.metric, column.definition.unit),
-                    value_cell(cell.value),
-                    n_cell(cell.value) if measured else None,
-                    *(cell.undecided, cell.judge, "" if measured else cell.facts, cell.reason),
-                    cell.run,
-                )
+    for row, column, cell in board.entries():
+        if cell.value is not None:
+            measured = row.kind == "measured"
+            yield (
+                *(row.model, row.kind, row.facts, column.benchmark, column.setting),
+                *(column.metric, column.definition.unit),
+                value_cell(cell.value),
+                n_cell(cell.value) if measured else None,
+                *(cell.undecided, cell.judge, "" if measured else cell.facts, cell.reason, cell.remark),
+                cell.run,
+            )
 
 
-def _cells(kind: str, cells: tuple[LeaderCell, ...]) -> Iterator[Cell]:
+def _cells(cells: tuple[LeaderCell, ...]) -> Iterator[Cell]:
     for cell in cells:
-        value = cell.value
-        if value is None or value.value is None:
+        if cell.figure is not None and cell.value is not None:
+            yield from (PublishedCell(cell.figure, None, cell.value.unit), None)
+        elif cell.value is None or cell.value.value is None:
             yield from (None, None)
-        elif kind == "measured":
-            yield from (value_cell(value), n_cell(value))
         else:
-            yield from (PublishedCell(value.value, None, not cell.reason, value.unit), None)
+            yield from (value_cell(cell.value), n_cell(cell.value))
 
 
 def _names(names: list[str]) -> str:

@@ -82,6 +82,7 @@ class _Counted(Struct, frozen=True):
     sections: Sequence[object]
     verdicts: Sequence[VerdictCount]
     notes: Sequence[str]
+    value_notes: Sequence[str]
     first: Sequence[Card]
 
 
@@ -93,7 +94,8 @@ def _counted(viewer: Viewer, summary: RunSummary, result: Result) -> _Counted:
         table=result_table([named]),
         sections=section_views([named]),
         verdicts=_verdicts(index.facets()),
-        notes=[*run_notes(result), *value_notes(result.metrics)],
+        notes=run_notes(result),
+        value_notes=value_notes(result.metrics),
         first=cards(index, index.page(limit=FIRST_GROUPS).rows),
     )
 

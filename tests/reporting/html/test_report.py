@@ -25,12 +25,15 @@ from sightline.metric_types import MetricValue
 from sightline.metrics.agreement_definitions import WITH_HUMANS
 from sightline.outcome_index.types import ChangedGroup, ComparedMetric, RunComparison
 from sightline.registry import benchmark_class, benchmark_names
+from sightline.reporting.html.bars_section import Bars
 from sightline.reporting.html.comparison_view import ChangeList, changed_group_view, comparison_view
 from sightline.reporting.html.difference_section import DifferencesSection
+from sightline.reporting.html.forest_section import Forest
 from sightline.reporting.html.group_view import group_view
 from sightline.reporting.html.report import GroupList, PartContent, report_page
 from sightline.reporting.html.run_results import NamedResult
-from sightline.reporting.html.sections import Bars, Forest, ScatterSection, section_views
+from sightline.reporting.html.scatter_section import ScatterSection
+from sightline.reporting.html.sections import section_views
 from sightline.results.flips import ChangeCounts
 
 PAIR = detail(

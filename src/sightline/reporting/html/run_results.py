@@ -64,3 +64,13 @@ def meaning(runs: Sequence[NamedResult], metric: str) -> str:
     """What a metric means, in one line; '' if the results do not say."""
     definitions = (run.result.metric_definitions.get(metric) for run in runs)
     return next((one.meaning for one in definitions if one is not None), "")
+
+
+def number_of(value: MetricValue | None) -> float:
+    """A value as a number; 0 if there is none."""
+    return 0.0 if value is None or value.value is None else value.value
+
+
+def words_of(label: str) -> str:
+    """What a page calls a label."""
+    return label.replace("_", " ")
