@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sightline.engine.compression import Compressor
 
@@ -14,7 +16,7 @@ _LIST, _BITS = b"\0", b"\1"
 _compressor = Compressor()
 
 
-def set_of(ranks: Iterable[int], size: int) -> int:
+def set_of(ranks: Sequence[int] | NDArray[np.unsignedinteger[Any]], size: int) -> int:
     """Make a set.
 
     Args:
@@ -24,10 +26,9 @@ def set_of(ranks: Iterable[int], size: int) -> int:
     Returns:
         The set.
     """
-    bits = bytearray(size // 8 + 1)
-    for rank in ranks:
-        bits[rank >> 3] |= 1 << (rank & 7)
-    return int.from_bytes(bits, "little")
+    bits = np.zeros(size, np.bool_)
+    bits[np.asarray(ranks, np.intp)] = True
+    return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
 
 
 def all_ranks(ranks: int) -> list[int]:

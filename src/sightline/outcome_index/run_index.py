@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import islice
 from threading import Lock
 
+import numpy as np
 from sqlalchemy import select
 
 from sightline.engine import index_tables
@@ -285,7 +286,8 @@ class RunIndex:
 
     def _search(self, search: str) -> int:
         self.make_words()
-        return set_of((self.ranks[number] for number in self._words.find(search)), self.groups)
+        found = np.array(self._words.find(search), np.intp)
+        return set_of(np.asarray(self.ranks)[found], self.groups)
 
     def _order(self, column: str) -> array[int]:
         table = index_tables.orders.c

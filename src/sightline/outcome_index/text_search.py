@@ -121,7 +121,10 @@ class TextIndex:
                     f"SELECT number FROM {WORDS} WHERE words @@ %s::tsquery AND index_id = %s ORDER BY number"
                 )
                 values = (" & ".join(f"'{word}'" for word in words), self._id)
-            return list(connection.exec_driver_sql(query, values).scalars())
+            rows = connection.exec_driver_sql(
+                query, values
+            ).cursor.fetchall()  # `scalars` takes twice as long.
+            return [number for (number,) in rows]
 
     def _create(self, connection: Connection) -> None:
         """Create the table, unless it exists."""
