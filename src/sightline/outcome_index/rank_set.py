@@ -84,13 +84,13 @@ def page_before(ranks: int, after: int, limit: int) -> int | None:
 
     Args:
         ranks: The set.
-        after: The last rank of that page.
+        after: The last rank of that page; any number, as an address may hold.
         limit: The number of ranks of a page.
 
     Returns:
         The rank that it continues after; None if it is the first page.
     """
-    rank: int | None = after + 1
+    rank: int | None = min(after, ranks.bit_length()) + 1
     for _ in range(limit + 1):
         rank = None if rank is None else last_before(ranks, rank)
     return rank
