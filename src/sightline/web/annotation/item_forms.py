@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,6 +15,7 @@ from sightline.annotation.store import ProjectClosedError
 from sightline.annotation.types import Action, Item
 from sightline.annotation.values import checked_values
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.web.addresses import read_word
 from sightline.web.annotation.annotator_pages import CLOSED, STOPPED, show_item
 from sightline.web.annotation.desk import Desk, desk_of
 from sightline.web.annotation.form_fields import Fields, given_values, number, one
@@ -24,6 +23,9 @@ from sightline.web.annotation.item_view import fields_until, steps_of, view_item
 from sightline.web.viewer import Viewer
 
 FAILED = "The server cannot save now."
+
+ON_ITEMS: tuple[Action, ...] = ("judge", "skip", "broken", "undo")
+"""The actions of the form of an item."""
 
 
 def act(viewer: Viewer, request: Request, fields: Fields) -> Response:
@@ -94,12 +96,7 @@ def _unsaved(
 
 
 def _action(fields: Fields) -> Action:
-    action = one(fields, "action") or "judge"
-    for known in get_args(Action):
-        if action == known and known != "consent":
-            found: Action = known
-            return found
-    raise UserError("is not known", field="action", found=action)
+    return read_word("action", one(fields, "action") or "judge", ON_ITEMS)
 
 
 def _step(desk: Desk, item: Item, fields: Fields) -> int:
