@@ -78,6 +78,7 @@ LOOK_UPS = {
     "benchmark": "benchmarks",
     "benchmark_class": "benchmarks",
     "benchmark_names": "benchmarks",
+    "is_benchmark": "benchmarks",
     "export_formats": "benchmarks",
     "load_adapter": "adapter",
     "model_factory": "models",

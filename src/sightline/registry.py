@@ -94,9 +94,19 @@ def benchmark_class(name: str) -> type[Benchmark]:
     """
     from sightline.benchmarks.base import Benchmark
 
-    if name not in BENCHMARKS and name not in benchmark_names():
-        return Benchmark
-    return type(benchmark(name))
+    return type(benchmark(name)) if is_benchmark(name) else Benchmark
+
+
+def is_benchmark(name: str) -> bool:
+    """Tell whether a benchmark is installed or plugged in.
+
+    Args:
+        name: Any name.
+
+    Returns:
+        True for one of `benchmark_names`. Other packages are searched only for a name that is not built in.
+    """
+    return name in BENCHMARKS or name in benchmark_names()
 
 
 def benchmark_names() -> list[str]:

@@ -15,7 +15,7 @@ from sightline.metric_types import (
     Result,
     is_approximate,
 )
-from sightline.registry import benchmark_class, benchmark_names
+from sightline.registry import benchmark_class, is_benchmark
 from sightline.reporting.option_texts import options_text
 from sightline.results.run_options import effective_options
 from sightline.results.undecided import undecided_share
@@ -83,7 +83,7 @@ def _version(reported: str) -> str:
 
 def _missing_benchmark(result: Result) -> list[str]:
     """A note if nothing can be looked up about the benchmark of a result."""
-    if result.benchmark in benchmark_names():
+    if is_benchmark(result.benchmark):
         return []
     return [f"the benchmark {result.benchmark} is not installed: the defaults of any benchmark are used"]
 

@@ -11,7 +11,7 @@ from sightline.errors import UserError
 from sightline.plan.effective import setting_of
 from sightline.plan.spec import Spec, recorded_options
 from sightline.registry import benchmark as find_benchmark
-from sightline.registry import benchmark_names
+from sightline.registry import is_benchmark
 
 _EARLIER_OPTIONS = {
     "picture": "image",
@@ -32,7 +32,7 @@ def known_setting(benchmark: str, setting: str) -> tuple[Benchmark, Setting] | N
     Returns:
         Both; None if this version does not have them: those of a plugin, or of an earlier version.
     """
-    if benchmark not in benchmark_names():
+    if not is_benchmark(benchmark):
         return None
     found = find_benchmark(benchmark)
     try:

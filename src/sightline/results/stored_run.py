@@ -17,7 +17,7 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.judging.judges import JudgeModel
 from sightline.registry import benchmark as find_benchmark
-from sightline.registry import benchmark_names
+from sightline.registry import is_benchmark
 from sightline.results.description import EvaluationDescription, stored_description
 
 
@@ -57,7 +57,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     def benchmark(self) -> Benchmark:
         """The benchmark; UserError, with the plugin to load, if it is not loaded."""
         name = self.description.benchmark
-        if self.plugin is not None and name not in benchmark_names():
+        if self.plugin is not None and not is_benchmark(name):
             raise UserError(
                 f"run {self.number} used the benchmark '{name}' of a plugin, which is not loaded",
                 expected=f"--plugin {shlex.quote(self.plugin)}",

@@ -32,6 +32,8 @@ def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str
 
 
 def _positions(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
+    if list(source) == list(target):
+        return list(range(len(target)))
     free = list(range(len(target)))
     positions: list[int | None] = []
     for text in source:
