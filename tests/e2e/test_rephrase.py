@@ -277,7 +277,7 @@ def test_equivalence_is_written_for_humans_judged_by_a_model_and_remembered(
     report = json.loads(capsys.readouterr().out)
     values = {metric["metric"]: metric for metric in report["metrics"]}
     assert (values["judge"]["value"], values["judge"]["n"], values["judge"]["clusters"]) == (100, 15, 2)
-    assert values["human"]["reason"] == "not requested: --write, then --human FILE"
+    assert values["human"]["reason"] == "not requested: --human FILE, of `annotate new equivalence`"
     assert values["similarity"]["value"] is None
     server.judge = "different"
     assert main([*judging, "--fingerprint", "off"]) == 0

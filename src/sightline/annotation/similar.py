@@ -16,7 +16,7 @@ from sightline.annotation.asked import Given
 from sightline.annotation.state import State
 from sightline.annotation.types import Item
 
-MOST, LEAST = 3, 0.2
+MOST, LEAST = 3, 0.3
 """How many texts are shown, and the cosine from which they count as similar."""
 
 NOTHING = "Nothing similar is there yet."
