@@ -211,6 +211,12 @@ class _Images:
                 [f"no image is shown: {count:,} need --data DIR, or SIGHTLINE_DATA"] if count else []
             )
             return
+        # Paths of a setting whose images lie in a folder of their own, as MM-R3's, are found by its samples.
+        self._paths = {
+            name: paths
+            for name, paths in self._paths.items()
+            if all((self._folder.folder / path).is_file() for path in paths)
+        }
         missing = {(one.sample, one.variant) for of in outcomes for one in of} - self._paths.keys()
         self._add_of_samples(request, runs, missing)
         self._folder.add(path for of in self._paths.values() for path in of)
