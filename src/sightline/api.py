@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
@@ -418,18 +418,28 @@ def _wait(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    results: list[T] = []
-    errors: list[BaseException] = []
+    return _wait_for_thread(work)
 
-    def target() -> None:
+
+def _wait_for_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on a thread. An interrupt cancels it: nothing goes on when the interrupted cell ends."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+
+    async def finish() -> T:
+        return await task
+
+    def run() -> T:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(finish())
+
+    with ThreadPoolExecutor(1, "sightline-run") as thread:
+        ended = thread.submit(run)
         try:
-            results.append(asyncio.run(work))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=target)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+            wait([ended])
+        except KeyboardInterrupt:
+            with suppress(RuntimeError):  # the loop is closed: it has ended by itself
+                loop.call_soon_threadsafe(task.cancel)
+            # What the cancelled work says is what it keeps.
+            raise KeyboardInterrupt(str(ended.exception() or "")) from None
+    return ended.result()

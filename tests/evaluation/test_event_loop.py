@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import os
 import pkgutil
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -185,3 +187,32 @@ def test_a_run_cancelled_while_it_aggregates_keeps_its_answers_and_writes_no_fil
     assert (again.counts.sent, again.judge_counts.sent) == (0, 0)
     assert again.result.probes == 2 * PAIRS
     assert Path("results/metrics.json").exists()
+
+
+def test_an_interrupted_notebook_cell_sends_nothing_more_and_keeps_what_was_answered(
+    codis: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Interrupted(Yes):
+        async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+            asked.append(requests[0].key)
+            if len(asked) == PAIRS:
+                os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0.001 if len(asked) < PAIRS else SECONDS)
+            yield 0, Answer("yes", finish_reason="stop")
+
+    models = {**registry._from_plugins["models"], "yes": lambda *_: [Interrupted("yes")]}
+    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
+
+    async def cell() -> None:
+        sightline.run("codis", model="yes", data=codis, store="s.db", concurrency=4)
+
+    notebook = asyncio.new_event_loop()
+    with pytest.raises(KeyboardInterrupt, match="run 1 has"):
+        notebook.run_until_complete(cell())
+    notebook.close()
+    assert len(asked) <= PAIRS + 4
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sightline")]
+    again = asyncio.run(run(codis))
+    assert again.counts.cached >= PAIRS - 4
