@@ -422,7 +422,7 @@ def _wait(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _wait_for_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a thread. An interrupt cancels it: nothing goes on when the interrupted cell ends."""
+    """Run a coroutine on a thread. An interrupt cancels it: nothing goes on when the cell has ended."""
     loop = asyncio.new_event_loop()
     task = loop.create_task(work)
 

@@ -18,6 +18,7 @@ import pytest
 import sightline
 from sightline import registry
 from sightline.builders.synthetic import generate_codis
+from sightline.errors import UserError
 from sightline.models.base import Capabilities
 from sightline.models.offline_model import OfflineModel
 from sightline.types import Answer, Failure, Request
@@ -202,8 +203,8 @@ def test_an_interrupted_notebook_cell_sends_nothing_more_and_keeps_what_was_answ
             await asyncio.sleep(0.001 if len(asked) < PAIRS else SECONDS)
             yield 0, Answer("yes", finish_reason="stop")
 
-    models = {**registry._from_plugins["models"], "yes": lambda *_: [Interrupted("yes")]}
-    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
+    models = registry._from_plugins["models"]
+    monkeypatch.setitem(models, "yes", lambda *_: [Interrupted("yes")])
 
     async def cell() -> None:
         sightline.run("codis", model="yes", data=codis, store="s.db", concurrency=4)
@@ -214,5 +215,29 @@ def test_an_interrupted_notebook_cell_sends_nothing_more_and_keeps_what_was_answ
     notebook.close()
     assert len(asked) <= PAIRS + 4
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sightline")]
+    monkeypatch.setitem(models, "yes", lambda *_: [Yes("yes")])
     again = asyncio.run(run(codis))
     assert again.counts.cached >= PAIRS - 4
+
+
+def test_a_judge_that_cannot_be_opened_is_reported_before_the_first_answer_is_paid_for(
+    codis: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Paid(Yes):
+        capabilities = Capabilities(endpoint=True)
+
+        async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+            asked.append(requests[0].key)
+            yield 0, Answer("yes", finish_reason="stop")
+
+    class Gone(Yes):
+        async def __aenter__(self) -> Any:
+            raise UserError("no server")
+
+    models = {"yes": lambda *_: [Paid("yes")], "judge": lambda *_: [Gone("judge")]}
+    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
+    with pytest.raises(UserError, match="no server"):
+        asyncio.run(run(codis))
+    assert not asked

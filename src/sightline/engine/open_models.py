@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
+from sightline.engine.counts import Counts
+from sightline.errors import UserError
 from sightline.models.base import Model
 
 
@@ -26,3 +29,31 @@ class OpenModels:
         if not any(model is other for other in self._models):
             await self._stack.enter_async_context(model)
             self._models.append(model)
+
+    async def open_usable(self, models: Sequence[Model], counts: Counts) -> list[Model]:
+        """Open the model at each of its hosts.
+
+        Args:
+            models: The model at each host.
+            counts: Says which one is loading, and which hosts cannot be used.
+
+        Returns:
+            The models at the hosts that can be used.
+
+        Raises:
+            UserError: No host can be used.
+        """
+        usable: list[Model] = []
+        errors: list[UserError] = []
+        for model in models:
+            counts.loading = model.name
+            try:
+                await self.open(model)
+                usable.append(model)
+            except UserError as error:
+                errors.append(error)
+        counts.loading = ""
+        if not usable:
+            raise errors[0]
+        counts.unavailable += map(str, errors)
+        return usable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -29,7 +29,6 @@ from sightline.engine.request_selector import REQUESTS_PER_LOOKUP, RequestSelect
 from sightline.engine.retry import is_capacity_refusal, retry_delay
 from sightline.engine.storable import storable
 from sightline.engine.store import Store
-from sightline.errors import UserError
 from sightline.models.base import Model
 from sightline.types import Answer, Failure
 
@@ -84,6 +83,7 @@ class Runner:
         opened: OpenModels | None = None,
         check: EndpointCheck | None = None,
         reread: Reread | None = None,
+        before_sending: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Send every request that the store cannot answer.
 
@@ -95,9 +95,11 @@ class Runner:
             opened: Models that stay open after the run; None: the run closes the models that it opens.
             check: Checks the endpoints before cached answers are used; None for no check.
             reread: Reads the requests again for the check; None: `requests` can be read twice.
+            before_sending: Awaited before the first request that the store cannot answer.
 
         Raises:
-            UserError: No host can be used at all, or an endpoint has another model than before.
+            UserError: No host can be used at all, an endpoint has another model than before, or
+                `before_sending` raises it.
             EnvironmentFailedError: The store fails.
         """
         async with AsyncExitStack() as stack:
@@ -108,7 +110,7 @@ class Runner:
                     requests, again, opened, options.budget, self._counts, options.concurrency
                 )
             with self._store.claims.renewed():
-                await self._run(requests, opened, check)
+                await self._run(requests, opened, check, before_sending)
 
     async def check_endpoints(self, check: EndpointCheck, stored: StoredRequests) -> None:
         """Check the endpoints where the store answers all requests, so that nothing else is sent.
@@ -127,7 +129,11 @@ class Runner:
             await check.of_stored(stored, opened, options.budget, self._counts, options.concurrency)
 
     async def _run(
-        self, requests: Iterable[KeyedRequest], opened: OpenModels, check: EndpointCheck | None
+        self,
+        requests: Iterable[KeyedRequest],
+        opened: OpenModels,
+        check: EndpointCheck | None,
+        before_sending: Callable[[], Awaitable[None]] | None,
     ) -> None:
         counts, options = self._counts, self._options
         self._is_selecting = True
@@ -152,6 +158,8 @@ class Runner:
                 # Models load only if something must be sent.
                 await self._queue.first_call.wait()
                 if not self._finished.is_set():
+                    if before_sending is not None:
+                        await before_sending()
                     workers = [
                         tasks.create_task(self._work(model, self._limiters[model.host]))
                         for model in await self._open_models(opened, check)
@@ -178,21 +186,9 @@ class Runner:
 
     async def _open_models(self, opened: OpenModels, check: EndpointCheck | None) -> list[Model]:
         """Open the models that can be used. Raises UserError where none can."""
-        usable: list[Model] = []
-        errors: list[UserError] = []
-        for model in self._models:
-            self._counts.loading = model.name
-            try:
-                await opened.open(model)
-                if check is not None:
-                    await check.record_contact(model)
-                usable.append(model)
-            except UserError as error:
-                errors.append(error)
-        self._counts.loading = ""
-        if not usable:
-            raise errors[0]
-        self._counts.unavailable += map(str, errors)
+        usable = await opened.open_usable(self._models, self._counts)
+        for model in usable if check is not None else ():
+            await check.record_contact(model)
         return usable
 
     async def _work(self, model: Model, limiter: Limiter) -> None:

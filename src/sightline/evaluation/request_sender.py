@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
+from types import TracebackType
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -19,6 +22,7 @@ from sightline.engine.endpoint_check import (
 )
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import Limiter
+from sightline.engine.open_models import OpenModels
 from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
 from sightline.evaluation.prepared import Prepared
@@ -32,6 +36,8 @@ class RequestSender:
     """Sends requests and keeps what the evaluation has spent so far.
 
     The model and the judges share one limiter per host, and the budgets of --max-requests and --max-cost.
+    Use it as an async context manager: it closes the judges that it has opened.
+
     `notes` are what the checks of endpoints found, `asked` counts the requests to the model so far.
     """
 
@@ -60,11 +66,23 @@ class RequestSender:
         self._show_progress = show_progress
         self.notes: list[str] = []
         self.asked = Counts()
+        self._stack = AsyncExitStack()
+        self._judges = OpenModels(self._stack)
         self._limiters = {
             model.host: Limiter(model.host, prepared.spec.concurrency)
             for models in (prepared.models.models, *prepared.judges.models.values())
             for model in models
         }
+
+    async def __aenter__(self) -> Self:
+        """Open nothing yet."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the judges."""
+        await self._stack.aclose()
 
     async def ask_model(self, requests: Iterator[KeyedRequest], reread: Reread, total: int) -> Counts:
         """Send the requests of the probes that have no answer yet.
@@ -81,7 +99,13 @@ class RequestSender:
         name, models = self._prepared.spec.model, self._prepared.models.models
         check = self._endpoint_check(models, MODEL_REMEDY)
         async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
-            await self._send(name, models, reread, counts, check, requests)
+            paid = models[0].capabilities.endpoint
+            await self._runner(name, models, counts).run(
+                requests,
+                check=check,
+                reread=reread,
+                before_sending=self._open_judges if paid else None,
+            )
         self.notes += check.notes if check is not None else []
         self._spent = self._spent.plus(counts)
         return counts
@@ -135,31 +159,29 @@ class RequestSender:
                 return panel.retry_requests(collected.groups(), self._store.answers, attempt)
             return panel.requests(collected.groups())
 
-        name, counts = judge.name, Counts()
+        name, counts, opened = judge.name, Counts(), self._opened(models)
         check = self._endpoint_check(models, NAMED_REMEDY)
         async with request_progress(f"judge {name}", counts, show_progress=self._show_progress):
             for attempt in range(judge.max_attempts):
                 if not counts.stopped:
-                    await self._send(name, models, partial(requests, attempt), counts, check)
+                    await self._runner(name, models, counts).run(
+                        requests(attempt), opened, check, partial(requests, attempt)
+                    )
         self.notes += check.notes if check is not None else []
         return counts
 
-    async def _send(
-        self,
-        name: str,
-        models: Sequence[Model],
-        reread: Reread,
-        counts: Counts,
-        check: EndpointCheck | None,
-        requests: Iterator[KeyedRequest] | None = None,
-    ) -> None:
-        """Send requests to a model within what is left of the budget.
+    async def _open_judges(self) -> None:
+        """Open the judges: one that cannot be used is reported before the first answer is paid for.
 
-        They are those of `reread`, unless the first pass over `requests` does more than read them.
+        Endpoints stay open. Weights are loaded again when they are needed: memory has room for one model.
         """
-        await self._runner(name, models, counts).run(
-            requests if requests is not None else reread(), check=check, reread=reread
-        )
+        for models in self._prepared.judges.models.values():
+            async with AsyncExitStack() as closed:
+                await (self._opened(models) or OpenModels(closed)).open_usable(models, Counts())
+
+    def _opened(self, models: Sequence[Model]) -> OpenModels | None:
+        """Where a judge stays open; None for one that runs on this machine."""
+        return self._judges if models[0].capabilities.endpoint else None
 
     def _runner(self, name: str, models: Sequence[Model], counts: Counts) -> Runner:
         """What sends to a model within what is left of the budget; prices go by `name`."""

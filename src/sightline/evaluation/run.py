@@ -101,11 +101,13 @@ async def _evaluate(
         images = await run_in_thread(images_to_show, prepared)
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
-    sender = RequestSender(prepared, store, caption_counts, began=began, show_progress=show_progress)
-    counts = await _ask_model(prepared, augmented, sender, store, run)
-    await run_in_thread(_store_human_verdicts, prepared, store, run)
-    collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
-    judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
+    async with RequestSender(
+        prepared, store, caption_counts, began=began, show_progress=show_progress
+    ) as sender:
+        counts = await _ask_model(prepared, augmented, sender, store, run)
+        await run_in_thread(_store_human_verdicts, prepared, store, run)
+        collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
+        judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
     caption_notes = replacement.notes if replacement is not None else []
     description = with_notes(description, [*caption_notes, *sender.notes])
     evaluation = await judge_and_write(

@@ -80,8 +80,8 @@ async def score_file(
         return await judge_and_write(prepared, description, collected, None, show_progress=show_progress)
     store = await run_in_thread(Store.open, spec.store)
     try:
-        sender = RequestSender(prepared, store, show_progress=show_progress)
-        counts = await sender.ask_judges(prepared_panel(prepared), collected)
+        async with RequestSender(prepared, store, show_progress=show_progress) as sender:
+            counts = await sender.ask_judges(prepared_panel(prepared), collected)
         evaluation = await judge_and_write(
             prepared,
             with_notes(description, sender.notes),
