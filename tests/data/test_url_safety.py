@@ -19,17 +19,17 @@ from sightline.data.download_error import DownloadError
 from sightline.data.host_throttle import HostLimits
 from sightline.data.image_download import ImageDownload, download_images
 from sightline.data.image_fetcher import FetchLimits
-from sightline.data.url_safety import NonPublicAddressError, parse_url, redirect_target, refuse_private
+from sightline.data.url_safety import RefusedAddressError, check_address, parse_url, redirect_target
 
 __all__ = ["hostile"]
 
 LIMITS = FetchLimits(attempts=1, host=HostLimits(pause=0.01))
 
 
-def refused(address: str) -> bool:
+def refused(address: str, *, allow_private: bool = False) -> bool:
     try:
-        refuse_private(address)
-    except NonPublicAddressError:
+        check_address(address, allow_private=allow_private)
+    except RefusedAddressError:
         return True
     return False
 
@@ -154,6 +154,65 @@ def test_private_addresses_can_be_allowed(hostile: Hostile, tmp_path: Path) -> N
     assert not download_images(wanted, tmp_path, allow_private=True, limits=LIMITS).missing
 
 
+METADATA = (
+    "169.254.169.254",
+    "169.254.170.2",
+    "168.63.129.16",
+    "100.100.100.200",
+    "192.0.0.192",
+    "[fd00:ec2::254]",
+    "[fd20:ce::254]",
+    "[fd00:c1::a9fe:a9fe]",
+    "[fe80::1]",
+    "[::ffff:169.254.169.254]",
+    "[::169.254.169.254]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[64:ff9b:1::a9fe:a9fe]",
+    "[2002:a9fe:a9fe::1]",
+    "2852039166",
+    "0xa9fea9fe",
+    "169.254.43518",
+    "images.test",
+)
+
+
+@pytest.mark.parametrize("is_redirect", [False, True])
+def test_metadata_and_link_local_addresses_are_refused_although_private_ones_are_allowed(
+    hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_redirect: bool
+) -> None:
+    """Whatever their form, also if a name or a redirect leads to them; one try of a connection would fail."""
+    resolve = ThreadedResolver.resolve
+
+    async def resolved(self: ThreadedResolver, host: str, *args: Any, **kwargs: Any) -> Any:
+        return await resolve(self, "169.254.1.1" if host == "images.test" else host, *args, **kwargs)
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolved)
+    urls = [f"http://{host}/latest/meta-data/" for host in METADATA]
+    if is_redirect:
+        pages = {f"/{number}": redirect(url) for number, url in enumerate(urls)}
+        wanted = hostile.serve(pages)
+    else:
+        wanted = {url: f"images/{number}" for number, url in enumerate(urls)}
+    found = download_images(wanted, tmp_path, allow_private=True, limits=LIMITS)
+    assert [(one.reason, url) for url, one in found.missing.items() if one.reason != "URL refused"] == []
+    assert len(found.missing) == len(METADATA)
+
+
+@given(st.ip_addresses(v=4, network="169.254.0.0/16"))
+def test_a_link_local_address_is_refused_always_in_every_ipv6_form(address: IPv4Address) -> None:
+    for prefix in ("::", "::ffff:0:0", "64:ff9b::", "64:ff9b:1::", "fc00:1::200:5efe:0:0"):
+        wrapped = IPv6Address(int(ip_address(prefix)) + int(address))
+        assert refused(str(wrapped), allow_private=True)
+    teredo = IPv6Address((0x20010000 << 96) + (~int(address) & 0xFFFFFFFF))
+    assert refused(str(teredo), allow_private=True)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "192.168.1.1", "100.64.0.1", "::1", "fd00::1"])
+def test_private_addresses_are_those_that_can_be_allowed(address: str) -> None:
+    assert refused(address)
+    assert not refused(address, allow_private=True)
+
+
 @pytest.fixture
 def named(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """Host names with addresses; each lookup of a name gives the next address of its list."""
@@ -188,11 +247,11 @@ def test_a_connection_goes_to_the_checked_address_without_a_second_lookup(
     named["rebinding.test"] = ["93.184.215.14", "127.0.0.1"]
     reached: list[Any] = []
 
-    def unreachable(info: tuple[Any, ...]) -> socket.socket:
+    def unreachable(check: object, info: tuple[Any, ...]) -> socket.socket:
         reached.append(info[4])
         raise OSError("not in a test")
 
-    monkeypatch.setattr(url_safety, "_public_socket", unreachable)
+    monkeypatch.setattr(url_safety, "_checked_socket", unreachable)
     (lost,) = settled(["http://rebinding.test/a.png"], tmp_path).missing.values()
     assert reached == [("93.184.215.14", 80)]
     assert named["rebinding.test"] == ["127.0.0.1"]
@@ -213,10 +272,13 @@ def test_a_name_that_becomes_private_is_refused(
 @pytest.fixture
 def public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat the server's address as public, and no other address of this machine."""
-    real = url_safety.refuse_private
-    monkeypatch.setattr(
-        url_safety, "refuse_private", lambda address: None if address == "127.0.0.1" else real(address)
-    )
+    real = url_safety.check_address
+
+    def check(address: str, *, allow_private: bool) -> None:
+        if address != "127.0.0.1":
+            real(address, allow_private=allow_private)
+
+    monkeypatch.setattr(url_safety, "check_address", check)
 
 
 INSIDE = (

@@ -15,8 +15,8 @@ class HostLimits(Struct, frozen=True):
     """How many requests one host gets, and how long the pauses between them are.
 
     After a failure of the host (429, 5xx, a failed connection) no request starts for `pause` seconds, or for
-    as long as the host asks. A host that asks for more than `max_pause` seconds, or fails `max_failures`
-    times in a row, gets no further request.
+    as long as the host asks, up to `max_pause` seconds. A host that fails `max_failures` times in a row gets
+    no further request.
     """
 
     concurrency: int = 4
@@ -69,9 +69,19 @@ class HostThrottle:
             wait: The pause in seconds that the host asked for, or None.
         """
         self._failures += 1
-        pause = max(wait or 0.0, self._limits.pause)
-        if pause > self._limits.max_pause:
-            self._stop_reason = f"asks for a pause of {pause:,.0f} s"
-        elif self._failures >= self._limits.max_failures:
+        pause = wait if wait is not None and self.accepts(wait) else 0.0
+        if not self._stop_reason and self._failures >= self._limits.max_failures:
             self._stop_reason = f"failed {self._failures} times in a row, the last time: {reason}"
-        self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + pause)
+        paused_until = asyncio.get_running_loop().time() + max(pause, self._limits.pause)
+        self._paused_until = max(self._paused_until, paused_until)
+
+    def accepts(self, wait: float) -> bool:
+        """Decide whether to wait as long as a host asks. Otherwise only the image of that URL fails.
+
+        Args:
+            wait: The pause in seconds.
+
+        Returns:
+            Whether the pause is short enough.
+        """
+        return wait <= self._limits.max_pause

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,7 +16,7 @@ from yarl import URL
 import sightline
 from sightline.data.download_error import DownloadError
 from sightline.data.host_throttle import HostLimits, HostThrottle
-from sightline.data.url_safety import NonPublicAddressError, parse_url, redirect_target, safe_connector
+from sightline.data.url_safety import RefusedAddressError, parse_url, redirect_target, safe_connector
 from sightline.formats.atomic_file import AtomicFile
 from sightline.images import MAX_BYTES
 from sightline.models.chat_response import seconds_until
@@ -23,18 +25,20 @@ PIECE = 64 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)
 _RETRYABLE = (408, 425, 429, 500, 502, 503, 504)
 """HTTP statuses of temporary failures."""
+_LEAST_SECONDS = 0.001
 
 
 class FetchLimits(Struct, frozen=True):
     """Limits on image downloads, in seconds, bytes and counts.
 
-    `read` is the longest wait for data, `total` the longest time of one image with its redirects.
+    `read` is the longest wait for data, `total` the longest time of all requests for one image, with its
+    redirects and further attempts. Pauses between them do not count.
     `attempts` counts per image; `concurrency` is the number of images at a time, over all hosts.
     """
 
     connect: float = 15.0
     read: float = 30.0
-    total: float = 180.0
+    total: float = 60.0
     bytes: int = MAX_BYTES
     redirects: int = 5
     attempts: int = 3
@@ -92,26 +96,23 @@ class ImageFetcher:
         Raises:
             DownloadError: All attempts failed.
         """
-        attempts = self._limits.attempts
-        while True:
-            attempts -= 1
+        clock = _Clock(self._limits.total)
+        for left in reversed(range(self._limits.attempts)):
             try:
-                return await self._follow(parse_url(url), path)
+                return await self._follow(parse_url(url), path, clock)
             except DownloadError as error:
-                if not error.retryable or not attempts:
+                if not (error.retryable and left) or clock.is_over:
                     raise
+        raise ValueError("no attempt is allowed")
 
-    async def _follow(self, target: URL, path: Path) -> str:
+    async def _follow(self, target: URL, path: Path, clock: _Clock) -> str:
         """Request a URL and follow its redirects; the host of each redirect is throttled too."""
-        loop, left = asyncio.get_running_loop(), self._limits.total
         for _ in range(self._limits.redirects + 1):
             host = target.host or ""
             throttle = self._throttles.setdefault(host, HostThrottle(host, self._limits.host))
             async with throttle.slot():
-                began = loop.time()
-                result = await self._request(throttle, target, path, left)
-                # aiohttp takes 0 for no limit.
-                left = max(0.001, left - (loop.time() - began))
+                with clock.running():
+                    result = await self._request(throttle, target, path, clock.seconds)
             if isinstance(result, str):
                 return result
             target = result
@@ -136,6 +137,8 @@ class ImageFetcher:
             throttle.record_failure(str(failure), failure.wait)
         else:
             throttle.record_success()
+        if failure.wait is not None and not throttle.accepts(failure.wait):
+            failure = DownloadError(failure.reason, f"the server asks for a pause of {failure.wait:,.0f} s")
         raise failure
 
     async def _read(self, target: URL, response: aiohttp.ClientResponse, path: Path) -> URL | str:
@@ -171,7 +174,7 @@ class ImageFetcher:
         """Translate an error of the HTTP client."""
         # Certificate errors lack the attribute that other connection errors have.
         cause = getattr(error, "os_error", error)
-        if isinstance(cause, NonPublicAddressError):
+        if isinstance(cause, RefusedAddressError):
             return DownloadError("URL refused", str(cause))
         if isinstance(error, aiohttp.InvalidURL):
             return DownloadError("URL refused", f"this is not a URL: {error}")
@@ -190,3 +193,27 @@ class ImageFetcher:
         if isinstance(error, aiohttp.ClientResponseError):
             return DownloadError("invalid HTTP", error.message.partition("\n")[0])
         return DownloadError("connection broken", str(error) or type(error).__name__, retryable=True)
+
+
+class _Clock:
+    """The time that is left for the requests for one image, in seconds.
+
+    It is never 0, which aiohttp takes for no limit.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no time is left."""
+        return self.seconds <= _LEAST_SECONDS
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time of a block."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds = max(_LEAST_SECONDS, self.seconds - (time.monotonic() - began))

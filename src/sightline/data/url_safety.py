@@ -1,5 +1,8 @@
 """Restricts which URLs are downloaded: http and https, and public hosts unless private ones are allowed.
 
+Link-local addresses and those of the metadata services of clouds are refused always: they serve the
+credentials of the machine.
+
 URLs of a data set are untrusted input. One that leads into the network of the machine that downloads, by its
 host, by DNS or by a redirect, must not be followed. So every IP address of a host name is checked, and the
 connection is made to a checked address, never to the name again.
@@ -8,7 +11,9 @@ connection is made to a checked address, never to the name again.
 from __future__ import annotations
 
 import socket
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from collections.abc import Callable
+from functools import partial
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 import aiohttp
@@ -20,9 +25,25 @@ from sightline.data.download_error import DownloadError
 
 SCHEMES = ("http", "https")
 
-# The IANA registries of special-purpose addresses (RFC 6890), and public addresses that lead into the cloud
-# of the machine itself. For IPv6, hosts get addresses of 2000::/3 only (RFC 4291). This excludes loopback,
-# link-local, unique local, multicast, IPv4-mapped and NAT64 addresses without a line for each.
+# Link-local addresses, and others where clouds serve metadata and credentials: Azure, Alibaba Cloud, Oracle
+# Cloud, then by IPv6 AWS, Google Cloud and Oracle Cloud.
+_NEVER: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
+    (ip_network(network), kind)
+    for network, kind in (
+        ("169.254.0.0/16", "link-local"),
+        ("fe80::/10", "link-local"),
+        ("168.63.129.16/32", "metadata of a cloud"),
+        ("100.100.100.200/32", "metadata of a cloud"),
+        ("192.0.0.192/32", "metadata of a cloud"),
+        ("fd00:ec2::/32", "metadata of a cloud"),
+        ("fd20:ce::254/128", "metadata of a cloud"),
+        ("fd00:c1::a9fe:a9fe/128", "metadata of a cloud"),
+    )
+)
+
+# The IANA registries of special-purpose addresses (RFC 6890). For IPv6, hosts get addresses of 2000::/3 only
+# (RFC 4291). This excludes loopback, unique local, multicast, IPv4-mapped and NAT64 addresses without a line
+# for each.
 _NOT_PUBLIC: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
     (ip_network(network), kind)
     for network, kind in (
@@ -30,8 +51,6 @@ _NOT_PUBLIC: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
         ("10.0.0.0/8", "private"),
         ("100.64.0.0/10", "carrier-grade NAT"),
         ("127.0.0.0/8", "loopback"),
-        ("168.63.129.16/32", "cloud-internal"),
-        ("169.254.0.0/16", "link-local"),
         ("172.16.0.0/12", "private"),
         ("192.0.0.0/24", "reserved"),
         ("192.0.2.0/24", "documentation"),
@@ -51,34 +70,54 @@ _NOT_PUBLIC: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
 _UNICAST = IPv6Network("2000::/3")
 
 
-class NonPublicAddressError(OSError):
+class RefusedAddressError(OSError):
     """An IP address that nothing is downloaded from; the text says which and why."""
 
 
-def refuse_private(address: str) -> None:
-    """Check that an IP address belongs to the public internet.
+def check_address(address: str, *, allow_private: bool = False) -> None:
+    """Check that something may be downloaded from an IP address.
 
     Args:
         address: An IPv4 or IPv6 address as text.
+        allow_private: Whether addresses that are not public are accepted.
 
     Raises:
-        NonPublicAddressError: It does not, or the text is not an address in its usual form.
+        RefusedAddressError: It is link-local, or serves the metadata of a cloud, also where an IPv6 address
+            contains it; it is not public; or the text is not an address in its usual form.
 
-    >>> refuse_private("93.184.215.14")
-    >>> refuse_private("169.254.169.254")
+    >>> check_address("93.184.215.14")
+    >>> check_address("10.0.0.1")
     Traceback (most recent call last):
-    sightline.data.url_safety.NonPublicAddressError: 169.254.169.254 is not a public address (link-local)
+    sightline.data.url_safety.RefusedAddressError: 10.0.0.1 is not a public address (private)
     """
     try:
         parsed = ip_address(address)
     except ValueError:
         # Sockets also accept 127.1 and 2130706433, which only an attacker writes.
-        raise NonPublicAddressError(f"{address} is not an IP address in its usual form") from None
+        raise RefusedAddressError(f"{address} is not an IP address in its usual form") from None
+    for one in (parsed, *_contained(parsed)):
+        for network, kind in _NEVER:
+            if one in network:
+                raise RefusedAddressError(f"{address} is refused, also with --allow-private ({kind})")
+    if allow_private:
+        return
     for network, kind in _NOT_PUBLIC:
         if parsed in network:
-            raise NonPublicAddressError(f"{address} is not a public address ({kind})")
+            raise RefusedAddressError(f"{address} is not a public address ({kind})")
     if parsed.version == 6 and parsed not in _UNICAST:
-        raise NonPublicAddressError(f"{address} is not a public address (outside {_UNICAST})")
+        raise RefusedAddressError(f"{address} is not a public address (outside {_UNICAST})")
+
+
+def _contained(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address may lead to."""
+    if address.version == 4:
+        return []
+    if address.teredo is not None:
+        return list(address.teredo)
+    if address.sixtofour is not None:
+        return [address.sixtofour]
+    # IPv4-mapped, IPv4-compatible, NAT64 and ISATAP addresses end with it.
+    return [] if address in _UNICAST else [IPv4Address(int(address) & 0xFFFFFFFF)]
 
 
 def parse_url(text: str) -> URL:
@@ -136,8 +175,8 @@ def redirect_target(url: URL, location: str) -> URL:
 def safe_connector(*, allow_private: bool) -> aiohttp.TCPConnector:
     """Create the connector of an HTTP session.
 
-    Host names are resolved when a connection is made, and all addresses of a name must be public. The socket
-    checks its address again, because an address that is written in the URL is never resolved.
+    Host names are resolved when a connection is made, and all addresses of a name must be accepted. The
+    socket checks its address again, because an address that is written in the URL is never resolved.
 
     Args:
         allow_private: Also connect to addresses that are not public.
@@ -145,26 +184,31 @@ def safe_connector(*, allow_private: bool) -> aiohttp.TCPConnector:
     Returns:
         A connector without a limit on connections.
     """
-    if allow_private:
-        return aiohttp.TCPConnector(limit=0, resolver=ThreadedResolver())
-    return aiohttp.TCPConnector(limit=0, resolver=_PublicResolver(), socket_factory=_public_socket)
+    check = partial(check_address, allow_private=allow_private)
+    return aiohttp.TCPConnector(
+        limit=0, resolver=_CheckedResolver(check), socket_factory=partial(_checked_socket, check)
+    )
 
 
-class _PublicResolver(ThreadedResolver):
-    """Resolves host names, and refuses a name with any address that is not public."""
+class _CheckedResolver(ThreadedResolver):
+    """Resolves host names, and refuses a name with any address that does not pass a check."""
+
+    def __init__(self, check: Callable[[str], None]) -> None:
+        super().__init__()
+        self._check = check
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Resolve a name; raises NonPublicAddressError."""
+        """Resolve a name; raises RefusedAddressError."""
         results = await super().resolve(host, port, family)
         for result in results:
-            refuse_private(result["host"])
+            self._check(result["host"])
         return results
 
 
-def _public_socket(info: tuple[Any, ...]) -> socket.socket:
-    """Create a socket for a result of `socket.getaddrinfo`; raises NonPublicAddressError."""
+def _checked_socket(check: Callable[[str], None], info: tuple[Any, ...]) -> socket.socket:
+    """Create a socket for a result of `socket.getaddrinfo`; raises RefusedAddressError."""
     family, kind, protocol, _, address = info
-    refuse_private(str(address[0]))
+    check(str(address[0]))
     return socket.socket(family, kind, protocol)
