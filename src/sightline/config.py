@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from sightline.errors import UserError
 from sightline.types import Usage
@@ -35,11 +36,16 @@ class NamedModel(Struct, frozen=True, forbid_unknown_fields=True):
     model_id: str | None = None
 
 
-class Price(Struct, frozen=True):
-    """Cost per million tokens, in the currency of the user's choice."""
+class Price(Struct, frozen=True, forbid_unknown_fields=True):
+    """Cost per million tokens, in the currency of the user's choice: finite numbers, at least 0."""
 
-    prompt: float = 0.0
-    completion: float = 0.0
+    prompt: Annotated[float, Meta(ge=0)] = 0.0
+    completion: Annotated[float, Meta(ge=0)] = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse nan and inf, which TOML has."""
+        if not (math.isfinite(self.prompt) and math.isfinite(self.completion)):
+            raise ValueError("a price is a finite number")
 
     def of(self, usage: Usage) -> float:
         """Compute the cost of tokens.
@@ -125,7 +131,9 @@ def load_config(file: str | None = None) -> Config:
         raise UserError(f"is not TOML: {error}", file=path) from None
     except msgspec.ValidationError as error:
         raise UserError(
-            str(error), file=path, expected="[models.NAME] spec, [hosts.NAME] key/proxy, [prices.NAME]"
+            str(error),
+            file=path,
+            expected="[models.NAME] spec, [hosts.NAME] key/proxy, [prices.NAME] prompt/completion",
         ) from None
 
 

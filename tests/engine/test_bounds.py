@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sightline.config import Price
+from sightline.engine.account import Account
 from sightline.engine.answers import Attempt
 from sightline.engine.budget import Budget
 from sightline.engine.counts import Counts
@@ -25,7 +26,7 @@ Ask = Callable[..., Coroutine[Any, Any, Counts]]
 # Budgets
 
 
-def test_a_budget_of_requests_is_spent_to_the_last_and_the_next_run_goes_on(
+def test_a_budget_of_requests_counts_every_attempt_is_spent_to_the_last_and_the_next_run_goes_on(
     store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
 ) -> None:
     def reply(text: str, before: int) -> Answer | Failure:
@@ -34,9 +35,11 @@ def test_a_budget_of_requests_is_spent_to_the_last_and_the_next_run_goes_on(
     model, requests = scripted(reply, seconds=0.1), asking(*range(100))
     counts = in_no_time(ask(store, requests, model, budget=Budget(max_requests=30)))
     assert counts.stopped == "budget"
-    assert counts.sent == counts.answered == 30
-    counts = in_no_time(ask(store, requests, model, budget=Budget(max_requests=70)))
-    assert (counts.cached, counts.answered, counts.stopped) == (30, 70, "")
+    assert counts.sent + counts.retried == len(model.asked) == 30
+    done = counts.answered
+    assert 0 < done < 30
+    counts = in_no_time(ask(store, requests, model, budget=Budget(max_requests=200)))
+    assert (counts.cached, counts.answered, counts.stopped) == (done, 100 - done, "")
 
 
 @pytest.mark.parametrize("batch_size", [1, 16])
@@ -65,6 +68,34 @@ def test_a_budget_of_money_is_kept(
     # The first goes alone: nobody knows yet what one costs.
     assert model.batches[:2] == [1, 1]
     assert model.times[1] >= 1.0
+
+
+def test_a_budget_is_kept_over_the_runners_that_share_an_account(
+    store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
+) -> None:
+    models = [scripted(), scripted()]
+    account, budget = Account(), Budget(max_requests=30)
+
+    async def both() -> list[Counts]:
+        asked = (asking(*range(n, n + 25)) for n in (0, 100))
+        runs = zip(models, asked, strict=True)
+        return [await ask(store, requests, one, budget=budget, account=account) for one, requests in runs]
+
+    first, second = in_no_time(both())
+    assert (first.answered, second.answered, second.stopped) == (25, 5, "budget")
+
+
+@pytest.mark.parametrize("usage", [Usage(), Usage(0, 0), Usage(10), Usage(invalid=("prompt_tokens",))])
+def test_answers_without_usable_tokens_cost_what_the_estimate_says(
+    store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask, usage: Usage
+) -> None:
+    model = scripted(lambda *_: Answer("x" * 400, usage=usage), seconds=1.0)
+    budget = Budget(max_cost=1.0, price=Price(prompt=1.0, completion=1000.0))
+    counts = in_no_time(ask(store, asking(*range(100)), model, budget=budget))
+    assert counts.stopped == "budget"
+    assert counts.answered in (9, 10)  # 100 tokens cost 0.1
+    assert counts.spending.completion_tokens == 100 * counts.answered
+    assert counts.spending.estimated == counts.answered
 
 
 # Bounds

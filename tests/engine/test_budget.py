@@ -5,35 +5,52 @@ from __future__ import annotations
 import pytest
 
 from sightline.config import Price
-from sightline.engine.budget import Budget, Spending
+from sightline.engine.budget import Budget, Spent, check_request_limits
+from sightline.errors import UserError
 from sightline.types import Usage
 
 
+def room(budget: Budget, wanted: int, own: Spent | None = None, **others: Spent) -> int:
+    return budget.room("m", {"m": own or Spent(), **others}, wanted)
+
+
 def test_without_limits_everything_is_allowed() -> None:
-    assert Budget().allows(10**9, 10**6, 1, Spending(cost=1e9))
+    assert room(Budget(), 10**6, Spent(10**9, 10**6, 1, 1e9, 1e9)) == 10**6
 
 
-def test_requests_are_counted_when_they_are_admitted() -> None:
-    budget = Budget(max_requests=3)
-    assert [budget.allows(n, 0, 0, Spending()) for n in range(5)] == [True, True, True, False, False]
+def test_calls_are_counted_when_they_are_allowed_over_all_models_and_attempts() -> None:
+    budget = Budget(max_requests=5)
+    assert room(budget, 9) == 5
+    assert room(budget, 9, Spent(calls=2), judge=Spent(calls=1)) == 2
+    assert room(budget, 9, Spent(calls=4), judge=Spent(calls=1)) == 0
+    assert budget.has_room_for_attempt({"m": Spent(calls=4)})
+    assert not budget.has_room_for_attempt({"m": Spent(calls=4), "judge": Spent(calls=1)})
 
 
 def test_the_first_request_goes_alone_where_money_is_limited_and_nothing_is_known_of_its_price() -> None:
     budget = Budget(max_cost=1.0)
-    assert budget.allows(0, 0, 0, Spending())
-    assert not budget.allows(1, 1, 0, Spending())
-    assert not Budget(max_cost=0.0).allows(0, 0, 0, Spending())
+    assert room(budget, 9) == 1
+    assert room(budget, 9, Spent(calls=1, outstanding=1)) == 0
+    assert room(budget, 9, judge=Spent(calls=9, answered=9, cost=0.1, highest=0.1)) == 1
+    assert room(Budget(max_cost=0.0), 9) == 0
 
 
 def test_what_is_not_answered_yet_counts_like_the_dearest_answer() -> None:
-    spending = Spending(cost=0.4, highest_cost=0.2)
-    assert Budget(max_cost=1.0).allows(6, 2, 4, spending)
-    assert not Budget(max_cost=1.0).allows(7, 3, 4, spending)
+    assert room(Budget(max_cost=1.0), 9, Spent(6, 2, 4, 0.4, 0.2)) == 1
+    assert room(Budget(max_cost=1.0), 9, Spent(7, 3, 4, 0.4, 0.2)) == 0
+    assert room(Budget(max_cost=1.0), 9, Spent(6, 2, 4, 0.4, 0.2), judge=Spent(3, 2, 1, 0, 0.1)) == 0
 
 
 def test_few_answers_are_little_to_go_by() -> None:
-    assert Budget(max_cost=1.0).allows(3, 2, 1, Spending(cost=0.001, highest_cost=0.001))
-    assert not Budget(max_cost=1.0).allows(4, 3, 1, Spending(cost=0.001, highest_cost=0.001))
+    assert room(Budget(max_cost=1.0), 9, Spent(3, 2, 1, 0.001, 0.001)) == 1
+    assert room(Budget(max_cost=1.0), 9, Spent(4, 3, 1, 0.001, 0.001)) == 0
+
+
+@pytest.mark.parametrize("number", [-1, float("nan"), -0.5])
+def test_a_limit_is_a_number_from_0(number: float) -> None:
+    with pytest.raises(UserError, match="--max-cost"):
+        check_request_limits(1, None, number)
+    check_request_limits(1, 0, 0.0)
 
 
 def test_a_price_is_per_million_tokens() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from sightline.engine.account import Account
 from sightline.engine.budget import Budget
 from sightline.engine.call_queue import CallQueue
 from sightline.engine.counts import Counts
@@ -12,25 +13,40 @@ from sightline.engine.counts import Counts
 class Admission:
     """Admits requests one by one. Belongs to one event loop."""
 
-    def __init__(self, capacity: int, budget: Budget, counts: Counts, queue: CallQueue) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        model: str,
+        budget: Budget,
+        account: Account,
+        counts: Counts,
+        queue: CallQueue,
+    ) -> None:
         """Start with no outstanding request.
 
         Args:
             capacity: How many requests may be admitted and not yet written to the store.
+            model: The model that receives the requests.
             budget: The budget of the run.
-            counts: The counts of the run; what they hold from before counts towards the budget.
+            account: What the run has spent of it.
+            counts: The counts of the run.
             queue: The queue; it is paused while no more requests arrive.
         """
         self.outstanding = 0
         self._room = asyncio.Semaphore(capacity)
+        self._model = model
         self._budget = budget
+        self._account = account
         self._counts = counts
         self._queue = queue
-        self._admitted = counts.sent
-        self._settled = asyncio.Event()
+        self._reserved = 0
+        self._admitted = 0
 
-    async def admit(self) -> bool:
+    async def admit(self, following: int = 0) -> bool:
         """Wait until one more request may be outstanding.
+
+        Args:
+            following: How many requests are admitted next; the budget is asked for all of them together.
 
         Returns:
             False where the budget is reached, which `counts.stopped` then says.
@@ -38,22 +54,51 @@ class Admission:
         if self._room.locked():
             self._queue.pause()
         await self._room.acquire()
-        while not self._has_budget():
-            if self.outstanding == 0:
+        while not self._reserved:
+            self._reserved = await self._account.reserve(self._model, self._budget, following + 1)
+            if self._reserved:
+                break
+            if not self._account.has_outstanding:
                 self._counts.stopped = "budget"
                 return False
             self._queue.pause()
-            self._settled.clear()
-            await self._settled.wait()
+            await self._account.changed()
         self._queue.resume()
+        self._reserved -= 1
         self._admitted += 1
         self.outstanding += 1
         return True
 
-    def settle(self) -> None:
-        """Record that an admitted request has its answer, or has failed for good."""
+    async def admit_attempt(self) -> bool:
+        """Allow another attempt of an admitted request, as far as the budget has room.
+
+        Returns:
+            False where the budget is reached, which `counts.stopped` then says.
+        """
+        if await self._account.reserve_attempt(self._model, self._budget):
+            return True
+        self._counts.stopped = "budget"
+        return False
+
+    def settle(self, cost: float | None = None) -> None:
+        """Record that an admitted request has its answer, or has failed for good.
+
+        Args:
+            cost: The cost of the answer; None where it failed.
+        """
         self.outstanding -= 1
-        self._settled.set()
+        self._account.settle(self._model, cost)
+
+    def close(self, sent: int) -> None:
+        """Give the rest back to the budget: requests that were not sent, or have no result.
+
+        Args:
+            sent: How many of the admitted requests were sent.
+        """
+        unsent = self._admitted - sent
+        self._account.withdraw(self._model, self._reserved + unsent)
+        for _ in range(self.outstanding - unsent):
+            self._account.settle(self._model, None)
 
     def release(self, requests: int) -> None:
         """Make room again.
@@ -63,7 +108,3 @@ class Admission:
         """
         for _ in range(requests):
             self._room.release()
-
-    def _has_budget(self) -> bool:
-        counts = self._counts
-        return self._budget.allows(self._admitted, self.outstanding, counts.answered, counts.spending)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sightline.engine.account import Account
 from sightline.engine.budget import Budget
 from sightline.engine.call_queue import Call
 from sightline.engine.check_rule import (
@@ -18,11 +19,12 @@ from sightline.engine.check_rule import (
     choose_plan,
     decide,
 )
-from sightline.engine.counts import Counts
+from sightline.engine.counts import Counts, count_answer
 from sightline.engine.endpoint_log import CheckResult
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.retry import retry_delay
 from sightline.engine.storable import storable
+from sightline.engine.token_estimate import complete_usage
 from sightline.errors import UserError
 from sightline.models.base import Model
 from sightline.types import Answer, Failure
@@ -30,6 +32,15 @@ from sightline.types import Answer, Failure
 ATTEMPTS = 3
 """Calls for one answer if calls fail."""
 SHOWN_CHARACTERS = 60
+
+
+class Means(NamedTuple):
+    """What a check may send: within the budget of the run, which `account` shows, and how much at a time."""
+
+    budget: Budget
+    account: Account
+    counts: Counts
+    concurrency: int
 
 
 class Candidate(NamedTuple):
@@ -100,9 +111,7 @@ class AskingAgain:
         model: Model,
         candidates: Sequence[Candidate],
         requests: Mapping[str, KeyedRequest],
-        budget: Budget,
-        counts: Counts,
-        concurrency: int,
+        means: Means,
     ) -> None:
         """Prepare the requests; nothing is sent.
 
@@ -110,19 +119,15 @@ class AskingAgain:
             model: The model at the endpoint, open when `compare` is called.
             candidates: The cached answers, as `select_candidates` returned them.
             requests: Their requests by key.
-            budget: The budget of the run.
-            counts: The counts of the run.
-            concurrency: Maximum number of calls in flight.
+            means: What may be sent.
         """
         self.asked = 0
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = asyncio.Semaphore(means.concurrency)
         self._model = model
         self._plan = plan_of(candidates)
         self._candidates = candidates[: self._plan.most]
         self._requests = requests
-        self._budget = budget
-        self._counts = counts
-        self._reserved = 0.0
+        self._means = means
         self._jitter = random.Random()
         self._problem = ""
         self._example = ""
@@ -181,31 +186,40 @@ class AskingAgain:
 
     async def _ask(self, candidate: Candidate) -> Answer | None:
         """Send a request; None if the budget has no room for it, or if it fails."""
-        counts, call = self._counts, Call(self._requests[candidate.key])
-        cost = self._budget.cost_of(candidate.cached.usage)
-        if not self._budget.allows_check(counts.sent, counts.cost + self._reserved, cost):
+        counts, keyed = self._means.counts, self._requests[candidate.key]
+        budget, account = self._means.budget, self._means.account
+        expected = budget.cost_of(complete_usage(keyed, candidate.cached))
+        if not await account.reserve(self._model.name, budget, 1, expected):
             self._problem = "the budget has no room for the check"
             return None
         counts.sent += 1
         counts.checks += 1
         self.asked += 1
-        self._reserved += cost
+        cost: float | None = None
         try:
-            while True:
-                call.attempts += 1
-                async with self._slots:
-                    result = await self._call(call)
-                if isinstance(result, Answer):
-                    counts.spending.add(result.usage, self._budget.cost_of(result.usage))
-                    return result
-                self._problem = result.message
-                delay = retry_delay(call, result, self._jitter)
-                if delay is None or call.attempts >= ATTEMPTS:
-                    return None
-                counts.retried += 1
-                await asyncio.sleep(delay)
+            answer = await self._answer(Call(keyed))
+            if answer is not None:
+                cost = count_answer(keyed, answer, budget, counts)
+            return answer
         finally:
-            self._reserved -= cost
+            account.settle(self._model.name, cost)
+
+    async def _answer(self, call: Call) -> Answer | None:
+        """Send a request until it has an answer; None if it fails."""
+        while True:
+            call.attempts += 1
+            async with self._slots:
+                result = await self._call(call)
+            if isinstance(result, Answer):
+                return result
+            self._problem = result.message
+            delay = retry_delay(call, result, self._jitter)
+            if delay is None or call.attempts >= ATTEMPTS:
+                return None
+            await asyncio.sleep(delay)
+            if not await self._means.account.reserve_attempt(self._model.name, self._means.budget):
+                return None
+            self._means.counts.retried += 1
 
     async def _call(self, call: Call) -> Answer | Failure:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from sightline.config import Price
@@ -10,25 +12,28 @@ from sightline.types import Usage
 
 
 class Spending(Struct):
-    """Tokens and money that answers cost. Money is in the currency of the configured prices."""
+    """Tokens and money that answers cost. Money is in the currency of the configured prices.
+
+    `estimated` counts the answers whose tokens are an estimate, because their server did not report them.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
-    highest_cost: float = 0.0
-    """The cost of the most expensive answer."""
+    estimated: int = 0
 
-    def add(self, usage: Usage, cost: float) -> None:
+    def add(self, usage: Usage, cost: float, *, is_estimated: bool = False) -> None:
         """Count one more answer.
 
         Args:
             usage: Its tokens.
             cost: Its cost.
+            is_estimated: Whether some of the tokens are an estimate.
         """
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
         self.cost += cost
-        self.highest_cost = max(self.highest_cost, cost)
+        self.estimated += is_estimated
 
     def plus(self, later: Spending) -> Spending:
         """Add the spending of a later run.
@@ -37,13 +42,53 @@ class Spending(Struct):
             later: The other spending.
 
         Returns:
-            The sums; `highest_cost` is the larger of the two.
+            The sums.
         """
         return Spending(
             self.prompt_tokens + later.prompt_tokens,
             self.completion_tokens + later.completion_tokens,
             self.cost + later.cost,
-            max(self.highest_cost, later.highest_cost),
+            self.estimated + later.estimated,
+        )
+
+
+class Spent(Struct):
+    """What counts towards a budget, of the calls to one model.
+
+    Attributes:
+        calls: Calls that were allowed, each attempt of a request for itself.
+        outstanding: Requests that were allowed and have no result yet.
+        answered: Requests with an answer.
+        cost: The cost of the answers.
+        highest: The cost of the most expensive answer, which is expected of the next ones.
+    """
+
+    calls: int = 0
+    outstanding: int = 0
+    answered: int = 0
+    cost: float = 0.0
+    highest: float = 0.0
+
+    @property
+    def committed(self) -> float:
+        """The cost of the answers, and the expected cost of the outstanding ones."""
+        return self.cost + self.outstanding * self.highest
+
+    def plus(self, other: Spent) -> Spent:
+        """Add what another process spent on the same model.
+
+        Args:
+            other: What it spent.
+
+        Returns:
+            The sums; `highest` is the larger of the two.
+        """
+        return Spent(
+            self.calls + other.calls,
+            self.outstanding + other.outstanding,
+            self.answered + other.answered,
+            self.cost + other.cost,
+            max(self.highest, other.highest),
         )
 
 
@@ -54,44 +99,55 @@ class Budget(Struct, frozen=True):
     max_cost: float | None = None
     price: Price | None = None
 
-    def allows(self, admitted: int, outstanding: int, answered: int, spending: Spending) -> bool:
-        """Decide whether one more request may be sent.
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is any limit."""
+        return self.max_requests is not None or self.max_cost is not None
+
+    def room(
+        self, model: str, spent: Mapping[str, Spent], wanted: int, expected_cost: float | None = None
+    ) -> int:
+        """Decide how many more requests may be sent to a model.
 
         With a maximum cost, each outstanding request counts like the most expensive answer so far, and at
         most twice as many requests are outstanding as there are answers, because one answer predicts the cost
         of the next poorly.
 
         Args:
-            admitted: Requests that were allowed before.
-            outstanding: Those of them without an answer yet.
-            answered: Answers so far.
-            spending: What they cost.
+            model: The model.
+            spent: Model -> what was spent on it.
+            wanted: How many requests there are.
+            expected_cost: The cost of each of them, where an earlier answer shows it.
 
         Returns:
-            Whether the budget has room for one more request.
+            How many of them the budget has room for.
         """
-        if self.max_requests is not None and admitted >= self.max_requests:
-            return False
+        own = spent.get(model, Spent())
+        if self.max_requests is not None:
+            wanted = min(wanted, self.max_requests - sum(one.calls for one in spent.values()))
         if self.max_cost is None:
-            return True
-        expected = spending.cost + spending.highest_cost * (outstanding + 1)
-        has_estimate = outstanding <= 2 * answered
-        return has_estimate and spending.cost < self.max_cost and expected <= self.max_cost
+            return max(0, wanted)
+        if expected_cost is None:
+            wanted = min(wanted, 2 * own.answered + 1 - own.outstanding)
+            if sum(one.cost for one in spent.values()) >= self.max_cost:
+                return 0
+        others = sum(one.committed for name, one in spent.items() if name != model)
+        each = max(own.highest, expected_cost or 0.0)
+        room = 0
+        while room < wanted and others + own.cost + each * (own.outstanding + room + 1) <= self.max_cost:
+            room += 1
+        return room
 
-    def allows_check(self, sent: int, spent: float, cost: float) -> bool:
-        """Decide whether one more request of an endpoint check may be sent, whose cost is known.
+    def has_room_for_attempt(self, spent: Mapping[str, Spent]) -> bool:
+        """Decide whether a request may be sent once more. Its cost counts as outstanding already.
 
         Args:
-            sent: Requests sent before.
-            spent: What they cost.
-            cost: The cost of the cached answer that is asked again.
+            spent: Model -> what was spent on it.
 
         Returns:
-            Whether the budget has room for it.
+            Whether the budget has room for one more call.
         """
-        if self.max_requests is not None and sent >= self.max_requests:
-            return False
-        return self.max_cost is None or spent + cost <= self.max_cost
+        return self.max_requests is None or sum(one.calls for one in spent.values()) < self.max_requests
 
     def cost_of(self, usage: Usage) -> float:
         """Compute the cost of one answer.
@@ -119,5 +175,5 @@ def check_request_limits(concurrency: int, max_requests: int | None, max_cost: f
     if concurrency < 1:
         raise UserError(f"--concurrency {concurrency} is too small", expected="at least 1")
     for name, number in (("--max-requests", max_requests), ("--max-cost", max_cost)):
-        if number is not None and number < 0:
-            raise UserError(f"{name} {number} is negative", expected="0 or more")
+        if number is not None and not number >= 0:  # as NaN is not either
+            raise UserError(f"{name} {number} is not a limit", expected="0 or more")

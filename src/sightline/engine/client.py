@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.config import load_config
+from sightline.engine.account import Account
 from sightline.engine.budget import Budget, check_request_limits
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_check import NAMED_REMEDY, CheckPolicy, EndpointCheck
@@ -72,7 +73,10 @@ class RequestEstimate(Struct, frozen=True):
 
 
 class ModelClient:
-    """One model within one budget. `counts` adds up everything that was sent."""
+    """One model within one budget. `counts` adds up everything that was sent.
+
+    `account` is what was spent of the budget; a run replaces it by its own.
+    """
 
     def __init__(self, options: ClientOptions, sampling: Mapping[str, Any]) -> None:
         """Prepare the model; nothing is sent or written.
@@ -101,6 +105,7 @@ class ModelClient:
         self.identity = self._models[0].identity
         self.capabilities = self._models[0].capabilities
         self.counts = Counts()
+        self.account = Account()
         self._budget = Budget(options.max_requests, options.max_cost, config.price(options.model))
         self._limiters = {model.host: Limiter(model.host, options.concurrency) for model in self._models}
 
@@ -189,7 +194,9 @@ class ModelClient:
             store,
             self._models,
             self._limiters,
-            RunnerOptions(self._options.concurrency, self._budget, self._options.retry_errors),
+            RunnerOptions(
+                self._options.concurrency, self._budget, self.account, retry_errors=self._options.retry_errors
+            ),
             self.counts,
         )
         async with request_progress(title, self.counts, show_progress=show_progress):

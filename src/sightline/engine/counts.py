@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from sightline.engine.budget import Spending
+from sightline.engine.budget import Budget, Spending
+from sightline.engine.keys import KeyedRequest
+from sightline.engine.token_estimate import complete_usage
+from sightline.types import Answer
 
 
 class Counts(Struct):
@@ -81,3 +84,23 @@ class Counts(Struct):
             last_error=later.last_error or self.last_error,
             unavailable=[*self.unavailable, *later.unavailable],
         )
+
+
+def count_answer(keyed: KeyedRequest, answer: Answer, budget: Budget, counts: Counts) -> float:
+    """Count the tokens and the cost of an answer.
+
+    Where the model has a price, tokens that the server does not report are estimated.
+
+    Args:
+        keyed: The request.
+        answer: Its answer.
+        budget: The budget with the price.
+        counts: The counts to update.
+
+    Returns:
+        The cost.
+    """
+    usage = answer.usage if budget.price is None else complete_usage(keyed, answer)
+    cost = budget.cost_of(usage)
+    counts.spending.add(usage, cost, is_estimated=usage != answer.usage)
+    return cost

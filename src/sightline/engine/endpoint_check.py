@@ -13,11 +13,9 @@ from itertools import chain, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.asking_again import AskingAgain, is_comparable
-from sightline.engine.budget import Budget
+from sightline.engine.asking_again import AskingAgain, Means, is_comparable
 from sightline.engine.cached_evidence import LOOKED_UP, Asked, CachedEvidence, StoredRequests
 from sightline.engine.check_rule import report_changes
-from sightline.engine.counts import Counts
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.open_models import OpenModels
@@ -82,9 +80,7 @@ class EndpointCheck:
         requests: Iterable[KeyedRequest],
         reread: Reread,
         opened: OpenModels,
-        budget: Budget,
-        counts: Counts,
-        concurrency: int,
+        means: Means,
     ) -> Iterable[KeyedRequest]:
         """Check the endpoints if the store answers some of the requests.
 
@@ -92,9 +88,7 @@ class EndpointCheck:
             requests: The requests of the run, which are read in a thread.
             reread: Reads them again where the first ones do not suffice.
             opened: Opens the models that are asked.
-            budget: The budget of the run; requests of the check are part of it.
-            counts: The counts of the run.
-            concurrency: Maximum number of calls in flight at each endpoint.
+            means: What the check may send to each endpoint.
 
         Returns:
             All requests, in their order.
@@ -107,25 +101,21 @@ class EndpointCheck:
         if evidence is None:
             return requests
         read_requests, found = await self._read_ahead(requests, reread, evidence)
-        await self._compare(evidence, found, opened, budget, counts, concurrency)
+        await self._compare(evidence, found, opened, means)
         return read_requests
 
     async def of_stored(
         self,
         stored: StoredRequests,
         opened: OpenModels,
-        budget: Budget,
-        counts: Counts,
-        concurrency: int,
+        means: Means,
     ) -> None:
         """Check the endpoints where the store answers all requests: only those to ask again are made.
 
         Args:
             stored: The requests of the run.
             opened: Opens the models that are asked.
-            budget: The budget of the run; requests of the check are part of it.
-            counts: The counts of the run.
-            concurrency: Maximum number of calls in flight at each endpoint.
+            means: What the check may send to each endpoint.
 
         Raises:
             UserError: An endpoint changed, and the policy does not accept it.
@@ -140,7 +130,7 @@ class EndpointCheck:
         keys = {one.key for one in evidence.candidates}
         made = await run_in_thread(lambda: list(stored.make(keys)))
         found = {keyed.request.key: keyed for keyed in made}
-        await self._compare(evidence, found, opened, budget, counts, concurrency)
+        await self._compare(evidence, found, opened, means)
 
     async def record_contact(self, model: Model) -> None:
         """Record what the server of an open model says of itself, if that is not recorded yet.
@@ -202,9 +192,7 @@ class EndpointCheck:
         evidence: CachedEvidence,
         found: Mapping[str, KeyedRequest],
         opened: OpenModels,
-        budget: Budget,
-        counts: Counts,
-        concurrency: int,
+        means: Means,
     ) -> None:
         """Check the endpoints, if the store answers some of the requests."""
         if not evidence.has_cached:
@@ -213,9 +201,7 @@ class EndpointCheck:
         candidates = [one for one in evidence.candidates if one.key in found]
         reports = evidence.reports()
         checks = [
-            self._check(
-                model, reports, AskingAgain(model, candidates, found, budget, counts, concurrency), opened
-            )
+            self._check(model, reports, AskingAgain(model, candidates, found, means), opened)
             for model in self._models
         ]
         records = await asyncio.gather(*checks)

@@ -130,8 +130,9 @@ class RequestSelector:
             (key, keyed) for key, keyed in unanswered.items() if key not in claimed
         )
         own = {key: keyed for key, keyed in unanswered.items() if key in claimed}
-        for key, keyed in self._without_cached(own, settled).items():
-            if not await self._admission.admit():
+        to_send = self._without_cached(own, settled)
+        for following, (key, keyed) in zip(reversed(range(len(to_send))), to_send.items(), strict=True):
+            if not await self._admission.admit(following):
                 return False
             self._on_their_way.add(key)
             self._queue.put(Call(keyed))

@@ -14,13 +14,15 @@ from functools import partial
 
 from msgspec import Struct, field
 
+from sightline.engine.account import Account
 from sightline.engine.admission import Admission
 from sightline.engine.answers import Attempt
+from sightline.engine.asking_again import Means
 from sightline.engine.budget import Budget
 from sightline.engine.cached_evidence import StoredRequests
 from sightline.engine.call_queue import Call, CallQueue
 from sightline.engine.committer import Committer
-from sightline.engine.counts import Counts
+from sightline.engine.counts import Counts, count_answer
 from sightline.engine.endpoint_check import EndpointCheck, Reread
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
@@ -39,11 +41,13 @@ class RunnerOptions(Struct, frozen=True):
     Attributes:
         concurrency: Maximum number of calls in flight at each host.
         budget: Limits of calls and money.
+        account: What was spent of the budget; by default nothing, and nobody else spends of it.
         retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
     """
 
     concurrency: int
     budget: Budget = field(default_factory=Budget)
+    account: Account = field(default_factory=Account)
     retry_errors: bool = False
 
 
@@ -105,10 +109,8 @@ class Runner:
         async with AsyncExitStack() as stack:
             opened = opened or OpenModels(stack)
             if check is not None:
-                again, options = reread or partial(iter, requests), self._options
-                requests = await check.before(
-                    requests, again, opened, options.budget, self._counts, options.concurrency
-                )
+                again = reread or partial(iter, requests)
+                requests = await check.before(requests, again, opened, self._means)
             with self._store.claims.renewed():
                 await self._run(requests, opened, check, before_sending)
 
@@ -123,10 +125,14 @@ class Runner:
             UserError: An endpoint has another model than before.
             EnvironmentFailedError: The store fails.
         """
-        options = self._options
         async with AsyncExitStack() as stack:
-            opened = OpenModels(stack)
-            await check.of_stored(stored, opened, options.budget, self._counts, options.concurrency)
+            await check.of_stored(stored, OpenModels(stack), self._means)
+
+    @property
+    def _means(self) -> Means:
+        """What a check of endpoints may send."""
+        options = self._options
+        return Means(options.budget, options.account, self._counts, options.concurrency)
 
     async def _run(
         self,
@@ -142,7 +148,10 @@ class Runner:
         capacity = REQUESTS_PER_LOOKUP + sum(
             2 * max(options.concurrency, model.batch_size) for model in self._models
         )
-        self._admission = Admission(capacity, options.budget, counts, self._queue)
+        before = counts.sent
+        self._admission = Admission(
+            capacity, self._models[0].name, options.budget, options.account, counts, self._queue
+        )
         self._committer = Committer(self._store, self._on_commit)
         self._selector = RequestSelector(
             self._store,
@@ -172,6 +181,7 @@ class Runner:
         except ExceptionGroup as group:
             raise _first_error(group) from None
         finally:
+            self._admission.close(counts.sent - before)
             await self._committer.close()
 
     async def _select(self, requests: Iterable[KeyedRequest]) -> None:
@@ -187,8 +197,9 @@ class Runner:
     async def _open_models(self, opened: OpenModels, check: EndpointCheck | None) -> list[Model]:
         """Open the models that can be used. Raises UserError where none can."""
         usable = await opened.open_usable(self._models, self._counts)
-        for model in usable if check is not None else ():
-            await check.record_contact(model)
+        if check is not None:
+            for model in usable:
+                await check.record_contact(model)
         return usable
 
     async def _work(self, model: Model, limiter: Limiter) -> None:
@@ -208,12 +219,19 @@ class Runner:
             except BaseException:
                 limiter.release()
                 raise
-            _report_to(limiter, results)
+            if results:
+                _report_to(limiter, results)
+            else:
+                limiter.release()
 
     async def _send(self, model: Model, calls: Sequence[Call]) -> list[Answer | Failure]:
         """Send a batch, and process each result as soon as it arrives; returns all results."""
         counts = self._counts
+        calls = [call for call in calls if not call.attempts or await self._may_send_again(call)]
+        if not calls:
+            return []
         counts.sent += sum(call.attempts == 0 for call in calls)
+        counts.retried += sum(call.attempts > 0 for call in calls)
         counts.in_flight += len(calls)
         waiting = dict(enumerate(calls))
         results: list[Answer | Failure] = []
@@ -236,8 +254,7 @@ class Runner:
         counts = self._counts
         if isinstance(result, Answer):
             counts.answered += 1
-            counts.spending.add(result.usage, self._options.budget.cost_of(result.usage))
-            self._settle(call, result)
+            self._settle(call, result, count_answer(call.keyed, result, self._options.budget, counts))
             return
         counts.last_error = result.message
         if is_capacity_refusal(result):
@@ -248,14 +265,22 @@ class Runner:
             counts.failed += 1
             self._settle(call, result)
             return
-        counts.retried += 1
         self._retrying[call.keyed.request.key] = (call, result)
         asyncio.get_running_loop().call_later(delay, self._queue.put, call)
 
-    def _settle(self, call: Call, result: Answer | Failure) -> None:
+    async def _may_send_again(self, call: Call) -> bool:
+        """Whether the budget has room for another attempt; if not, the latest failure is the result."""
+        if await self._admission.admit_attempt():
+            return True
+        _, failure = self._retrying[call.keyed.request.key]
+        self._counts.failed += 1
+        self._settle(call, failure)
+        return False
+
+    def _settle(self, call: Call, result: Answer | Failure, cost: float | None = None) -> None:
         self._retrying.pop(call.keyed.request.key, None)
         self._committer.add(Attempt(call.keyed.request.key, call.keyed.canonical, result))
-        self._admission.settle()
+        self._admission.settle(cost)
         self._finish_if_done()
 
     def _on_commit(self, attempts: Sequence[Attempt]) -> None:
@@ -277,7 +302,6 @@ class Runner:
         """End the run when every host is unavailable; calls that wait for a retry have then failed."""
         await asyncio.wait(workers)
         for call, failure in list(self._retrying.values()):
-            self._counts.retried -= 1
             self._counts.failed += 1
             self._settle(call, failure)
         self._counts.stopped = self._counts.stopped or "host"

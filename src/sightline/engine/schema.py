@@ -139,6 +139,17 @@ run_leases = Table(
     Column("until", Float, nullable=False),
 )
 
+# What each process of a run with a budget has spent, by the digest of its options; see ledger.py. Rows whose
+# `until` is over belong to processes that have ended.
+spending = Table(
+    "spending",
+    metadata,
+    Column("run", LargeBinary(32), primary_key=True),
+    Column("process", String(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("until", Float, nullable=False),
+)
+
 verdicts = Table(
     "verdicts",
     metadata,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from sqlalchemy import Engine
 
@@ -19,6 +20,7 @@ from sightline.engine.database import Database
 from sightline.engine.database_errors import check_connection, database_errors
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.endpoint_log import EndpointLog
+from sightline.engine.ledger import Ledger
 from sightline.engine.run_labels import RunLabels
 from sightline.engine.run_leases import RunLeases
 from sightline.engine.runs import Runs
@@ -45,6 +47,7 @@ class Store:
         self.leases = RunLeases(self.database, clock)
         self.endpoints = EndpointLog(self.database, clock)
         self.caches = Caches(self.database)
+        self.ledger = partial(Ledger, self.database, clock)
 
     @classmethod
     def open(cls, url: str, *, create: bool = True, clock: Callable[[], float] = time.time) -> Store:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.captions import read_captions
+from sightline.engine.account import Account
 from sightline.engine.captioning import SAMPLING, Captioner
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.engine.counts import Counts
@@ -62,6 +63,15 @@ class ImageReplacement(NamedTuple):
     how: Augmentation
     reader: Reader
     captions: CaptionFile | CaptionModel | None = None
+
+    def spend_from(self, account: Account) -> None:
+        """Let the captioner spend from the budget of a run.
+
+        Args:
+            account: What the run has spent.
+        """
+        if isinstance(self.captions, CaptionModel):
+            self.captions.client.account = account
 
     @property
     def counts(self) -> Counts:

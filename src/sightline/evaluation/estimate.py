@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sightline.config import DEFAULT_FILE
 from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.store import Store
+from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN
 from sightline.evaluation.description import judge_sampling, model_identity
 from sightline.evaluation.image_text import UncachedImages, cached_images_as_text
 from sightline.evaluation.judge_panel import prepared_panel
@@ -20,7 +21,6 @@ from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_estimate import (
-    CHARACTERS_PER_TOKEN,
     DEFAULT_MAX_TOKENS,
     AnswerLengths,
     RequestsEstimate,

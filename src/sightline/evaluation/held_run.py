@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
+from sightline.engine.renewal import renewed
 from sightline.engine.run_leases import LEASE_SECONDS
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
-from sightline.errors import EnvironmentFailedError, UserError
+from sightline.errors import EnvironmentFailedError
 
 
 @asynccontextmanager
@@ -30,22 +31,10 @@ async def held_run(store: Store, run: int) -> AsyncIterator[None]:
         EnvironmentFailedError: The store failed before the block.
     """
     await run_in_thread(store.leases.renew, run)
-    renewal = asyncio.create_task(_renew(store, run))
     try:
-        yield
-    finally:
-        renewal.cancel()
-        try:
-            with suppress(asyncio.CancelledError):
-                await renewal
-        finally:
-            with suppress(EnvironmentFailedError):
-                await run_in_thread(store.leases.release, run)
-
-
-async def _renew(store: Store, run: int) -> None:
-    while True:
-        await asyncio.sleep(LEASE_SECONDS / 3)
         # If the run was deleted, `store.runs.finish` says so.
-        with suppress(EnvironmentFailedError, UserError):
-            await run_in_thread(store.leases.renew, run)
+        async with renewed(partial(store.leases.renew, run), LEASE_SECONDS / 3):
+            yield
+    finally:
+        with suppress(EnvironmentFailedError):
+            await run_in_thread(store.leases.release, run)

@@ -11,12 +11,9 @@ from sightline.config import Price
 from sightline.engine.answers import is_settled, state_of
 from sightline.engine.asking_again import Candidate, is_comparable, plan_of, select_candidates
 from sightline.engine.keys import KeyedRequest
+from sightline.engine.token_estimate import completion_tokens, prompt_tokens
 from sightline.evaluation.key_set import KeySet
-from sightline.types import Answer, Failure, Text, Usage
-
-CHARACTERS_PER_TOKEN = 4
-PIXELS_PER_TOKEN = 750
-"""A rough mean over current vision encoders; the real number is the server's."""
+from sightline.types import Answer, Failure, Usage
 
 DEFAULT_MAX_TOKENS = 1024
 """The assumed maximum length of an answer without a token limit."""
@@ -74,9 +71,7 @@ class AnswerLengths(Struct):
         """
         self.answers += 1
         completion = answer.usage.completion_tokens
-        if completion is None:
-            completion = len(answer.text) // CHARACTERS_PER_TOKEN
-        self.completion_tokens += completion
+        self.completion_tokens += completion_tokens(answer) if completion is None else completion
         if rough_prompt_tokens and answer.usage.prompt_tokens:
             self.prompt_tokens += answer.usage.prompt_tokens
             self.rough_prompt_tokens += rough_prompt_tokens
@@ -216,10 +211,4 @@ def token_limit(sampling: Mapping[str, Any]) -> int | None:
 
 def _size(keyed: KeyedRequest) -> tuple[int, int]:
     """The bytes of the images and the rough number of tokens of one request."""
-    request = keyed.request
-    characters = sum(
-        len(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
-    )
-    pixels = sum(file.width * file.height for file in request.images.values())
-    size = sum(file.stamp[0] for file in request.images.values())
-    return size, characters // CHARACTERS_PER_TOKEN + pixels // PIXELS_PER_TOKEN
+    return sum(file.stamp[0] for file in keyed.request.images.values()), prompt_tokens(keyed)

@@ -10,7 +10,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from sightline.engine.budget import Budget
+from sightline.engine.account import Account
 from sightline.engine.cached_evidence import StoredRequests
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_check import (
@@ -25,7 +25,9 @@ from sightline.engine.limiter import Limiter
 from sightline.engine.open_models import OpenModels
 from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
+from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN, PIXELS_PER_TOKEN
 from sightline.evaluation.prepared import Prepared
+from sightline.evaluation.run_account import run_budget
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.panel import JudgePanel
 from sightline.models.base import Model
@@ -35,7 +37,7 @@ from sightline.progress import request_progress
 class RequestSender:
     """Sends requests and keeps what the evaluation has spent so far.
 
-    The model and the judges share one limiter per host, and the budgets of --max-requests and --max-cost.
+    The model and the judges share one limiter per host, and the account of --max-requests and --max-cost.
     Use it as an async context manager: it closes the judges that it has opened.
 
     `notes` are what the checks of endpoints found, `asked` counts the requests to the model so far.
@@ -45,7 +47,7 @@ class RequestSender:
         self,
         prepared: Prepared,
         store: Store,
-        spent: Counts | None = None,
+        account: Account,
         *,
         began: float | None = None,
         show_progress: bool,
@@ -55,14 +57,14 @@ class RequestSender:
         Args:
             prepared: The evaluation.
             store: The cache of answers.
-            spent: What the evaluation sent before, for example to a captioner.
+            account: What was spent of the budget, for example by a captioner.
             began: Answers that were stored later need no check of their endpoint; None: from now on.
             show_progress: Whether to show progress on standard error.
         """
         self._began = began
         self._prepared = prepared
         self._store = store
-        self._spent = spent or Counts()
+        self._account = account
         self._show_progress = show_progress
         self.notes: list[str] = []
         self.asked = Counts()
@@ -107,7 +109,7 @@ class RequestSender:
                 before_sending=self._open_judges if paid else None,
             )
         self.notes += check.notes if check is not None else []
-        self._spent = self._spent.plus(counts)
+        self._note_estimates(name, counts)
         return counts
 
     async def use_cached(self, stored: StoredRequests, counts: Counts) -> None:
@@ -125,7 +127,6 @@ class RequestSender:
         async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
             await self._runner(name, models, counts).check_endpoints(check, stored)
         self.notes += check.notes
-        self._spent = self._spent.plus(counts)
 
     async def ask_judges(self, panel: JudgePanel, collected: CollectedAnswers) -> Counts:
         """Send the requests of the model judges, then retry those whose reply holds no verdict.
@@ -144,7 +145,6 @@ class RequestSender:
             models = self._prepared.judges.models.get(judge.name)
             if models is not None:
                 counts = await self._ask_judge(replace(panel, judges=[judge]), models, collected)
-                self._spent = self._spent.plus(counts)
                 total = total.plus(counts)
         return total
 
@@ -168,6 +168,7 @@ class RequestSender:
                         requests(attempt), opened, check, partial(requests, attempt)
                     )
         self.notes += check.notes if check is not None else []
+        self._note_estimates(name, counts)
         return counts
 
     async def _open_judges(self) -> None:
@@ -184,15 +185,19 @@ class RequestSender:
         return self._judges if models[0].capabilities.endpoint else None
 
     def _runner(self, name: str, models: Sequence[Model], counts: Counts) -> Runner:
-        """What sends to a model within what is left of the budget; prices go by `name`."""
-        spec, spent = self._prepared.spec, self._spent
-        budget = Budget(
-            None if spec.max_requests is None else max(0, spec.max_requests - spent.sent),
-            None if spec.max_cost is None else max(0.0, spec.max_cost - spent.cost),
-            self._prepared.config.price(name),
-        )
-        options = RunnerOptions(spec.concurrency, budget, spec.retry_errors)
+        """What sends to a model within the budget; prices go by `name`."""
+        spec = self._prepared.spec
+        budget = replace(run_budget(spec), price=self._prepared.config.price(name))
+        options = RunnerOptions(spec.concurrency, budget, self._account, retry_errors=spec.retry_errors)
         return Runner(self._store, models, self._limiters, options, counts)
+
+    def _note_estimates(self, name: str, counts: Counts) -> None:
+        """Say which cost is based on estimates."""
+        if number := counts.spending.estimated:
+            self.notes.append(
+                f"{name}: {number:,} of {counts.answered:,} answers came without tokens; their cost is an"
+                f" estimate by {CHARACTERS_PER_TOKEN} characters or {PIXELS_PER_TOKEN} pixels per token"
+            )
 
     def _endpoint_check(self, models: Sequence[Model], remedy: str) -> EndpointCheck | None:
         """The check of a model; None if --fingerprint is off, or if the model is no endpoint."""

@@ -6,6 +6,7 @@ import os
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from threading import Event
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from sightline.engine.account import Account
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
@@ -31,6 +33,7 @@ from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_sender import RequestSender
+from sightline.evaluation.run_account import run_account
 from sightline.evaluation.stored_requests import stored_requests
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.text_metrics import identities_of
@@ -43,7 +46,7 @@ from sightline.results.description import EvaluationDescription
 
 
 async def run_evaluation(
-    spec: Spec, *, began: float | None = None, show_progress: bool = False
+    spec: Spec, *, began: float | None = None, account: Account | None = None, show_progress: bool = False
 ) -> Evaluation:
     """Run an evaluation: ask what has no answer yet, judge, count, and write the results folder.
 
@@ -54,6 +57,7 @@ async def run_evaluation(
         spec: The evaluation.
         began: When the sweep began that the evaluation is part of (seconds since 1970): answers that were
             stored later need no check of their endpoint. None: the evaluation is no part of a sweep.
+        account: What the sweep has spent of its budget; None: the evaluation is no part of a sweep.
         show_progress: Whether to show progress on standard error.
 
     Returns:
@@ -73,9 +77,12 @@ async def run_evaluation(
         run = await run_in_thread(started)
         try:
             holder = await run_in_thread(label_run, spec, store, run, description)
-            async with held_run(store, run):
+            async with (
+                held_run(store, run),
+                nullcontext(account) if account else run_account([spec], store) as spending,
+            ):
                 evaluation = await _evaluate(
-                    prepared, description, store, run, began=began, show_progress=show_progress
+                    prepared, description, store, run, spending, began=began, show_progress=show_progress
                 )
             moved = await run_in_thread(move_name, spec, store, run, holder)
             return replace(evaluation, name_moved=moved)
@@ -92,18 +99,18 @@ async def _evaluate(
     description: EvaluationDescription,
     store: Store,
     run: int,
+    account: Account,
     *,
     began: float | None,
     show_progress: bool,
 ) -> Evaluation:
     augmented, caption_counts = None, Counts()
     if (replacement := prepared.models.replacement) is not None:
+        replacement.spend_from(account)
         images = await run_in_thread(images_to_show, prepared)
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
-    async with RequestSender(
-        prepared, store, caption_counts, began=began, show_progress=show_progress
-    ) as sender:
+    async with RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender:
         counts = await _ask_model(prepared, augmented, sender, store, run)
         await run_in_thread(_store_human_verdicts, prepared, store, run)
         collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)

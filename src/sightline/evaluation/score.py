@@ -22,6 +22,7 @@ from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.evaluation.provenance import check_setting, recorded_notes
 from sightline.evaluation.request_sender import RequestSender
+from sightline.evaluation.run_account import run_account
 from sightline.formats.asked import as_asked
 from sightline.formats.match import match
 from sightline.formats.prediction import Prediction
@@ -80,7 +81,10 @@ async def score_file(
         return await judge_and_write(prepared, description, collected, None, show_progress=show_progress)
     store = await run_in_thread(Store.open, spec.store)
     try:
-        async with RequestSender(prepared, store, show_progress=show_progress) as sender:
+        async with (
+            run_account([spec], store) as account,
+            RequestSender(prepared, store, account, show_progress=show_progress) as sender,
+        ):
             counts = await sender.ask_judges(prepared_panel(prepared), collected)
         evaluation = await judge_and_write(
             prepared,

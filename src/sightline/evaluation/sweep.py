@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
+from sightline.engine.account import Account
 from sightline.engine.existing_store import existing_or_empty_store
+from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.evaluation.checks import check_results_folder
@@ -22,6 +24,7 @@ from sightline.evaluation.key_set import KeySet
 from sightline.evaluation.label_run import check_name
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.run import run_evaluation
+from sightline.evaluation.run_account import run_account
 from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue
@@ -147,16 +150,17 @@ async def run_sweep(
     await run_in_thread(_check, points, out)
     runs: list[PointRun] = []
     began = time.time()
-    for number, point in enumerate(points, 1):
-        if show_progress:
-            print_note(f"[{number}/{len(points)}] {point.name}")
-        runs.append(await _run_point(point, runs, began, show_progress))
-        on_point(runs[-1])
-        sweep = Sweep(points[0].spec.task, (*runs, *map(PointRun, points[number:])), out)
-        if out is not None:
-            await run_in_thread(write_sweep, out, sweep.record, sweep.results)
-        if runs[-1].exit_status == 4:
-            break
+    async with _account(points) as account:
+        for number, point in enumerate(points, 1):
+            if show_progress:
+                print_note(f"[{number}/{len(points)}] {point.name}")
+            runs.append(await _run_point(point, began, account, show_progress))
+            on_point(runs[-1])
+            sweep = Sweep(points[0].spec.task, (*runs, *map(PointRun, points[number:])), out)
+            if out is not None:
+                await run_in_thread(write_sweep, out, sweep.record, sweep.results)
+            if runs[-1].exit_status == 4:
+                break
     return sweep
 
 
@@ -189,17 +193,24 @@ def _check(points: Sequence[SweepPoint], out: str | None) -> None:
         refuse_other_sweep(Path(out), points[0].spec.task)
 
 
-async def _run_point(
-    point: SweepPoint, before: Sequence[PointRun], began: float, show_progress: bool
-) -> PointRun:
-    """Run a point on the rest of the budget; answers since `began` need no check of their endpoint."""
-    spec = point.spec
-    counts = [counts for run in before if run.evaluation for counts in run.evaluation.all_counts]
-    if spec.max_requests is not None:
-        spec = replace(spec, max_requests=max(0, spec.max_requests - sum(one.sent for one in counts)))
-    if spec.max_cost is not None:
-        spec = replace(spec, max_cost=max(0.0, spec.max_cost - sum(one.cost for one in counts)))
+@asynccontextmanager
+async def _account(points: Sequence[SweepPoint]) -> AsyncIterator[Account]:
+    """The account of a sweep, in its store."""
+    specs = [point.spec for point in points]
+    store = await run_in_thread(Store.open, specs[0].store)
     try:
-        return PointRun(point, await run_evaluation(spec, began=began, show_progress=show_progress))
+        async with run_account(specs, store) as account:
+            yield account
+    finally:
+        await run_in_thread(store.close)
+
+
+async def _run_point(point: SweepPoint, began: float, account: Account, show_progress: bool) -> PointRun:
+    """Run a point on the account of the sweep; answers since `began` need no check of their endpoint."""
+    try:
+        evaluation = await run_evaluation(
+            point.spec, began=began, account=account, show_progress=show_progress
+        )
+        return PointRun(point, evaluation)
     except UserError as error:
         return PointRun(point, error=str(error))

@@ -138,7 +138,7 @@ def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[D
     texts = drop_unused_texts(connection, name)
     dropped.append(Dropped(table="texts", rows=texts, reason="that no request has"))
     # No process works with the store now.
-    ended = (schema.claims, schema.run_leases)
+    ended = (schema.claims, schema.run_leases, schema.spending)
     dropped += [_delete(connection, table, None, "of processes that ended") for table in ended]
     if options.caches:
         dropped += [_delete(connection, table, None, "cache, filled again when needed") for table in CACHES]

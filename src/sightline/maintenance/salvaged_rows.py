@@ -19,7 +19,7 @@ from sightline.maintenance import early_rows
 
 Row = Mapping[str, Any]
 
-LEFT_OUT = ("claims", "run_leases", "images", "vectors", "readings", "results", "plans")
+LEFT_OUT = ("claims", "run_leases", "spending", "images", "vectors", "readings", "results", "plans")
 """Tables that are not salvaged: nothing proves that a cached row is sound, and Sightline fills them again."""
 
 _PLAIN = Compressor()

@@ -46,6 +46,7 @@ CONTENT = {
     "run_leases": "runs that a process works on now",
     "run_tags": "tags of runs",
     "runs": "the description of each run",
+    "spending": "what processes of runs with a budget have spent",
     "vectors": "text embeddings and values of text metrics (cache)",
     "verdicts": "verdicts of humans",
 }

@@ -1,0 +1,163 @@
+"""The account of a run: what all its parts, and all its processes on one store, have spent of its budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+
+from msgspec.structs import replace
+
+from sightline.engine.budget import Budget, Spent
+from sightline.engine.ledger import RENEWAL_SECONDS, Ledger, Room
+from sightline.engine.renewal import renewed
+from sightline.engine.store import Store
+from sightline.engine.threads import run_in_thread
+from sightline.errors import EnvironmentFailedError
+
+LOOK_AGAIN_SECONDS = 0.2
+"""How often a process looks whether others have finished requests, where the budget has no room."""
+
+
+class Account:
+    """What a run has spent, by model. Belongs to one event loop.
+
+    Captioner, model and judges share it. Without a ledger, so does no other process.
+    """
+
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        """Start with nothing spent.
+
+        Args:
+            ledger: What other processes of the run spend; None for a run of one process.
+        """
+        self._ledger = ledger
+        self._own: dict[str, Spent] = {}
+        self._others_are_sending = False
+        self._lock = asyncio.Lock()
+        self._settled = asyncio.Event()
+
+    @property
+    def has_outstanding(self) -> bool:
+        """Whether requests have no result yet, of this process or of another one when it was looked up."""
+        return self._others_are_sending or any(one.outstanding for one in self._own.values())
+
+    async def reserve(
+        self, model: str, budget: Budget, wanted: int, expected_cost: float | None = None
+    ) -> int:
+        """Allow requests, as far as the budget has room.
+
+        Args:
+            model: The model that receives them.
+            budget: The budget of the run.
+            wanted: How many there are.
+            expected_cost: The cost of each, where it is known.
+
+        Returns:
+            How many may be sent.
+        """
+
+        def room(spent: Mapping[str, Spent]) -> Spent:
+            allowed = budget.room(model, spent, wanted, expected_cost)
+            return Spent(allowed, allowed, highest=(expected_cost or 0.0) if allowed else 0.0)
+
+        return await self._add(model, room, budget)
+
+    async def reserve_attempt(self, model: str, budget: Budget) -> bool:
+        """Allow another attempt of a request that was allowed before.
+
+        Args:
+            model: The model that receives it.
+            budget: The budget of the run.
+
+        Returns:
+            Whether it may be sent.
+        """
+        return bool(await self._add(model, lambda spent: Spent(budget.has_room_for_attempt(spent)), budget))
+
+    def settle(self, model: str, cost: float | None) -> None:
+        """Record the result of a request.
+
+        Args:
+            model: The model that received it.
+            cost: The cost of its answer; None for a request without an answer.
+        """
+        spent = self._own[model]
+        spent.outstanding -= 1
+        if cost is not None:
+            spent.answered += 1
+            spent.cost += cost
+            spent.highest = max(spent.highest, cost)
+        self._settled.set()
+
+    def withdraw(self, model: str, requests: int) -> None:
+        """Give back what was allowed and is not sent.
+
+        Args:
+            model: The model that would have received the requests.
+            requests: How many there are.
+        """
+        if requests:
+            self._own[model].calls -= requests
+            self._own[model].outstanding -= requests
+            self._settled.set()
+
+    async def changed(self) -> None:
+        """Wait until a request of this process is settled, or maybe one of another process."""
+        self._settled.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if self._ledger is None else LOOK_AGAIN_SECONDS):
+                await self._settled.wait()
+
+    async def _add(self, model: str, room: Room, budget: Budget) -> int:
+        """Add to what was spent on a model what a function of the present state allows; returns the calls."""
+        async with self._lock:
+            self._own.setdefault(model, Spent())
+            if self._ledger is None or not budget.is_limited:
+                allowed = room(self._own)
+            else:
+                allowed, self._others_are_sending = await run_in_thread(
+                    self._ledger.reserve, self._snapshot(), model, room
+                )
+            self._own[model] = self._own[model].plus(allowed)
+            return allowed.calls
+
+    def _snapshot(self) -> dict[str, Spent]:
+        return {model: replace(spent) for model, spent in self._own.items()}
+
+    def publish(self) -> None:
+        """Tell other processes what was spent; it blocks."""
+        if self._ledger is not None:
+            self._ledger.write(self._snapshot())
+
+
+@asynccontextmanager
+async def shared_account(store: Store, run: bytes, budget: Budget) -> AsyncIterator[Account]:
+    """Open the account that all processes of a run share.
+
+    The account of processes that run at the same time is one; it ends with the last of them, so that the same
+    command can continue later with its whole budget.
+
+    Args:
+        store: The store of the run.
+        run: The digest of the options of the run.
+        budget: The budget.
+
+    Yields:
+        The account.
+
+    Raises:
+        EnvironmentFailedError: The store fails.
+    """
+    if not budget.is_limited:
+        yield Account()
+        return
+    ledger = store.ledger(run)
+    await run_in_thread(ledger.join)
+    account = Account(ledger)
+    try:
+        async with renewed(account.publish, RENEWAL_SECONDS):
+            yield account
+    finally:
+        with suppress(EnvironmentFailedError):
+            await run_in_thread(ledger.leave)

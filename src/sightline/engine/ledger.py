@@ -1,0 +1,141 @@
+"""The ledger of a run: what each of its processes has spent, in the store that they share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import and_, delete, insert, select, update
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql.elements import ColumnElement
+
+from sightline.engine.budget import Spent
+from sightline.engine.claims import earliest_end, times
+from sightline.engine.database import Database
+from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.schema import spending
+
+LEASE_SECONDS = 30.0
+"""How long a process counts as running without a renewal."""
+RENEWAL_SECONDS = 1.0
+"""How often a process writes what it has spent, although it asks for nothing."""
+
+Room = Callable[[Mapping[str, Spent]], Spent]
+"""What is added to the spending of a model, given what was spent on each model."""
+
+
+class _Entry(NamedTuple):
+    """What a process has spent by model, and whether it runs."""
+
+    spent: dict[str, Spent]
+    is_running: bool
+
+
+class Ledger:
+    """The part of one process in the ledger of a run. All methods block."""
+
+    def __init__(self, database: Database, clock: Callable[[], float], run: bytes) -> None:
+        """Prepare it; nothing is read or written.
+
+        Args:
+            database: The database of the store.
+            clock: Returns the seconds since 1970; the clock of a database without a server.
+            run: The digest of the options of the run.
+        """
+        self._database = database
+        self._clock = clock
+        self._run = run
+        self._process = uuid.uuid4().hex
+
+    @repeat_if_lost
+    def join(self) -> None:
+        """Begin; if no other process runs, what earlier ones have spent is forgotten."""
+        with self._database.write() as connection:
+            _lock(connection)
+            if not any(entry.is_running for entry in self._others(connection)):
+                connection.execute(delete(spending).where(spending.c.run == self._run))
+            self._write(connection, {})
+
+    @repeat_if_lost
+    def write(self, spent: Mapping[str, Spent]) -> None:
+        """Tell the other processes that this one runs, and what it has spent.
+
+        Args:
+            spent: Model -> what this process has spent on it.
+        """
+        with self._database.write() as connection:
+            self._write(connection, spent)
+
+    @repeat_if_lost
+    def reserve(self, spent: Mapping[str, Spent], model: str, room: Room) -> tuple[Spent, bool]:
+        """Add to what this process has spent, as far as the spending of all processes allows.
+
+        Args:
+            spent: Model -> what this process has spent on it.
+            model: The model that the addition is for.
+            room: Computes the addition.
+
+        Returns:
+            The addition, and whether other processes have requests without a result.
+        """
+        with self._database.write() as connection:
+            _lock(connection)
+            others = self._others(connection)
+            added = room(_sums([spent, *(_final(entry) for entry in others)]))
+            self._write(connection, {**spent, model: spent.get(model, Spent()).plus(added)})
+        return added, any(
+            one.outstanding for entry in others if entry.is_running for one in entry.spent.values()
+        )
+
+    @repeat_if_lost
+    def leave(self) -> None:
+        """End: what this process has spent counts as long as another one runs."""
+        with self._database.write() as connection:
+            connection.execute(update(spending).where(self._is_own).values(until=0.0))
+
+    def _write(self, connection: Connection, spent: Mapping[str, Spent]) -> None:
+        until = times(connection, self._clock)[0] + LEASE_SECONDS
+        values = {"body": msgspec.json.encode(spent), "until": until}
+        if not connection.execute(update(spending).where(self._is_own).values(**values)).rowcount:
+            connection.execute(insert(spending).values(run=self._run, process=self._process, **values))
+
+    def _others(self, connection: Connection) -> list[_Entry]:
+        limit = earliest_end(*times(connection, self._clock), LEASE_SECONDS)
+        query = select(spending.c.body, spending.c.until).where(
+            spending.c.run == self._run, spending.c.process != self._process
+        )
+        return [
+            _Entry(msgspec.json.decode(body, type=dict[str, Spent]), until > limit)
+            for body, until in connection.execute(query)
+        ]
+
+    @property
+    def _is_own(self) -> ColumnElement[bool]:
+        return and_(spending.c.run == self._run, spending.c.process == self._process)
+
+
+def _lock(connection: Connection) -> None:
+    """Let one process at a time read the ledger and write to it; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("LOCK TABLE spending IN EXCLUSIVE MODE")
+
+
+def _final(entry: _Entry) -> Mapping[str, Spent]:
+    """What counts of a process: the requests that an ended one had in flight count as answered."""
+    if entry.is_running:
+        return entry.spent
+    return {
+        model: msgspec.structs.replace(one, cost=one.committed, outstanding=0)
+        for model, one in entry.spent.items()
+    }
+
+
+def _sums(all_spent: Sequence[Mapping[str, Spent]]) -> dict[str, Spent]:
+    """Model -> what all processes have spent on it."""
+    sums: dict[str, Spent] = {}
+    for spent in all_spent:
+        for model, one in spent.items():
+            sums[model] = sums.get(model, Spent()).plus(one)
+    return sums

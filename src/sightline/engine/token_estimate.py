@@ -1,0 +1,61 @@
+"""Estimates of tokens: of requests that are not sent yet, and of answers whose server reports no tokens."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from sightline.engine.keys import KeyedRequest
+from sightline.types import Answer, Text, Usage
+
+CHARACTERS_PER_TOKEN = 4
+PIXELS_PER_TOKEN = 750
+"""A rough mean over current vision encoders; the real number is the server's."""
+
+
+def prompt_tokens(keyed: KeyedRequest) -> int:
+    """Estimate the tokens of a request.
+
+    Args:
+        keyed: The request.
+
+    Returns:
+        One token for four characters, and one for 750 pixels.
+    """
+    request = keyed.request
+    characters = sum(
+        len(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
+    )
+    pixels = sum(file.width * file.height for file in request.images.values())
+    return characters // CHARACTERS_PER_TOKEN + pixels // PIXELS_PER_TOKEN
+
+
+def completion_tokens(answer: Answer) -> int:
+    """Estimate the tokens of an answer, with its reasoning.
+
+    Args:
+        answer: The answer.
+
+    Returns:
+        One token for four characters.
+    """
+    return (len(answer.text) + len(answer.reasoning)) // CHARACTERS_PER_TOKEN
+
+
+def complete_usage(keyed: KeyedRequest, answer: Answer) -> Usage:
+    """Complete the tokens of an answer by estimates of what its server does not report.
+
+    A server that reports 0 tokens for a text has not counted them.
+
+    Args:
+        keyed: The request.
+        answer: Its answer.
+
+    Returns:
+        The reported usage if it is complete.
+    """
+    usage = answer.usage
+    return replace(
+        usage,
+        prompt_tokens=usage.prompt_tokens or prompt_tokens(keyed),
+        completion_tokens=usage.completion_tokens or completion_tokens(answer),
+    )
