@@ -59,8 +59,8 @@ GROUND = (
     "plugins",
     "progress",
     "prompts",
+    "secret_text",
     "types",
-    "url_password",
     "visible",
 )
 """Single modules below all packages: they import only each other."""

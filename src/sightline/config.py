@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,9 +14,12 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from sightline.errors import UserError
+from sightline.secret_text import is_key_shaped
 from sightline.types import Usage
 
 DEFAULT_FILE = "sightline.toml"
+
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 class Host(Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,7 +158,7 @@ def api_key(host: Host, name: str, default_variable: str | None) -> str | None:
     variable = host.key or default_variable
     if variable is None:
         return None
-    if not variable.isidentifier():
+    if not variable.isidentifier() or is_key_shaped(variable):
         # The message does not repeat the entry, because it may be a key that was pasted here.
         raise UserError(
             f"the key entry of {name} in sightline.toml is not the name of an environment variable",
@@ -162,8 +166,11 @@ def api_key(host: Host, name: str, default_variable: str | None) -> str | None:
         )
     key = os.environ.get(variable, "").strip()
     if not key:
+        # A lower-case name may be a key that was pasted here.
+        shown = variable if _VARIABLE.fullmatch(variable) else "VARIABLE"
+        named = f" {variable}" if shown == variable else " of its key entry"
         raise UserError(
-            f"no API key for {name}: the environment variable {variable} is not set",
-            expected=f'export {variable}=..., or [hosts."{name}"] key = "OTHER_VARIABLE" in sightline.toml',
+            f"no API key for {name}: the environment variable{named} is not set",
+            expected=f'export {shown}=..., or [hosts."{name}"] key = "OTHER_VARIABLE" in sightline.toml',
         )
     return key

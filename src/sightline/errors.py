@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 
-from sightline.url_password import hide_passwords
+from sightline.secret_text import hide_secrets
 from sightline.visible import visible
 
 MAX_FOUND = 300
@@ -34,7 +34,7 @@ class UserError(Exception):
     ) -> None:
         self.message, self.file, self.record, self.field = message, file, record, field
         self.found, self.expected = found, expected
-        super().__init__(hide_passwords("\n".join(map(visible, (self._text(), *quoted)))))
+        super().__init__(hide_secrets("\n".join(map(visible, (self._text(), *quoted)))))
 
     def _text(self) -> str:
         location = [
@@ -58,8 +58,11 @@ class NoSuchRecordError(UserError):
 class EnvironmentFailedError(Exception):
     """The environment fails during a run, such as a full disk or a lost store (exit status 3).
 
-    Everything that was committed before stays in the store.
+    Everything that was committed before stays in the store. Its text has no passwords and keys.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(hide_secrets(message))
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from sightline.url_password import hide_passwords
+from sightline.secret_text import hide_secrets
 from sightline.visible import visible
 
 
@@ -17,7 +17,7 @@ def print_line(text: str = "") -> None:
     Args:
         text: The line, which may contain text from models and data.
     """
-    print(hide_passwords(visible(text)))
+    print(hide_secrets(visible(text)))
 
 
 def print_note(text: str) -> None:
@@ -26,7 +26,7 @@ def print_note(text: str) -> None:
     Args:
         text: The line, which may contain text from models and data.
     """
-    print(hide_passwords(visible(text)), file=sys.stderr, flush=True)
+    print(hide_secrets(visible(text)), file=sys.stderr, flush=True)
 
 
 def print_document(text: str) -> None:

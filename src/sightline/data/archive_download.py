@@ -48,6 +48,7 @@ def download_archive(
         InvalidReleaseError: The server refuses, redirects to anything but https, or sends too much.
         EnvironmentFailedError: The server cannot be reached, or the connection breaks.
     """
+    _refuse_user(url)
     done = path.stat().st_size if path.exists() else 0
     try:
         response = _open_url(url, done, timeout)
@@ -65,6 +66,16 @@ def download_archive(
         raise InvalidReleaseError(f"this is not a URL: {error}") from None
     except (HTTPException, OSError) as error:
         raise _broken(url, path, str(error) or type(error).__name__) from None
+
+
+def _refuse_user(url: str) -> None:
+    """Refuse a user name and a password, which urllib would take for a part of the host and repeat."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise InvalidReleaseError("this is not a URL") from None
+    if "@" in parts.netloc:
+        raise InvalidReleaseError("a URL with a user name or a password cannot be used")
 
 
 def _open_url(url: str, done: int, timeout: float) -> HTTPResponse | None:

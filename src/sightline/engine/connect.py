@@ -18,7 +18,7 @@ from sightline.engine.dictionaries import add_common_dictionary
 from sightline.engine.migrations import migrate
 from sightline.engine.sqlite_check import check_sqlite_file, not_a_store
 from sightline.errors import UserError
-from sightline.url_password import hide_password
+from sightline.secret_text import hide_password
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
 

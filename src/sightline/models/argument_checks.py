@@ -9,6 +9,7 @@ import msgspec
 from msgspec import inspect
 
 from sightline.errors import UserError, did_you_mean
+from sightline.secret_text import is_secret_name
 
 T = TypeVar("T")
 
@@ -18,17 +19,25 @@ _BOUNDS = (("ge", "{:g} or more"), ("gt", "more than {:g}"), ("le", "{:g} at mos
 PROTOCOL_FIELDS = ("model", "messages", "n", "stream", "tools", "functions")
 """Fields of a chat completions request that Sightline sets itself."""
 
+CACHE_NAMES = ("prompt_cache_key",)
+"""Sampling options with the name of a secret that are none."""
+
 
 def refuse_protocol_fields(names: Iterable[str]) -> None:
-    """Refuse sampling options that would change the request itself.
+    """Refuse sampling options that would change the request itself, or hold a secret.
 
     Args:
         names: Names of sampling options.
 
     Raises:
-        UserError: A name is a field that Sightline sets.
+        UserError: A name is a field that Sightline sets, or that of a secret.
     """
     for name in names:
+        if is_secret_name(name) and name not in CACHE_NAMES:
+            raise UserError(
+                f"--gen {name} is a secret, which would be written to the store",
+                expected="a key variable for this host in sightline.toml",
+            )
         if name in PROTOCOL_FIELDS:
             raise UserError(
                 f"--gen {name} is not a sampling option", expected="an option such as temperature or seed"

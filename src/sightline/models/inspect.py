@@ -26,6 +26,7 @@ from sightline.models.argument_checks import read_values, refuse_adapter
 from sightline.models.base import Capabilities, Model
 from sightline.models.chat_response import failure_of_status
 from sightline.models.inspect_args import addresses, host_of, identity_of, refuse_secrets
+from sightline.secret_text import hide_key
 from sightline.types import Answer, Failure, Message, Request, Text, Usage
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ class InspectModel(Model):
 
     def _redact(self, text: str) -> str:
         for secret in self._secrets:
-            text = text.replace(secret, "[key]")
+            text = hide_key(text, secret)
         return text
 
 

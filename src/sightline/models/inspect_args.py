@@ -16,12 +16,8 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from sightline.errors import UserError
+from sightline.secret_text import is_secret_name
 
-# Matches names without separators. Settings of tokenizers (pad_token, stop_token_ids) are no secrets.
-_SECRET = re.compile(
-    r"key|secret|passw|credential|auth(?!or(?!iz))|headers?|cookie|bearer"
-    r"|(?<!pad|eos|bos|unk|sep|cls)token(?!iz|s|id|type)"
-)
 _FROM_ENVIRONMENT = "the environment variable that the provider reads"
 
 _ADDRESS = re.compile(r"(^|_)(BASE_URL|API_BASE|ENDPOINT|ENDPOINT_URL(_[A-Z_]+)?)$")
@@ -77,7 +73,7 @@ def refuse_secrets(passed: Mapping[str, Any]) -> None:
         UserError: The name of an argument means a secret, or its address holds one.
     """
     for name in _names(passed):
-        if _SECRET.search(re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())):
+        if is_secret_name(name):
             raise UserError(
                 f"--model-arg {name} contains a secret, which would be written to the results",
                 expected=_FROM_ENVIRONMENT,

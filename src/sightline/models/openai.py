@@ -20,6 +20,7 @@ from sightline.models.chat_request import DETAIL, ChatRequestEncoder
 from sightline.models.chat_response import failure_of_status, read_response
 from sightline.models.reply_body import read_body, too_large
 from sightline.models.server_report import ServerReport, read_server_report
+from sightline.secret_text import hide_key
 from sightline.types import Answer, Failure, Request
 
 if TYPE_CHECKING:
@@ -159,6 +160,8 @@ class OpenAICompatible(Model):
                 raw, is_whole = await read_body(reply)
         except (aiohttp.ClientError, OSError, TimeoutError):
             return None
+        if self._key:
+            raw = hide_key(raw.decode("utf-8", "replace"), self._key).encode()
         has_list = reply.status == 200 and is_whole
         return read_server_report(raw, self._models_url, self.model) if has_list else None
 
@@ -210,7 +213,7 @@ class OpenAICompatible(Model):
         if not self._key:
             return result
         texts = {name: value for name, value in asdict(result).items() if isinstance(value, str)}
-        return replace(result, **{name: text.replace(self._key, "[key]") for name, text in texts.items()})
+        return replace(result, **{name: hide_key(text, self._key) for name, text in texts.items()})
 
     async def _check_reachable(self) -> None:
         """Raise UserError where nothing listens at the address, before any image is read."""

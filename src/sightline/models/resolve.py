@@ -22,6 +22,7 @@ from sightline.models.replay import Replay
 from sightline.models.served import Served
 from sightline.models.server_command import SGLANG, VLLM, ServerKind, server_command
 from sightline.plugins import wrong_return
+from sightline.secret_text import is_secret_name
 
 if TYPE_CHECKING:
     from sightline.models.local.args import LocalArgs
@@ -85,6 +86,12 @@ def resolve(spec: str, options: ModelOptions) -> list[Model]:
         args, model_id = {**named.args, **options.args}, options.model_id or named.model_id
         options = replace(options, args=args, model_id=model_id)
         spec = named.spec
+    for name in options.args:
+        if is_secret_name(name):
+            raise UserError(
+                f"--model-arg {name} contains a secret, which would be written to the results",
+                expected="the environment variable that the model reads, or that sightline.toml names",
+            )
     prefix, make = registry.model_factory(spec)
     models: list[Model] = make(spec.removeprefix(prefix), spec, options)
     if not isinstance(models, list | tuple):

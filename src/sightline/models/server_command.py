@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.models.model_files import answer_files, digest_of_files, folder_of
+from sightline.secret_text import is_key_shaped, is_secret_name
 
 CHOSEN_HERE = {
     "--host", "--port", "--uds", "--ssl-keyfile", "--ssl-certfile",
@@ -104,6 +105,7 @@ def server_command(
         UserError: There is no program, the path does not exist, or a flag is not allowed.
     """
     user_words = _words(flags, "flags")
+    _refuse_secret_words(user_words, "flags")
     units = _units(user_words)
     for name, *_ in units:
         _refuse(kind, name)
@@ -175,8 +177,21 @@ def _refuse(kind: ServerKind, flag: str) -> None:
         )
 
 
+def _refuse_secret_words(words: Sequence[str], argument: str) -> None:
+    """Refuse words that hold a secret, such as `env HF_TOKEN=... vllm`."""
+    for word in words:
+        name, sign, _ = word.partition("=")
+        if (sign and is_secret_name(name)) or is_key_shaped(word):
+            raise UserError(
+                f"--model-arg {argument} contains a secret, which would be written to the results",
+                found=name if sign and not is_key_shaped(name) else None,
+                expected="the variable in the environment of this command, which the server inherits",
+            )
+
+
 def _program(kind: ServerKind, executable: str) -> list[str]:
     words = _words(executable, "executable") or [kind.find() or ""]
+    _refuse_secret_words(words, "executable")
     program = shutil.which(os.path.expanduser(words[0])) if words[0] else None
     if program is None and executable:
         raise UserError(

@@ -23,7 +23,7 @@ from sightline.reporting.grid import (
 )
 from sightline.reporting.report_table import ReportTable, visible_table
 from sightline.reporting.wrapping import wrapped
-from sightline.url_password import hide_passwords
+from sightline.secret_text import hide_secrets
 from sightline.visible import visible
 
 
@@ -60,7 +60,7 @@ def show_paragraphs(paragraphs: Iterable[tuple[str, int]]) -> None:
     in_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns
     for text, indent in paragraphs:
-        whole = hide_passwords(visible(text))
+        whole = hide_secrets(visible(text))
         for line in wrapped(whole, width, shorten=True, indent=indent) if in_terminal else [whole]:
             print_line(line)
 
