@@ -103,7 +103,10 @@ class EvaluationOptions(TaskOptions, total=False):
         Argument("send sampling options with unknown names too, to model and judges", "requests"),
     ]
     concurrency: Annotated[int, Argument("maximum number of requests in flight at one host", "requests", "N")]
-    max_requests: Annotated[int | None, Argument("stop after N requests (exit status 4)", "requests", "N")]
+    max_requests: Annotated[
+        int | None,
+        Argument("stop after N requests; every attempt counts (exit status 4)", "requests", "N"),
+    ]
     max_cost: Annotated[
         float | None,
         Argument("stop at cost X, by the prices in sightline.toml (exit status 4)", "requests", "X"),
