@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,20 @@ def test_a_partner_that_was_not_sent_completely_is_named(file: Path) -> None:
     assert (one.not_sent, compared.n) == (0, 2)
     (note,) = [note for note in one.notes if "'unchanged'" in note]
     assert f"{GROUPS - 2} of {GROUPS} groups lack answers of setting 'unchanged'" in note
+
+
+def test_a_budget_holds_for_all_runs_of_the_same_command_on_a_store(file: Path) -> None:
+    options = {"model": "baseline/chance", "store": str(file.parent / "store.db"), "max_requests": 5}
+
+    async def twice() -> tuple[Evaluation, Evaluation]:
+        first, second = (
+            sightline.arun(f"groups:{file}", **options, set={"embedder": "none"}) for _ in range(2)
+        )
+        return await asyncio.gather(first, second)
+
+    both = asyncio.run(twice())
+    assert sum(one.counts.sent for one in both) == 5
+    assert run(file, max_requests=5).counts.sent == 5
 
 
 def test_the_same_command_sends_the_rest(file: Path) -> None:

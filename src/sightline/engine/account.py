@@ -61,7 +61,7 @@ class Account:
             allowed = budget.room(model, spent, wanted, expected_cost)
             return Spent(allowed, allowed, highest=(expected_cost or 0.0) if allowed else 0.0)
 
-        return await self._add(model, room, budget)
+        return await self._add(model, room)
 
     async def reserve_attempt(self, model: str, budget: Budget) -> bool:
         """Allow another attempt of a request that was allowed before.
@@ -73,7 +73,7 @@ class Account:
         Returns:
             Whether it may be sent.
         """
-        return bool(await self._add(model, lambda spent: Spent(budget.has_room_for_attempt(spent)), budget))
+        return bool(await self._add(model, lambda spent: Spent(budget.has_room_for_attempt(spent))))
 
     def settle(self, model: str, cost: float | None) -> None:
         """Record the result of a request.
@@ -104,31 +104,38 @@ class Account:
 
     async def changed(self) -> None:
         """Wait until a request of this process is settled, or maybe one of another process."""
-        self._settled.clear()
+        self._settled = asyncio.Event()
         with suppress(TimeoutError):
             async with asyncio.timeout(None if self._ledger is None else LOOK_AGAIN_SECONDS):
                 await self._settled.wait()
 
-    async def _add(self, model: str, room: Room, budget: Budget) -> int:
+    async def publish(self) -> None:
+        """Tell other processes what was spent."""
+        if self._ledger is not None:
+            async with self._lock:
+                await run_in_thread(self._ledger.write, self._snapshot())
+
+    async def close(self) -> None:
+        """Tell other processes that this one has ended."""
+        if self._ledger is not None:
+            await run_in_thread(self._ledger.leave, self._snapshot())
+
+    async def _add(self, model: str, room: Room) -> int:
         """Add to what was spent on a model what a function of the present state allows; returns the calls."""
+        self._own.setdefault(model, Spent())
+        if self._ledger is None:
+            allowed = room(self._own)
+            self._own[model] = self._own[model].plus(allowed)
+            return allowed.calls
         async with self._lock:
-            self._own.setdefault(model, Spent())
-            if self._ledger is None or not budget.is_limited:
-                allowed = room(self._own)
-            else:
-                allowed, self._others_are_sending = await run_in_thread(
-                    self._ledger.reserve, self._snapshot(), model, room
-                )
+            allowed, self._others_are_sending = await run_in_thread(
+                self._ledger.reserve, self._snapshot(), model, room
+            )
             self._own[model] = self._own[model].plus(allowed)
             return allowed.calls
 
     def _snapshot(self) -> dict[str, Spent]:
         return {model: replace(spent) for model, spent in self._own.items()}
-
-    def publish(self) -> None:
-        """Tell other processes what was spent; it blocks."""
-        if self._ledger is not None:
-            self._ledger.write(self._snapshot())
 
 
 @asynccontextmanager
@@ -160,4 +167,4 @@ async def shared_account(store: Store, run: bytes, budget: Budget) -> AsyncItera
             yield account
     finally:
         with suppress(EnvironmentFailedError):
-            await run_in_thread(ledger.leave)
+            await account.close()

@@ -90,13 +90,18 @@ class Ledger:
         )
 
     @repeat_if_lost
-    def leave(self) -> None:
-        """End: what this process has spent counts as long as another one runs."""
-        with self._database.write() as connection:
-            connection.execute(update(spending).where(self._is_own).values(until=0.0))
+    def leave(self, spent: Mapping[str, Spent]) -> None:
+        """End: what this process has spent counts as long as another one runs.
 
-    def _write(self, connection: Connection, spent: Mapping[str, Spent]) -> None:
-        until = times(connection, self._clock)[0] + LEASE_SECONDS
+        Args:
+            spent: Model -> what this process has spent on it.
+        """
+        with self._database.write() as connection:
+            self._write(connection, spent, until=0.0)
+
+    def _write(self, connection: Connection, spent: Mapping[str, Spent], until: float | None = None) -> None:
+        if until is None:
+            until = times(connection, self._clock)[0] + LEASE_SECONDS
         values = {"body": msgspec.json.encode(spent), "until": until}
         if not connection.execute(update(spending).where(self._is_own).values(**values)).rowcount:
             connection.execute(insert(spending).values(run=self._run, process=self._process, **values))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-from sightline.engine.threads import run_in_thread
 from sightline.errors import EnvironmentFailedError, UserError
 
 
 @asynccontextmanager
-async def renewed(renew: Callable[[], None], seconds: float) -> AsyncIterator[None]:
-    """Call a blocking function in a thread, again and again, until the block ends.
+async def renewed(renew: Callable[[], Awaitable[None]], seconds: float) -> AsyncIterator[None]:
+    """Call a function again and again, until the block ends.
 
     An error of a renewal does not change the outcome of the block: the next one may succeed.
 
@@ -32,8 +31,8 @@ async def renewed(renew: Callable[[], None], seconds: float) -> AsyncIterator[No
             await renewal
 
 
-async def _renew(renew: Callable[[], None], seconds: float) -> None:
+async def _renew(renew: Callable[[], Awaitable[None]], seconds: float) -> None:
     while True:
         await asyncio.sleep(seconds)
         with suppress(EnvironmentFailedError, UserError):
-            await run_in_thread(renew)
+            await renew()

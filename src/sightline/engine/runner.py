@@ -148,7 +148,7 @@ class Runner:
         capacity = REQUESTS_PER_LOOKUP + sum(
             2 * max(options.concurrency, model.batch_size) for model in self._models
         )
-        before = counts.sent
+        self._sent = 0
         self._admission = Admission(
             capacity, self._models[0].name, options.budget, options.account, counts, self._queue
         )
@@ -181,7 +181,7 @@ class Runner:
         except ExceptionGroup as group:
             raise _first_error(group) from None
         finally:
-            self._admission.close(counts.sent - before)
+            self._admission.close(self._sent)
             await self._committer.close()
 
     async def _select(self, requests: Iterable[KeyedRequest]) -> None:
@@ -230,8 +230,10 @@ class Runner:
         calls = [call for call in calls if not call.attempts or await self._may_send_again(call)]
         if not calls:
             return []
-        counts.sent += sum(call.attempts == 0 for call in calls)
-        counts.retried += sum(call.attempts > 0 for call in calls)
+        first = sum(call.attempts == 0 for call in calls)
+        self._sent += first
+        counts.sent += first
+        counts.retried += len(calls) - first
         counts.in_flight += len(calls)
         waiting = dict(enumerate(calls))
         results: list[Answer | Failure] = []

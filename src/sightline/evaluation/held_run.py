@@ -33,7 +33,7 @@ async def held_run(store: Store, run: int) -> AsyncIterator[None]:
     await run_in_thread(store.leases.renew, run)
     try:
         # If the run was deleted, `store.runs.finish` says so.
-        async with renewed(partial(store.leases.renew, run), LEASE_SECONDS / 3):
+        async with renewed(partial(run_in_thread, store.leases.renew, run), LEASE_SECONDS / 3):
             yield
     finally:
         with suppress(EnvironmentFailedError):
