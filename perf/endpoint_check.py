@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import sightline
-from sightline.engine.asking_again import AskingAgain, Candidate, select_candidates
+from sightline.engine.account import Account
+from sightline.engine.asking_again import AskingAgain, Candidate, Means, select_candidates
 from sightline.engine.budget import Budget
 from sightline.engine.check_rule import CLOSED, OPEN, REPEATS, Found, decide
 from sightline.engine.counts import Counts
@@ -106,7 +107,7 @@ async def simulate(kind: Kind, servers: int) -> tuple[Counter[CheckResult], floa
         }
         candidates: list[Candidate] = select_candidates([], cached)
         by_key = {one.request.key: one for one in requests}
-        again = AskingAgain(now, candidates, by_key, Budget(), Counts(), concurrency=8)
+        again = AskingAgain(now, candidates, by_key, Means(Budget(), Account(), Counts(), concurrency=8))
         results[(await again.compare())[0]] += 1
         asked += again.asked
     return results, asked / servers

@@ -77,12 +77,15 @@ def test_a_partner_that_was_not_sent_completely_is_named(file: Path) -> None:
 
 
 def test_a_budget_holds_for_all_runs_of_the_same_command_on_a_store(file: Path) -> None:
-    options = {"model": "baseline/chance", "store": str(file.parent / "store.db"), "max_requests": 5}
+    options: dict[str, Any] = {
+        "model": "baseline/chance",
+        "store": str(file.parent / "store.db"),
+        "set": {"embedder": "none"},
+        "max_requests": 5,
+    }
 
     async def twice() -> tuple[Evaluation, Evaluation]:
-        first, second = (
-            sightline.arun(f"groups:{file}", **options, set={"embedder": "none"}) for _ in range(2)
-        )
+        first, second = (sightline.arun(f"groups:{file}", **options) for _ in range(2))
         return await asyncio.gather(first, second)
 
     both = asyncio.run(twice())

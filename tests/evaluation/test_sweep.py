@@ -195,10 +195,10 @@ def test_a_wrong_point_is_found_before_the_first_call(codis: str, tmp_path: Path
 def test_a_point_that_fails_at_the_start_does_not_stop_the_others(
     codis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def enters(spec: Spec, *, began: float, show_progress: bool) -> Evaluation:
+    async def enters(spec: Spec, **options: Any) -> Evaluation:
         if spec.set["cot"]:
             raise UserError("no server there")
-        return await run_evaluation(spec, began=began, show_progress=show_progress)
+        return await run_evaluation(spec, **options)
 
     monkeypatch.setattr("sightline.evaluation.sweep.run_evaluation", enters)
     out = tmp_path / "out"
