@@ -105,10 +105,10 @@ def server_command(
         UserError: There is no program, the path does not exist, or a flag is not allowed.
     """
     user_words = _words(flags, "flags")
-    _refuse_secret_words(user_words, "flags")
     units = _units(user_words)
     for name, *_ in units:
         _refuse(kind, name)
+    _refuse_secret_words(user_words, "flags")
     location = served = weights = model
     folder = folder_of(model)
     words = _program(kind, program) if starts else [kind.name]
