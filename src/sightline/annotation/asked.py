@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sightline.annotation.task import Field
-from sightline.annotation.types import Item
+from sightline.annotation.types import Item, Values
 
 Given = Mapping[str, Sequence[str]]
 """Name of a field -> what a form holds for it."""
@@ -55,3 +55,15 @@ def is_asked(field: Field, item: Item, given: Given) -> bool:
     if not can_be_asked(field, item):
         return False
     return all(set(given.get(name, ())) & set(values) for name, values in field.when.items())
+
+
+def as_given(values: Values) -> Given:
+    """Turn values of the log into those of a form.
+
+    Args:
+        values: The values of an entry.
+
+    Returns:
+        Name of a field -> its values.
+    """
+    return {name: [value] if isinstance(value, str) else list(value) for name, value in values.items()}

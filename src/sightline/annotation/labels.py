@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sightline.annotation.asked import is_asked
+from sightline.annotation.asked import as_given, is_asked
 from sightline.annotation.task import Task
-from sightline.annotation.types import Entry, Item, Values
+from sightline.annotation.types import Entry, Item
 from sightline.scoring.majority import majority
 
 Label = frozenset[str]
@@ -26,12 +26,8 @@ def label_votes(task: Task, item: Item, entries: Mapping[int, Entry], name: str)
         Annotator -> label, of those who judged the item and were asked.
     """
     field = task.field(name)
-    return {
-        number: frozenset(_texts(entry.values, name))
-        for number, entry in entries.items()
-        if entry.action == "judge"
-        and is_asked(field, item, {one: _texts(entry.values, one) for one in entry.values})
-    }
+    given = {by: as_given(entry.values) for by, entry in entries.items() if entry.action == "judge"}
+    return {by: frozenset(own.get(name, ())) for by, own in given.items() if is_asked(field, item, own)}
 
 
 def open_labels(
@@ -51,8 +47,3 @@ def open_labels(
     raters = {number: entry for number, entry in entries.items() if number not in settling}
     votes = {name: label_votes(task, item, raters, name) for name in task.labels}
     return tuple(name for name, of in votes.items() if of and majority(of.values(), absolute=True) is None)
-
-
-def _texts(values: Values, name: str) -> tuple[str, ...]:
-    value = values.get(name, ())
-    return (value,) if isinstance(value, str) else tuple(value)

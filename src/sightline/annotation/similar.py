@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sightline.annotation.asked import Given
+from sightline.annotation.asked import Given, as_given
 from sightline.annotation.state import State
 from sightline.annotation.types import Item
 
@@ -76,7 +76,7 @@ def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 def _written(state: State, number: int) -> str:
     """The texts of an item, and what annotators wrote about it."""
     entries = state.of_item(number).values()
-    written = [text for one in entries for text in _filled(state, _as_given(one.values))]
+    written = [text for one in entries for text in _filled(state, as_given(one.values))]
     return "\n".join((*_texts_of(state.items[number]), *written))
 
 
@@ -88,7 +88,3 @@ def _filled(state: State, given: Given) -> list[str]:
     """The texts that were typed, in the order of the fields."""
     names = [field.name for field in state.project.task.fields if field.kind == "text"]
     return [text for name in names for text in given.get(name, ()) if text]
-
-
-def _as_given(values: Mapping[str, str | tuple[str, ...]]) -> Given:
-    return {name: (value,) if isinstance(value, str) else value for name, value in values.items()}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sightline.annotation.asked import Given
+from sightline.annotation.asked import Given, as_given
 from sightline.annotation.consensus import others_said
 from sightline.annotation.eligibility import may_not_work
 from sightline.annotation.gold import is_expected
@@ -17,7 +17,7 @@ from sightline.annotation.similar import with_similar
 from sightline.annotation.store import ProjectClosedError
 from sightline.annotation.types import Entry, Item
 from sightline.web.annotation.desk import Desk, desk_of
-from sightline.web.annotation.form_fields import Fields, as_given, one
+from sightline.web.annotation.form_fields import Fields, one
 from sightline.web.annotation.gate import holder_of
 from sightline.web.annotation.item_images import item_image
 from sightline.web.annotation.item_view import ALL_STEPS, view_item

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from sightline.annotation.asked import Given, options_of
 from sightline.annotation.task import Task
-from sightline.annotation.types import Item, Values
+from sightline.annotation.types import Item
 from sightline.errors import UserError
 from sightline.web.viewer import Viewer
 
@@ -122,15 +122,3 @@ def given_values(task: Task, item: Item, fields: Fields) -> Given:
             texts = [options[int(text)] for text in texts]
         given[field.name] = list(texts)
     return given
-
-
-def as_given(values: Values) -> Given:
-    """Turn values of the log into those of a form.
-
-    Args:
-        values: The values of an entry.
-
-    Returns:
-        Name of a field -> its values.
-    """
-    return {name: [value] if isinstance(value, str) else list(value) for name, value in values.items()}

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from sightline.annotation.asked import as_given
 from sightline.annotation.decisions import decisions_of, ties_of
 from sightline.annotation.export import export_project
 from sightline.annotation.gold import gold_result, is_gold
@@ -24,7 +25,7 @@ from sightline.annotation.pairwise import mean_kappa, pairwise
 from sightline.annotation.types import OWNER, Annotator, ItemImage
 from sightline.errors import UserError
 from sightline.web.addresses import number_of
-from sightline.web.annotation.form_fields import Fields, as_given, given_values, one
+from sightline.web.annotation.form_fields import Fields, given_values, one
 from sightline.web.annotation.item_images import item_image
 from sightline.web.annotation.item_view import ALL_STEPS, view_item
 from sightline.web.annotation.owner_view import (
