@@ -11,8 +11,9 @@ import pytest
 from hypothesis import settings
 from tests.postgres_server import PostgresServer, find_programs
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("sightline", deadline=None)
+# How long an example takes says how busy the machine is. `--hypothesis-profile=deep` looks longer.
+settings.register_profile("sightline", deadline=None, max_examples=40)
+settings.register_profile("deep", deadline=None, max_examples=1000)
 settings.load_profile("sightline")
 
 
@@ -37,6 +38,14 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_core() -> Iterator[None]:
+    """Builders start a process for each core, which costs a second each: in tests they start none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "cpu_count", lambda: 1)
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server for all tests of this process; it ends with the process, even if that is killed."""
@@ -55,6 +64,12 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
     database = postgres.create_database()
     yield postgres.url(database)
     postgres.drop_database(database)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """Where a store can be created, for tests of what does not depend on the kind of store."""
+    return str(tmp_path / "s.db")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

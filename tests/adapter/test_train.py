@@ -34,8 +34,10 @@ from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 
 
-@pytest.mark.parametrize("name", ["llava", "blip2", "blip2_t5", "qwen2_vl"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*(("llava", kind) for kind in KINDS), *((name, "bilstm") for name in ("blip2", "blip2_t5", "qwen2_vl"))],
+)
 def test_the_adapter_learns(name: str, kind: str, folder: Folder, data: Path, tmp_path: Path) -> None:
     recipe = {"steps": 25, "rate": 0.02 if kind != "prefix" else 0.3}
     trained, steps, _ = run_training(

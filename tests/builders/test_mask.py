@@ -77,21 +77,21 @@ def test_forty_images_give_forty_groups_of_three_distinct_maskings(masked: Path)
         assert {line.references for line in lines} == {(str(lines[0].labels["category"]),)}
 
 
-def difference(masked: Path, original: GroupLine, line: GroupLine) -> tuple[Any, Any]:
-    """Which pixels differ from the original, and the masked image."""
-    before, after = (np.array(Image.open(masked / one.images[0])) for one in (original, line))
-    return (before != after).any(axis=2), after
+def pixels(masked: Path, line: GroupLine) -> Any:
+    return np.array(Image.open(masked / line.images[0]))
 
 
 def test_a_mask_paints_only_inside_its_object_s_box_and_in_its_colour(masked: Path) -> None:
     for original, *lines in by_group(read_groups(masked / "groups.jsonl")).values():
         left, top, wide, high = original.facts["box"]
+        before = pixels(masked, original)
         for line in lines:
-            changed, after = difference(masked, original, line)
+            after = pixels(masked, line)
+            changed = (before != after).any(axis=2)
             rows, columns = np.nonzero(changed)
             assert left <= columns.min() <= columns.max() + 1 <= left + wide
             assert top <= rows.min() <= rows.max() + 1 <= top + high
-            assert set(map(tuple, after[changed].tolist())) == {COLOURS[line.labels["colour"]]}  # type: ignore[index]
+            assert (after[changed] == COLOURS[line.labels["colour"]]).all()  # type: ignore[index]
 
 
 def test_the_covered_shares_are_those_of_the_pixels(masked: Path, coco: Path) -> None:
@@ -99,10 +99,10 @@ def test_the_covered_shares_are_those_of_the_pixels(masked: Path, coco: Path) ->
 
     raw = json.loads((coco / "instances_val2017_mini.json").read_bytes())
     outlines = {one["id"]: one["segmentation"] for one in raw["annotations"]}
-    for original, *lines in by_group(read_groups(masked / "groups.jsonl")).values():
+    for _, *lines in by_group(read_groups(masked / "groups.jsonl")).values():
         for line in lines:
             left, top, right, bottom = line.facts["painted"]
-            _, after = difference(masked, original, line)
+            after = pixels(masked, line)
             colour = COLOURS[line.labels["colour"]]  # type: ignore[index]
             painted = np.zeros(after.shape[:2], dtype=bool)
             inside = (after[top:bottom, left:right] == colour).all(axis=2)
@@ -119,16 +119,15 @@ def test_the_covered_shares_are_those_of_the_pixels(masked: Path, coco: Path) ->
             assert line.labels["covered"] == f"{lower}-{lower + 10} %"
 
 
-def test_two_processes_and_another_run_make_the_same_files(masked: Path, coco: Path, tmp_path: Path) -> None:
-    assert main(words(coco, tmp_path / "two", "--processes", "2")) == 0
-    assert content(tmp_path / "two") == content(masked)
-    before = content(masked)
-    assert main(words(coco, masked)) == 0
-    assert content(masked) == before
+def test_two_processes_and_another_run_make_the_same_files(coco: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for out, processes in ((one, "1"), (two, "2"), (two, "1")):
+        assert main(words(coco, out, "--limit", "4", "--processes", processes)) == 0
+        assert content(out) == content(one)
 
 
 def test_another_seed_makes_other_maskings(masked: Path, coco: Path, tmp_path: Path) -> None:
-    assert main(words(coco, tmp_path / "other", "--seed", "1", "--limit", "3")) == 0
+    assert main(words(coco, tmp_path / "other", "--seed", "1", "--limit", "1")) == 0
     ours = [line.labels for line in read_groups(tmp_path / "other" / "groups.jsonl")]
     theirs = [line.labels for line in read_groups(masked / "groups.jsonl")][: len(ours)]
     assert ours != theirs
@@ -298,7 +297,7 @@ def spec(tmp_path: Path, ids: list[int], category: dict[int, int], **entry: Any)
 def test_a_spec_over_known_images_builds_exactly_its_maskings(coco: Path, tmp_path: Path) -> None:
     known = read_instances(coco / "instances_val2017_mini.json")
     first = {n: known.eligible(photo) for n, photo in known.photos.items() if known.eligible(photo)}
-    ids = sorted(first)[:3]
+    ids = sorted(first)[:2]
     category = {one: first[one][0].category_id for one in ids}
     absent = 999_999_999_999
     files = spec(tmp_path, [*ids, absent], {**category, absent: 1})

@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 
 from sightline.builders.process_pool import map_in_processes
+from sightline.cli.main import main
 from sightline.formats.journal import JOURNAL
 
 
@@ -35,9 +36,9 @@ def content(folder: Path) -> dict[str, str]:
     }
 
 
-def command(photos: Path, out: Path) -> list[str]:
+def build(photos: Path, out: Path, processes: int = 1) -> list[str]:
     words = ["build", "perturb", str(photos), "--kind", "blur", "--prompt", "What?", "--out", str(out)]
-    return [sys.executable, "-m", "sightline", *words, "--processes", "2", "--quiet"]
+    return [*words, "--processes", str(processes), "--quiet"]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("many")
     for number in range(40):
         draw(folder / "photos" / f"p{number}.png", number, 200)
-    subprocess.run(command(folder / "photos", folder / "whole"), check=True, capture_output=True)
+    assert main(build(folder / "photos", folder / "whole")) == 0
     return folder
 
 
@@ -60,7 +61,8 @@ def finished(out: Path) -> int:
 
 def start(many: Path, out: Path, least: int) -> subprocess.Popen[str]:
     """A build with so many finished sources."""
-    process = subprocess.Popen(command(many / "photos", out), stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "sightline", *build(many / "photos", out, processes=2)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while finished(out) < least and process.poll() is None:
         time.sleep(0.002)
     return process
@@ -72,39 +74,13 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
     return [int(one) for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
-@pytest.mark.parametrize("least", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1, 31, 38)), 12])
-def test_after_kill_9_the_same_command_gives_the_bytes_of_an_undisturbed_run(
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="workers are found in /proc")
+@pytest.mark.parametrize("least", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 38)), 12])
+def test_after_kill_9_no_worker_is_left_and_the_same_command_gives_the_bytes_of_an_undisturbed_run(
     many: Path, tmp_path: Path, least: int
 ) -> None:
     out = tmp_path / "out"
     with start(many, out, least) as process:
-        process.kill()
-    subprocess.run(command(many / "photos", out), check=True, capture_output=True)
-    assert content(out) == content(many / "whole")
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="workers are found in /proc")
-@pytest.mark.parametrize("least", [1, pytest.param(12, marks=pytest.mark.slow)])
-def test_a_killed_worker_is_reported_and_the_same_command_continues(
-    many: Path, tmp_path: Path, least: int
-) -> None:
-    out = tmp_path / "out"
-    with start(many, out, least) as process:
-        os.kill(workers(process)[0], signal.SIGKILL)
-        _, error = process.communicate(timeout=60)
-    assert process.returncode == 3
-    assert "has died" in error
-    assert "run the same command again" in error
-    assert "Traceback" not in error
-    kept = finished(out)
-    assert kept >= least
-    subprocess.run(command(many / "photos", out), check=True, capture_output=True)
-    assert content(out) == content(many / "whole")
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="workers are found in /proc")
-def test_workers_end_with_a_parent_that_is_killed(many: Path, tmp_path: Path) -> None:
-    with start(many, tmp_path / "out", 1) as process:
         left = workers(process)
         process.kill()
     assert left
@@ -112,6 +88,23 @@ def test_workers_end_with_a_parent_that_is_killed(many: Path, tmp_path: Path) ->
     while any(Path(f"/proc/{one}/cmdline").exists() for one in left) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert [one for one in left if Path(f"/proc/{one}/cmdline").exists()] == []
+    assert main(build(many / "photos", out)) == 0
+    assert content(out) == content(many / "whole")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="workers are found in /proc")
+def test_a_killed_worker_is_reported_and_the_same_command_continues(many: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with start(many, out, 1) as process:
+        os.kill(workers(process)[0], signal.SIGKILL)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "has died" in error
+    assert "run the same command again" in error
+    assert "Traceback" not in error
+    assert finished(out) >= 1
+    assert main(build(many / "photos", out)) == 0
+    assert content(out) == content(many / "whole")
 
 
 def test_an_exception_of_a_task_reaches_the_caller_for_any_number_of_processes() -> None:

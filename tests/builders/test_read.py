@@ -153,8 +153,9 @@ def test_a_folder_without_readable_images_is_a_user_error(tmp_path: Path, capsys
     assert "all 1 images are dropped" in capsys.readouterr().err
 
 
-def test_the_cores_are_divided_among_processes(photos: Path) -> None:
-    cores = os.cpu_count() or 1
+def test_the_cores_are_divided_among_processes(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cores = 5
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
     for words, threads in (([], cores), (["--threads", "3"], 3)):
         read(photos / "empty.png", "--text", "ocr", *words)
         assert Signs.made[-1] == threads

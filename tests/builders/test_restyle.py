@@ -215,7 +215,7 @@ def test_an_image_too_large_for_memory_is_an_error_with_advice_and_finished_work
 
 
 @pytest.mark.parametrize(
-    ("words", "processes"), [((), 1), (("--processes", "3"), 3), (("--style", "grayscale"), None)]
+    ("words", "processes"), [((), 1), (("--processes", "3"), 3), (("--style", "grayscale"), 5)]
 )
 def test_a_gpu_uses_one_process_by_default(
     places: Path,
@@ -223,9 +223,10 @@ def test_a_gpu_uses_one_process_by_default(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     words: tuple[str, ...],
-    processes: int | None,
+    processes: int,
 ) -> None:
     found: list[int] = []
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
 
     def build(*_: object, execution: Execution, **__: object) -> None:
         found.append(execution.processes)
@@ -236,7 +237,7 @@ def test_a_gpu_uses_one_process_by_default(
         monkeypatch.setattr("sightline.builders.restyle.device_versions", lambda *_: {"device": "cuda"})
     base = ["build", "restyle", str(places), "--weights", str(weights), "--out", str(tmp_path / "out")]
     assert main([*base, *words]) == 2
-    assert found == [os.cpu_count() if processes is None else processes]
+    assert found == [processes]
 
 
 WRONG: dict[str, tuple[list[str], str]] = {

@@ -62,10 +62,10 @@ def samples_of(benchmark: Benchmark, folder: Path, setting: str, split: str) -> 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_scenes(tmp_path: Path) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        generate_codis(tmp_path / name / "codis", pairs=12, seed=seed)
-        generate_iibench(tmp_path / name / "iibench", questions=3, dev=8, seed=seed)
-        generate_mmr3(tmp_path / name / "mmr3", groups=3, seed=seed)
-        generate_contextual(tmp_path / name / "contextual", questions=3, val=6, seed=seed)
+        generate_codis(tmp_path / name / "codis", pairs=5, seed=seed)
+        generate_iibench(tmp_path / name / "iibench", questions=3, dev=2, seed=seed)
+        generate_mmr3(tmp_path / name / "mmr3", groups=1, seed=seed)
+        generate_contextual(tmp_path / name / "contextual", questions=1, val=2, seed=seed)
     assert digests(tmp_path / "a") == digests(tmp_path / "b")
     assert digests(tmp_path / "a") != digests(tmp_path / "c")
 
@@ -203,7 +203,7 @@ def test_mmr3_like_groups_load_in_all_three_tasks(tmp_path: Path) -> None:
 
 
 def test_a_phrasing_is_labelled_by_its_frequency_in_training(tmp_path: Path) -> None:
-    lines = read_groups(generate_mmr3(tmp_path, groups=30, seed=1) / "rephrasing" / "groups.jsonl")
+    lines = read_groups(generate_mmr3(tmp_path, groups=12, seed=1) / "rephrasing" / "groups.jsonl")
     tiers = Counter(line.labels["wording"] for line in lines)
     assert set(tiers) == {"common", "rare", "unseen"}
     of_room = {

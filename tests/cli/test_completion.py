@@ -77,11 +77,8 @@ def complete(request: pytest.FixtureRequest, tmp_path: Path) -> Complete:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("sightline ru", ["run", "runs"]),
-        ("sightline run codis --max", ["--max-cost", "--max-requests"]),
         ("sightline run codis --decide ", ["first", "majority"]),
         ("sightline run con", ["contextual"]),
-        ("sightline build resty", ["restyle"]),
         ("sightline build restyle --pre", ["--preview"]),
     ],
 )

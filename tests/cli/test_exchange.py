@@ -26,10 +26,10 @@ def _no_data_folder_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SIGHTLINE_DATA", raising=False)
 
 
-@pytest.fixture
-def data(shared: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def data(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data of both benchmarks; of CODIS the first 24 pairs."""
-    folder = tmp_path / "data"
+    folder = tmp_path_factory.mktemp("exchange") / "data"
     (folder / "codis/images").mkdir(parents=True)
     (folder / "iibench").symlink_to(shared / "data/iibench")
     records = json.loads((shared / "data/codis/data.json").read_text())[:24]
@@ -52,23 +52,41 @@ def score(task: str, file: str, data: Path, out: Path, *more: str) -> dict[str, 
     return {name: result[name] for name in result if name not in ("model", "model_identity", "options")}
 
 
-@pytest.fixture
-def dev(data: Path, tmp_path: Path) -> dict[str, Any]:
-    """A results folder `dev` of II-Bench's 35 dev questions, one of them failed: its metrics.json."""
+@pytest.fixture(scope="module")
+def dev_scored(data: Path) -> tuple[Path, dict[str, Any]]:
+    """A results folder of II-Bench's 35 dev questions, one of them failed, and its metrics.json."""
     lines: Lines = [{"id": f"dev-{n}", "response": REPLIES[n % len(REPLIES)]} for n in range(1, 35)]
     lines.append({"id": "dev-35", "error": "time-out"})
-    return score("iibench:none", write(tmp_path / "lines", lines), data, tmp_path / "dev", "--split", "dev")
+    file, out = write(data.parent / "dev.jsonl", lines), data.parent / "dev"
+    return out, score("iibench:none", file, data, out, "--split", "dev")
 
 
 @pytest.fixture
-def pairs(data: Path, tmp_path: Path) -> dict[str, Any]:
-    """A results folder `pairs` of 24 pairs of CODIS: its metrics.json."""
+def dev(dev_scored: tuple[Path, dict[str, Any]], tmp_path: Path) -> dict[str, Any]:
+    """A copy of that folder, `dev`: its metrics.json."""
+    folder, result = dev_scored
+    shutil.copytree(folder, tmp_path / "dev")
+    return result
+
+
+@pytest.fixture(scope="module")
+def pairs_scored(data: Path) -> tuple[Path, dict[str, Any]]:
+    """A results folder of 24 pairs of CODIS, and its metrics.json."""
     lines: Lines = [
         {"id": f"{n:03}", "variant": f"context_{half}", "response": CODIS_REPLIES[(n + half) % 5]}
         for n in range(24)
         for half in (1, 2)
     ]
-    return score("codis", write(tmp_path / "lines", lines), data, tmp_path / "pairs")
+    file, out = write(data.parent / "pairs.jsonl", lines), data.parent / "pairs"
+    return out, score("codis", file, data, out)
+
+
+@pytest.fixture
+def pairs(pairs_scored: tuple[Path, dict[str, Any]], tmp_path: Path) -> dict[str, Any]:
+    """A copy of that folder, `pairs`: its metrics.json."""
+    folder, result = pairs_scored
+    shutil.copytree(folder, tmp_path / "pairs")
+    return result
 
 
 @pytest.mark.parametrize("layout", ["iibench", "jsonl"])
@@ -237,6 +255,17 @@ def test_questions_without_an_answer_are_reported(data: Path, tmp_path: Path, ca
     assert "34 of 35 questions have no answer and are left out" in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def imported(shared: Path, data: Path) -> dict[str, Path]:
+    """Imported answers of CODIS, and one answer of II-Bench that nothing scores."""
+    codis, unscored = data.parent / "codis.jsonl", data.parent / "unscored.jsonl"
+    released = str(shared / "data/codis/output_example.json")
+    assert main(["import", released, "--task", "codis", "--out", str(codis)]) == 0
+    file = write(data.parent / "one.jsonl", [{"id": "dev-1", "response": "(A)"}])
+    assert main(["import", file, "--task", "iibench", "--out", str(unscored)]) == 0
+    return {"codis": codis, "unscored": unscored}
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -265,15 +294,18 @@ def test_questions_without_an_answer_are_reported(data: Path, tmp_path: Path, ca
     ],
 )
 def test_an_impossible_export_or_import_fails_with_one_line_and_writes_nothing(
-    shared: Path, data: Path, tmp_path: Path, dev: object, capsys: Capture, command: str, message: str
+    shared: Path,
+    data: Path,
+    tmp_path: Path,
+    dev: object,
+    imported: dict[str, Path],
+    capsys: Capture,
+    command: str,
+    message: str,
 ) -> None:
-    released = shared / "data/codis/output_example.json"
-    codis, unscored, out = (tmp_path / name for name in ("codis.jsonl", "unscored.jsonl", "out"))
-    assert main(["import", str(released), "--task", "codis", "--out", str(codis)]) == 0
-    file = write(tmp_path / "lines", [{"id": "dev-1", "response": "(A)"}])
-    assert main(["import", file, "--task", "iibench", "--out", str(unscored)]) == 0
+    released, out = shared / "data/codis/output_example.json", tmp_path / "out"
+    named = {"dev": tmp_path / "dev", "out": out, "data": data, **imported}
     capsys.readouterr()
-    named = {"dev": tmp_path / "dev", "codis": codis, "unscored": unscored, "out": out, "data": data}
     assert main(command.format(shared=shared, released=released, **named).split()) == 2
     said = capsys.readouterr().err
     assert message in said

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sightline.builders.synthetic import generate_iibench
+from sightline.cli.main import main
 
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
 
@@ -26,7 +27,7 @@ def left_alone(tmp_path: Path, *words: str) -> tuple[int, str]:
     return process.wait(), error
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+@pytest.mark.parametrize("form", ["table", "json"])
 def test_a_run_that_nobody_reads_ends_as_it_went_and_tells_its_course(tmp_path: Path, form: str) -> None:
     generate_iibench(tmp_path / "data", questions=1, dev=2)
     words = ["--model", "baseline/chance", "--data", "data", "--split", "dev", "--quiet", "--format", form]
@@ -49,15 +50,19 @@ def test_a_disk_that_is_full_is_told_of_standard_output(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (3, told)
 
 
-def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
+def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     generate_iibench(tmp_path / "data", questions=1, dev=2)
-    run(tmp_path)
+    run()
     assert left_alone(tmp_path, "report") == (0, "")
     assert left_alone(tmp_path, "report", "--pivot") == (0, "")
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
-def test_a_condition_holds_where_nobody_reads_the_table(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_condition_holds_where_nobody_reads_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     generate_iibench(tmp_path / "data", questions=1, dev=12)
     images = json.loads((tmp_path / "data" / "dev.json").read_bytes())
     key = {one["id"]: one["answer"] for image in images for one in image["questions"]}
@@ -65,7 +70,7 @@ def test_a_condition_holds_where_nobody_reads_the_table(tmp_path: Path, form: st
     for name, said in (("right", key), ("wrong", wrong)):
         lines = [json.dumps({"id": one, "response": letter}) for one, letter in said.items()]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
-        run(tmp_path, f"replay/{name}.jsonl")
+        run(f"replay/{name}.jsonl")
     for command, condition in (("report 2", "accuracy<30"), ("compare 1 2", "worse")):
         words = [*command.split(), "--format", form, "--fail-if", condition]
         status, error = left_alone(tmp_path, *words)
@@ -79,6 +84,5 @@ def test_a_fault_in_the_data_is_told_where_nobody_reads_the_table(tmp_path: Path
     assert (status, "missing: images/dev/dev-1.png" in error) == (1, True)
 
 
-def run(folder: Path, model: str = "baseline/chance") -> None:
-    words = ["--model", model, "--data", "data", "--split", "dev", "--quiet"]
-    assert left_alone(folder, "run", "iibench", *words)[0] == 0
+def run(model: str = "baseline/chance") -> None:
+    assert main(["run", "iibench", "--model", model, "--data", "data", "--split", "dev", "--quiet"]) == 0

@@ -382,6 +382,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_store(tmp_path_factory.mktemp("big") / "big.db", [range(6000), range(3000, 9000)])
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_half_written_export_or_repair(folder: Path, big: Path) -> None:
     shutil.copy(big, folder / "big.db")
     for words in (
@@ -396,6 +397,7 @@ def test_ctrl_c_leaves_no_half_written_export_or_repair(folder: Path, big: Path)
     assert (folder / "big.db").read_bytes() == big.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_merge_after_ctrl_c_is_completed_by_the_same_command(
     capsys: Capture, folder: Path, big: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_the_layout_of_the_docs_is_what_it_prints(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == printed[0]
 
 
+@pytest.mark.slow
 def test_the_images_of_the_docs_read_as_the_docs_say(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

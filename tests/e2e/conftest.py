@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from sightline.cli.main import main
+
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
 
 
@@ -23,6 +25,7 @@ class Mock:
     """A running mock server. `model` is its name for --model."""
 
     def __init__(self, script: Path, *options: str) -> None:
+        self.options = options
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -42,6 +45,11 @@ class Mock:
     def reset(self) -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{self.port}/reset", data=b"").close()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs, and no request of an earlier test is on its way."""
+        return self._process.poll() is None and self.stats()["inflight"] == 0
+
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
@@ -49,29 +57,71 @@ class Mock:
             self._process.stdout.close()
 
 
+@pytest.fixture(scope="session")
+def idle_mocks() -> Iterator[list[Mock]]:
+    """Mock servers that earlier tests have left: to start one costs more than most tests."""
+    idle: list[Mock] = []
+    yield idle
+    for server in idle:
+        server.stop()
+
+
 @pytest.fixture
-def mock(shared: Path) -> Iterator[Callable[..., Mock]]:
-    """Starts mock servers on free loopback ports, with the options given, and stops them in the end."""
-    yield from _mocks(shared)
+def mock(shared: Path, idle_mocks: list[Mock]) -> Iterator[Callable[..., Mock]]:
+    """Mock servers on free loopback ports with the options given, each used by one test at a time."""
+    yield from _mocks(shared, idle_mocks)
 
 
 @pytest.fixture(scope="module")
-def module_mock(shared: Path) -> Iterator[Callable[..., Mock]]:
+def module_mock(shared: Path, idle_mocks: list[Mock]) -> Iterator[Callable[..., Mock]]:
     """The same for all tests of a module."""
-    yield from _mocks(shared)
+    yield from _mocks(shared, idle_mocks)
 
 
-def _mocks(shared: Path) -> Iterator[Callable[..., Mock]]:
+def _mocks(shared: Path, idle: list[Mock]) -> Iterator[Callable[..., Mock]]:
     pytest.importorskip("httptools", reason="the mock server needs httptools")
-    started: list[Mock] = []
+    used: list[Mock] = []
 
-    def start(*options: object) -> Mock:
-        started.append(Mock(shared / "tools" / "mock_openai_server.py", *map(str, options)))
-        return started[-1]
+    def begin(*words: object) -> Mock:
+        options = tuple(map(str, words))
+        server = next((one for one in idle if one.options == options), None)
+        if server is None:
+            server = Mock(shared / "tools" / "mock_openai_server.py", *options)
+        else:
+            idle.remove(server)
+            server.reset()
+        used.append(server)
+        return server
 
-    yield start
-    for server in started:
-        server.stop()
+    yield begin
+    for server in used:
+        if server.is_idle:
+            idle.append(server)
+        else:
+            server.stop()
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs `sightline` with the words given in this process, in the test's own folder.
+
+    Returns:
+        Its exit status, output and errors.
+    """
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.startswith(("SIGHTLINE_", "OPENAI_")):
+            monkeypatch.delenv(name)
+
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
 
 
 class Process(subprocess.Popen[str]):
@@ -85,22 +135,6 @@ class Process(subprocess.Popen[str]):
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     """Starts `sightline` with the words given, in the test's own folder; none outlives the test."""
-    yield from _processes(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def module_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for all tests of a module."""
-    return tmp_path_factory.mktemp("module")
-
-
-@pytest.fixture(scope="module")
-def module_start(module_folder: Path) -> Iterator[Callable[..., Process]]:
-    """The same in the module's folder, for all its tests."""
-    yield from _processes(module_folder)
-
-
-def _processes(folder: Path) -> Iterator[Callable[..., Process]]:
     started: list[Process] = []
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("SIGHTLINE_", "OPENAI_"))
@@ -109,7 +143,7 @@ def _processes(folder: Path) -> Iterator[Callable[..., Process]]:
     def begin(*words: object, **environment: str) -> Process:
         process = Process(
             [*SIGHTLINE, *map(str, words)],
-            cwd=folder,
+            cwd=tmp_path,
             env=clean | environment,
             text=True,
             stdout=subprocess.PIPE,
@@ -123,6 +157,12 @@ def _processes(folder: Path) -> Iterator[Callable[..., Process]]:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             process.communicate()
+
+
+@pytest.fixture(scope="module")
+def module_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all tests of a module."""
+    return tmp_path_factory.mktemp("module")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,14 @@ from sightline.evaluation.recompute import recompute
 Servers = Callable[..., Any]
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return generate_contextual(tmp_path_factory.mktemp("drawn") / "contextual", questions=6, val=24)
+
+
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return generate_contextual(tmp_path / "contextual", questions=6, val=24)
+def data(drawn: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(drawn, tmp_path / "contextual"))
 
 
 def run(
@@ -34,36 +40,36 @@ def run(
     ("setting", "asked"), [("default", 24), ("0-shot", 16), ("2-shot", 16), ("8-shot", 16)]
 )
 def test_every_instance_is_asked_once(
-    mock: Servers, data: Path, store_url: str, setting: str, asked: int
+    mock: Servers, data: Path, sqlite_url: str, setting: str, asked: int
 ) -> None:
     server = mock()
-    first = run(data, server, store_url, setting)
+    first = run(data, server, sqlite_url, setting)
     stats = server.stats()
     assert (first.result.probes, first.result.errors) == (asked, 0)
     assert stats["requests"] == stats["with_image"] == asked
     server.reset()
-    again = run(data, server, store_url, setting)
+    again = run(data, server, sqlite_url, setting)
     assert server.stats()["requests"] == again.counts.checks == CLOSED.first
     assert again.metrics == first.metrics
 
 
 def test_zero_shots_ask_nothing_that_the_default_setting_asked(
-    mock: Servers, data: Path, store_url: str
+    mock: Servers, data: Path, sqlite_url: str
 ) -> None:
     server = mock()
-    run(data, server, store_url)
+    run(data, server, sqlite_url)
     server.reset()
-    held_out = run(data, server, store_url, "0-shot")
+    held_out = run(data, server, sqlite_url, "0-shot")
     assert held_out.result.samples == 16
     assert server.stats()["requests"] == held_out.counts.checks == CLOSED.first
 
 
 @pytest.mark.parametrize("sees", [False, True])
 def test_a_model_judges_with_the_image_or_without(
-    mock: Servers, data: Path, tmp_path: Path, store_url: str, sees: bool
+    mock: Servers, data: Path, tmp_path: Path, sqlite_url: str, sees: bool
 ) -> None:
     server, judge = mock(), mock("--words", "Judgement: Yes|Judgement: No")
-    store, out = store_url, tmp_path / "out"
+    store, out = sqlite_url, tmp_path / "out"
     options: dict[str, Any] = {"judge": judge.model, "set": {"judge_image": sees}}
     first = run(data, server, store, out=out, **options)
     stats = judge.stats()
@@ -87,22 +93,22 @@ def test_a_model_judges_with_the_image_or_without(
 
 
 def test_a_judge_that_says_nothing_is_asked_twice_and_then_listed(
-    mock: Servers, data: Path, store_url: str
+    mock: Servers, data: Path, sqlite_url: str
 ) -> None:
     judge = mock("--words", "I would say it depends")
-    evaluation = run(data, mock(), store_url, judge=judge.model)
+    evaluation = run(data, mock(), sqlite_url, judge=judge.model)
     assert judge.stats()["requests"] == 48
     assert evaluation.result.undecided == evaluation.result.unparsed == 24
     assert any("judge replies without a verdict" in note for note in evaluation.result.notes)
 
 
 def test_a_judge_whose_host_is_gone_takes_no_second_chance_from_the_next(
-    mock: Servers, data: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+    mock: Servers, data: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.engine.limiter.TRIAL_PAUSES", (0.01, 0.01, 0.01))
     gone = mock("--fail-rate", 1, "--fail-codes", 500)
     unsure = mock("--words", "I would say it depends")
-    evaluation = run(data, mock(), store_url, judge=[gone.model, unsure.model])
+    evaluation = run(data, mock(), sqlite_url, judge=[gone.model, unsure.model])
     assert evaluation.judge_counts.stopped == "host"
     assert evaluation.result.judge_errors == 24
     assert unsure.stats()["requests"] == 48
@@ -117,9 +123,9 @@ def test_several_judges_share_one_budget(mock: Servers, data: Path, store_url: s
     assert evaluation.exit_status == 4
 
 
-def test_a_broken_image_is_one_error_and_ends_nothing(mock: Servers, data: Path, store_url: str) -> None:
+def test_a_broken_image_is_one_error_and_ends_nothing(mock: Servers, data: Path, sqlite_url: str) -> None:
     (data / "images/val-003.png").unlink()
-    evaluation = run(data, mock(), store_url)
+    evaluation = run(data, mock(), sqlite_url)
     assert (evaluation.result.errors, evaluation.exit_status) == (1, 1)
     (accepted,) = [m for m in evaluation.metrics if (m.metric, m.subset) == ("accepted", "all")]
     assert accepted.n == 24

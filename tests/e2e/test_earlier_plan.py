@@ -305,7 +305,7 @@ def edited(content: list[GroupLine], how: str, at: int, word: str) -> list[Group
     return [*content, content[at]] if how == "double" else content
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(EDITS)
 def test_whatever_is_edited_each_run_is_that_of_a_new_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edits: list[tuple[str, int, str]]

@@ -52,17 +52,17 @@ def test_other_weights_end_the_run_before_it_writes_anything_unless_the_user_acc
 
 
 def test_a_judge_with_other_weights_is_refused_too(
-    data: Path, mock: Any, store_url: str, capsys: pytest.CaptureFixture[str]
+    data: Path, mock: Any, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server, judge = mock(*WORDS), mock("--words", "right|wrong")
     host = judge.model.partition("#")[0].removeprefix("http://").removesuffix("/v1")
     Path("sightline.toml").write_text(f'[models.judge]\nspec = "http://{host}/v1#mock"\nmodel_id = "judge"\n')
-    assert run(data, server, store_url, "--judge", "judge") == 0
+    assert run(data, server, sqlite_url, "--judge", "judge") == 0
     other = mock("--words", "true|false|right|wrong", "--weights", "B")
     Path("sightline.toml").write_text(f'[models.judge]\nspec = "{other.model}"\nmodel_id = "judge"\n')
     capsys.readouterr()
-    assert run(data, server, store_url, "--judge", "judge") == 2
+    assert run(data, server, sqlite_url, "--judge", "judge") == 2
     assert "expected --accept-changed" in capsys.readouterr().err
-    assert run(data, server, store_url, "--judge", "judge", "--fingerprint", "off") == 0
+    assert run(data, server, sqlite_url, "--judge", "judge", "--fingerprint", "off") == 0
     result = json.loads(Path("out/metrics.json").read_text())
     assert sum(note.startswith("--fingerprint off: ") for note in result["notes"]) == 2

@@ -58,39 +58,51 @@ def lines(folder: Path, name: str = "answers.jsonl") -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("setting", CODIS_SETTINGS)
+def test_each_distinct_request_of_codis_is_asked_once(command: Any, codis: str, setting: str) -> None:
+    words = ("run", f"codis:{setting}", "--model", "http://127.0.0.1:9/v1#none", "--data", codis)
+    status, out, err = command(*words, "--dry-run", "--json")
+    assert status == 0, err
+    estimate = json.loads(out)
+    assert (estimate["probes"], estimate["to_ask"]) == (706, CODIS_SETTINGS[setting])
+
+
+@pytest.mark.parametrize("setting", ["no-context", "text-only"])
 def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_only_the_check(
-    mock: Servers, codis: str, store_url: str, setting: str
+    mock: Servers, codis: str, sqlite_url: str, setting: str
 ) -> None:
     server = mock()
-    first = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store_url)
+    first = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=sqlite_url)
     assert (first.result.probes, first.result.errors) == (706, 0)
     assert first.counts.sent == server.stats()["requests"] == CODIS_SETTINGS[setting]
     assert server.stats()["with_image"] == (0 if setting == "text-only" else CODIS_SETTINGS[setting])
     assert server.stats()["resent"] == 0
-    assert attempts(store_url) == CODIS_SETTINGS[setting]
+    assert attempts(sqlite_url) == CODIS_SETTINGS[setting]
     server.reset()
-    again = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=store_url)
+    again = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=sqlite_url)
     assert server.stats()["requests"] == again.counts.checks == CLOSED.first
     assert again.metrics == first.metrics
 
 
-@pytest.mark.parametrize("setting", ["none", "cot", "domain", "emotion", "rhetoric"])
+@pytest.mark.parametrize(
+    ("setting", "limit", "questions"),
+    [("none", None, 1399), *((setting, 40, 40) for setting in ("cot", "domain", "emotion", "rhetoric"))],
+)
 def test_every_question_of_iibench_is_answered_with_its_own_image(
-    mock: Servers, iibench: str, store_url: str, setting: str
+    mock: Servers, iibench: str, sqlite_url: str, setting: str, limit: int | None, questions: int
 ) -> None:
     server = mock()
-    run = sightline.run(f"iibench:{setting}", model=server.model, data=iibench, store=store_url)
+    run = sightline.run(f"iibench:{setting}", model=server.model, data=iibench, store=sqlite_url, limit=limit)
     stats = server.stats()
-    assert (run.result.probes, run.result.errors, run.result.unscored) == (1399, 0, 1399)
-    assert (stats["requests"], stats["with_image"], stats["resent"]) == (1399, 1399, 0)
+    assert (run.result.probes, run.result.errors, run.result.unscored) == (questions, 0, questions)
+    assert (stats["requests"], stats["with_image"], stats["resent"]) == (questions, questions, 0)
     assert stats["params_seen"] == {"model": "mock", "temperature": 0, "max_tokens": 1000}
 
 
 def test_dev_is_scored_against_its_real_answers(
-    mock: Servers, iibench: str, tmp_path: Path, store_url: str
+    mock: Servers, iibench: str, tmp_path: Path, sqlite_url: str
 ) -> None:
     out = tmp_path / "out"
-    run = sightline.run("iibench", model=mock().model, data=iibench, split="dev", store=store_url, out=out)
+    run = sightline.run("iibench", model=mock().model, data=iibench, split="dev", store=sqlite_url, out=out)
     records = json.loads((Path(iibench) / "dev.json").read_text())
     key = {q["id"]: q["answer"] for record in records for q in record["questions"]}
     right = [line["response"] == f"({key[line['sample']]})" for line in lines(out)]
@@ -141,21 +153,23 @@ def test_a_model_judges_beside_the_rules_and_both_are_kept(
 
 
 def test_a_reply_that_is_no_verdict_is_unparsed_and_undecided(
-    mock: Servers, codis: str, store_url: str
+    mock: Servers, codis: str, sqlite_url: str
 ) -> None:
     judge = mock("--words", "I would say it depends")
     run = sightline.run(
-        "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=store_url
+        "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=sqlite_url
     )
     assert run.result.undecided == 10
     assert run.result.unparsed >= 10
     assert run.exit_status == 0
 
 
-def test_a_judge_that_is_gone_is_no_verdict_and_no_success(mock: Servers, codis: str, store_url: str) -> None:
+def test_a_judge_that_is_gone_is_no_verdict_and_no_success(
+    mock: Servers, codis: str, sqlite_url: str
+) -> None:
     judge = mock("--fail-rate", "1", "--fail-codes", "400")
     run = sightline.run(
-        "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=store_url
+        "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=sqlite_url
     )
     assert run.result.judge_errors >= 10
     assert run.exit_status == 1
@@ -163,14 +177,14 @@ def test_a_judge_that_is_gone_is_no_verdict_and_no_success(mock: Servers, codis:
 
 
 def test_output_variability_needs_the_answers_without_context_and_finds_them(
-    mock: Servers, codis: str, store_url: str
+    mock: Servers, codis: str, sqlite_url: str
 ) -> None:
     server = mock("--words", "Left.|Right.|Up.|Down.")
     options: dict[str, Any] = {
         "model": server.model,
         "data": codis,
         "limit": 40,
-        "store": store_url,
+        "store": sqlite_url,
     }
     before = next(m for m in sightline.run("codis", **options).metrics if m.metric == "output_variability")
     assert (before.value, before.n) == (None, 0)
@@ -185,13 +199,13 @@ def test_output_variability_needs_the_answers_without_context_and_finds_them(
 
 
 def test_other_prompts_are_not_compared_with_answers_to_another_prompt(
-    mock: Servers, codis: str, store_url: str
+    mock: Servers, codis: str, sqlite_url: str
 ) -> None:
     options: dict[str, Any] = {
         "model": mock().model,
         "data": codis,
         "limit": 5,
-        "store": store_url,
+        "store": sqlite_url,
     }
     sightline.run("codis:no-context", **options)
     assert value(sightline.run("codis:plain", **options), "output_variability") is None
@@ -200,7 +214,7 @@ def test_other_prompts_are_not_compared_with_answers_to_another_prompt(
 
 
 def test_captions_are_scored_beside_the_images_on_the_same_pairs(
-    mock: Servers, codis: str, tmp_path: Path, store_url: str
+    mock: Servers, codis: str, tmp_path: Path, sqlite_url: str
 ) -> None:
     records = json.loads((Path(codis) / "data.json").read_text())
     shown = {record["image_id"] for record in records[:40]}
@@ -208,7 +222,7 @@ def test_captions_are_scored_beside_the_images_on_the_same_pairs(
     options: dict[str, Any] = {
         "model": mock("--words", "Left.|Right.").model,
         "data": codis,
-        "store": store_url,
+        "store": sqlite_url,
     }
     whole = sightline.run("codis", **options)
     captioned = sightline.run("codis:captions", set={"captions": str(tmp_path / "captions.json")}, **options)
@@ -221,13 +235,13 @@ def test_captions_are_scored_beside_the_images_on_the_same_pairs(
 
 
 def test_leakage_is_the_difference_between_with_and_without_the_image(
-    mock: Servers, iibench: str, store_url: str
+    mock: Servers, iibench: str, sqlite_url: str
 ) -> None:
     options: dict[str, Any] = {
         "model": mock().model,
         "data": iibench,
         "split": "dev",
-        "store": store_url,
+        "store": sqlite_url,
     }
     hidden = sightline.run("iibench:no-image", **options)
     shown = sightline.run("iibench:none", **options)
@@ -238,7 +252,7 @@ def test_leakage_is_the_difference_between_with_and_without_the_image(
 
 
 def test_shuffled_asks_every_order_and_the_submission_undoes_them(
-    mock: Servers, iibench: str, tmp_path: Path, store_url: str
+    mock: Servers, iibench: str, tmp_path: Path, sqlite_url: str
 ) -> None:
     out = tmp_path / "out"
     run = sightline.run(
@@ -246,7 +260,7 @@ def test_shuffled_asks_every_order_and_the_submission_undoes_them(
         model=mock().model,
         data=iibench,
         split="dev",
-        store=store_url,
+        store=sqlite_url,
         out=out,
     )
     assert run.result.probes == 105
@@ -264,11 +278,11 @@ def test_shuffled_asks_every_order_and_the_submission_undoes_them(
 
 
 def test_score_of_a_runs_answers_gives_the_same_metrics(
-    mock: Servers, codis: str, tmp_path: Path, store_url: str
+    mock: Servers, codis: str, tmp_path: Path, sqlite_url: str
 ) -> None:
     out = tmp_path / "out"
     server = mock("--words", "Left.|Right.|Yes.|No.")
-    run = sightline.run("codis", model=server.model, data=codis, store=store_url, out=out)
+    run = sightline.run("codis", model=server.model, data=codis, store=sqlite_url, out=out)
     scored = sightline.score("codis", out / "answers.jsonl", data=codis)
     assert scored.metrics == run.metrics
     assert scored.result.data_digest == run.result.data_digest
@@ -307,9 +321,9 @@ def test_humans_are_kept_with_the_run_they_judged(codis: str, tmp_path: Path, st
     opened.close()
 
 
-def test_the_api_works_where_a_loop_already_runs(codis: str, store_url: str) -> None:
+def test_the_api_works_where_a_loop_already_runs(codis: str, sqlite_url: str) -> None:
     async def notebook() -> Evaluation:
-        return sightline.run("codis", model="baseline/chance", data=codis, limit=3, store=store_url)
+        return sightline.run("codis", model="baseline/chance", data=codis, limit=3, store=sqlite_url)
 
     run = asyncio.run(notebook())
     assert run.result.samples == 3
@@ -331,11 +345,11 @@ def test_the_api_refuses_what_it_does_not_know(codis: str, options: dict[str, An
 
 
 def test_a_dry_run_counts_and_neither_asks_nor_writes(
-    mock: Servers, start: Callable[..., Any], iibench: str, tmp_path: Path
+    mock: Servers, command: Callable[..., Any], iibench: str, tmp_path: Path
 ) -> None:
     server = mock()
     words = ("run", "iibench", "--model", server.model, "--data", iibench, "--dry-run", "--json")
-    status, out, _ = start(*words).end()
+    status, out, _ = command(*words)
     estimate = json.loads(out)
     assert status == 0
     assert (estimate["probes"], estimate["to_ask"], estimate["cached"]) == (1399, 1399, 0)
@@ -343,34 +357,37 @@ def test_a_dry_run_counts_and_neither_asks_nor_writes(
     assert server.stats()["requests"] == 0
     assert not (tmp_path / "sightline.db").exists()
     sightline.run("iibench", model=server.model, data=iibench, limit=10, store=str(tmp_path / "sightline.db"))
-    _, out, _ = start(*words).end()
+    _, out, _ = command(*words)
     assert json.loads(out)["cached"] == 10
 
 
 def test_a_results_folder_used_again_holds_nothing_of_the_run_before(
-    codis: str, iibench: str, tmp_path: Path, store_url: str
+    codis: str, iibench: str, tmp_path: Path, sqlite_url: str
 ) -> None:
     out = tmp_path / "out"
-    sightline.run("iibench", model="baseline/chance", data=iibench, split="dev", store=store_url, out=out)
+    options: dict[str, Any] = {"model": "baseline/chance", "store": sqlite_url, "out": out}
+    sightline.run("iibench", data=iibench, split="dev", **options)
     assert (out / "submission.jsonl").exists()
-    sightline.run("codis", model="baseline/chance", data=codis, limit=3, store=store_url, out=out, force=True)
+    sightline.run(
+        "codis", model="baseline/chance", data=codis, limit=3, store=sqlite_url, out=out, force=True
+    )
     assert sorted(path.name for path in out.iterdir()) == [
         "answers.jsonl", "metrics.json", "predictions.json", "report.md", "verdicts.jsonl",
     ]  # fmt: skip
 
 
 def test_a_replayed_file_answers_like_the_model_it_came_from(
-    codis: str, shared: Path, store_url: str
+    codis: str, shared: Path, sqlite_url: str
 ) -> None:
     file = shared / "data" / "codis" / "output_example.json"
-    run = sightline.run("codis", model=f"replay/{file}", data=codis, store=store_url)
+    run = sightline.run("codis", model=f"replay/{file}", data=codis, store=sqlite_url)
     assert value(run, "acc_p") == 100.0
 
 
-def test_a_replayed_file_needs_no_images(codis: str, tmp_path: Path, store_url: str) -> None:
+def test_a_replayed_file_needs_no_images(codis: str, tmp_path: Path, sqlite_url: str) -> None:
     (tmp_path / "data.json").write_bytes((Path(codis) / "data.json").read_bytes())
     file = Path(codis) / "output_example.json"
-    run = sightline.run("codis", model=f"replay/{file}", data=tmp_path, store=store_url)
+    run = sightline.run("codis", model=f"replay/{file}", data=tmp_path, store=sqlite_url)
     assert (run.result.errors, value(run, "acc_p")) == (0, 100.0)
 
 

@@ -106,13 +106,14 @@ def _is_formula(cell: str) -> bool:
         return cell.lstrip().startswith(FORMULA)
 
 
+IN_ALL_FORMATS = (
+    ("report", "1", "2", "--by", LABEL),
+    ("compare", "1", "2", "--list", "different", "--by", LABEL),
+)
 COMMANDS = (
     ("report", "1"),
-    ("report", "1", "2", "--by", LABEL),
     ("report", "1", "2", "--pivot", "--by", "part"),
     ("report", "first", "second"),
-    ("compare", "1", "2"),
-    ("compare", "1", "2", "--list", "different", "--by", LABEL),
     ("score", "groups:groups.jsonl", "first/answers.jsonl", "--quiet"),
     (
         "sweep",
@@ -126,8 +127,13 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("command", "form"),
+    [
+        *((command, form) for command in IN_ALL_FORMATS for form in FORMATS),
+        *((command, form) for command in COMMANDS for form in ("table", "html")),
+    ],
+)
 def test_a_command_prints_text_as_text(
     folder: Path, capsys: Capture, command: tuple[str, ...], form: str
 ) -> None:

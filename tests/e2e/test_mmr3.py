@@ -38,9 +38,7 @@ class Done(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def done(
-    shared: Path, module_folder: Path, module_mock: Callable[..., Any], module_start: Callable[..., Any]
-) -> Done:
+def done(shared: Path, module_folder: Path, module_mock: Callable[..., Any]) -> Done:
     pytest.importorskip("sentence_transformers", reason="similarity needs the extra `local`")
     pytest.importorskip("pycocotools", reason="masking needs the extra `build`")
     coco, server = shared / "data" / "coco", module_mock("--words", WORDS)
@@ -52,8 +50,9 @@ def done(
         whole.run("--out", "all"),
         whole.run("--unchanged", "--repeats", 4, "--out", "sampling"),
     ):
-        status, _, err = module_start(*words).end()
-        assert status == 0, err
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(module_folder)
+            assert main([str(word) for word in words]) == 0
         asked.append(server.stats()["requests"])
     return whole._replace(asked=(asked[1], asked[2] - asked[1]))
 
@@ -156,15 +155,13 @@ def consistency(folder: str, *name: str) -> dict[tuple[str, ...], float]:
 
 
 def test_the_report_of_an_earlier_run_holds_it_against_sampling_from_the_store(
-    here: Done, module_start: Callable[..., Any]
+    here: Done, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert {kept("all")[name, "all"]["reason"] for name in DIFFERENCES} == {
         "needs a run of setting 'unchanged' with the same model and the same options"
         " (--unchanged --repeats 4)"
     }
-    status, out, err = module_start("report", 1, "--json").end()
-    assert status == 0, err
-    metrics = by_name(json.loads(out))
+    metrics = by_name(printed(capsys, "report", 1))
     whole, unchanged = consistency("all", "sample"), consistency("sampling", "sample", "variant")
     of_each = [
         share - sum(unchanged[group, f"m{nth}"] for nth in range(3)) / 3 for (group,), share in whole.items()
@@ -251,14 +248,11 @@ BUS = (
 
 
 def test_lines_from_elsewhere_give_the_figures_of_the_paper(
-    here: Done, module_start: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+    here: Done, capsys: pytest.CaptureFixture[str]
 ) -> None:
     long = "A street with a bus. " + "word " * 10_000
     records = [*plain("bus", BUS, "inside bus"), *plain("long", [long, "A street with a bus."], "bus")]
-    words = ["score", "mmr3:restyling", write("plain.jsonl", records), "--json", "--out", "plain"]
-    status, out, err = module_start(*words).end()
-    assert status == 0, err
-    result = json.loads(out)
+    result = printed(capsys, "score", "mmr3:restyling", write("plain.jsonl", records), "--out", "plain")
     assert (result["samples"], result["probes"], result["errors"]) == (2, 6, 0)
     assert any("1 answers have more than 200 words" in note for note in result["notes"])
     write("bus.jsonl", records[:4])
@@ -323,11 +317,11 @@ def test_without_an_embedder_only_what_needs_none_has_a_value(
 
 
 def test_an_unknown_embedder_is_refused_before_anything_is_asked_or_written(
-    mock: Callable[..., Any], start: Callable[..., Any], done: Done, tmp_path: Path
+    mock: Callable[..., Any], command: Callable[..., Any], done: Done, tmp_path: Path
 ) -> None:
     server = mock()
     words = ["run", "mmr3:context", "--data", done.folder / "masked", "--model", server.model, "--out", "out"]
-    status, out, err = start(*words, "--set", "embedder=no-such-model").end()
+    status, out, err = command(*words, "--set", "embedder=no-such-model")
     assert (status, out) == (2, "")
     assert err.startswith("sightline: the embedder 'no-such-model' is neither a folder nor in the")
     assert err.count("\n") == 1

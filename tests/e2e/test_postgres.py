@@ -49,9 +49,8 @@ def test_eight_processes_that_start_at_once_share_every_answer(
     assert all(responses == found[0] for responses in found)
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_run_waits_while_the_server_restarts_and_no_answer_is_lost(
-    mock: Any, start: Any, iibench_folder: Any, postgres: PostgresServer, postgres_url: str, mode: str
+    mock: Any, start: Any, iibench_folder: Any, postgres: PostgresServer, postgres_url: str
 ) -> None:
     server, data = mock("--latency-ms", 100), iibench_folder(400)
     words = _words(server, data, postgres_url, "--concurrency", 8)
@@ -60,7 +59,7 @@ def test_a_run_waits_while_the_server_restarts_and_no_answer_is_lost(
         while server.stats()["ok"] < answers:
             assert all(process.poll() is None for process in processes)
             time.sleep(0.02)
-        with postgres.stopped(mode):
+        with postgres.stopped("immediate"):
             time.sleep(1)
     ended = [process.end(240) for process in processes]
     assert [status for status, _, _ in ended] == [0, 0], ended
@@ -95,14 +94,14 @@ def test_a_server_that_stays_away_ends_the_run_and_the_same_command_goes_on(
     assert server.stats()["ok"] == answered + 200 - kept
 
 
-@pytest.mark.parametrize("command", ["run", "report"])
+@pytest.mark.parametrize("name", ["run", "report"])
 def test_a_server_that_is_down_is_one_line_without_the_password(
-    start: Any, iibench_folder: Any, postgres: PostgresServer, postgres_url: str, command: str
+    command: Any, iibench_folder: Any, postgres: PostgresServer, postgres_url: str, name: str
 ) -> None:
     words = ["run", "iibench:none", "--model", "baseline/chance", "--data", iibench_folder(4)]
-    words = [*(words if command == "run" else ["report"]), "--store", postgres_url]
+    words = [*(words if name == "run" else ["report"]), "--store", postgres_url]
     with postgres.stopped():
-        status, out, err = start(*words).end()
+        status, out, err = command(*words)
     assert (status, out) == (3, "")
     assert len(err.strip().splitlines()) == 1
     assert f"{ROLE}:***@127.0.0.1:{postgres.port}" in err
@@ -112,14 +111,14 @@ def test_a_server_that_is_down_is_one_line_without_the_password(
 
 
 def test_a_dry_run_on_an_empty_database_writes_nothing(
-    start: Any, iibench_folder: Any, postgres: PostgresServer, postgres_url: str
+    command: Any, iibench_folder: Any, postgres: PostgresServer, postgres_url: str
 ) -> None:
     words = ["run", "iibench:none", "--model", "baseline/chance", "--data", iibench_folder(4), "--dry-run"]
-    status, _, err = start(*words, "--store", postgres_url).end()
+    status, _, err = command(*words, "--store", postgres_url)
     assert status == 0, err
     database = postgres_url.rpartition("/")[2]
     assert postgres.admin("SELECT * FROM pg_tables WHERE schemaname = 'public'", database=database) == []
-    status, _, err = start("report", "--store", postgres_url).end()
+    status, _, err = command("report", "--store", postgres_url)
     assert (status, "there is no store here" in err) == (2, True)
 
 

@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
 
-pytest.importorskip("sentence_transformers", reason="needs the extra local")
+pytestmark = pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra local")
 
 
 def value(folder: Path, metric: str) -> dict[str, Any]:

@@ -31,43 +31,43 @@ def _wait_for(server: Any, requests: int) -> None:
         time.sleep(0.02)
 
 
-def test_no_request_is_sent_twice_over_all_points(mock: Any, start: Any, tmp_path: Path) -> None:
+def test_no_request_is_sent_twice_over_all_points(mock: Any, command: Any, tmp_path: Path) -> None:
     server, data = mock(), generate_codis(tmp_path / "codis", pairs=20)
     words = [*_words(data, server.model), "--set", "judge_prompt=paper,released"]
-    status, out, err = start(*words).end()
+    status, out, err = command(*words)
     assert status == 0, err
     stats = server.stats()
     assert (stats["ok"], stats["resent"]) == (80, 0)
     assert [one["at"]["judge_prompt"] for one in _points(tmp_path)] == ["paper", "released"] * 2
-    again, out_again, _ = start(*words).end()
+    again, out_again, _ = command(*words)
     assert (again, out_again) == (0, out)
     assert server.stats()["ok"] == 80
 
 
-def test_a_model_that_fails_does_not_stop_the_others(mock: Any, start: Any, tmp_path: Path) -> None:
+def test_a_model_that_fails_does_not_stop_the_others(mock: Any, command: Any, tmp_path: Path) -> None:
     bad = mock("--fail-rate", 1, "--fail-codes", 400)
     good = mock()
     data = generate_codis(tmp_path / "codis", pairs=10)
-    status, out, err = start(*_words(data, bad.model, good.model)).end()
+    status, out, err = command(*_words(data, bad.model, good.model))
     assert status == 1
     assert [one["exit_status"] for one in _points(tmp_path)] == [1, 1, 0, 0]
     assert "20 of 20 probes failed" in err
     assert "no probe has an answer" in out
 
 
-def test_a_budget_over_the_whole_sweep_is_spent_exactly(mock: Any, start: Any, tmp_path: Path) -> None:
+def test_a_budget_over_the_whole_sweep_is_spent_exactly(mock: Any, command: Any, tmp_path: Path) -> None:
     server, data = mock("--fail-rate", 0.1), generate_codis(tmp_path / "codis", pairs=20)
     words = _words(data, server.model)
-    status, _, err = start(*words, "--max-requests", 50).end()
+    status, _, err = command(*words, "--max-requests", 50)
     assert (status, server.stats()["requests"]) == (4, 50)
     assert "stopped at the budget" in err
-    status, _, err = start(*words, "--max-requests", 80).end()
+    status, _, err = command(*words, "--max-requests", 80)
     assert (status, server.stats()["ok"]) == (0, 80), err
 
 
 @pytest.mark.slow
 def test_interrupted_it_keeps_what_is_done_and_the_same_command_goes_on(
-    mock: Any, start: Any, tmp_path: Path
+    mock: Any, start: Any, command: Any, tmp_path: Path
 ) -> None:
     server, data = mock("--latency-ms", 40), generate_codis(tmp_path / "codis", pairs=40)
     words = [*_words(data, server.model), "--concurrency", 4]
@@ -78,14 +78,14 @@ def test_interrupted_it_keeps_what_is_done_and_the_same_command_goes_on(
     assert status == 130
     assert err.strip().splitlines()[-1].startswith("interrupted; all answers so far are kept")
     assert [one["state"] for one in _points(tmp_path)] == ["done", "not reached"]
-    status, _, err = start(*words).end()
+    status, _, err = command(*words)
     assert status == 0, err
     assert server.stats()["resent"] <= 4
     assert [one["state"] for one in _points(tmp_path)] == ["done", "done"]
 
 
 @pytest.mark.slow
-def test_killed_it_loses_only_what_was_in_flight(mock: Any, start: Any, tmp_path: Path) -> None:
+def test_killed_it_loses_only_what_was_in_flight(mock: Any, start: Any, command: Any, tmp_path: Path) -> None:
     server, data = mock("--latency-ms", 40), generate_codis(tmp_path / "codis", pairs=40)
     words = [*_words(data, server.model), "--concurrency", 4]
     process = start(*words)
@@ -94,7 +94,7 @@ def test_killed_it_loses_only_what_was_in_flight(mock: Any, start: Any, tmp_path
     process.end()
     before = (tmp_path / "out" / "sweep.json").read_bytes()
     assert json.loads(before)["points"][0]["state"] == "done"
-    assert start(*words).end()[0] == 0
+    assert command(*words)[0] == 0
     points = _points(tmp_path)
     assert [one["state"] for one in points] == ["done", "done"]
     assert points[0] == json.loads(before)["points"][0]

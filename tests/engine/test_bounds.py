@@ -110,17 +110,17 @@ def test_many_requests_are_never_held_at_once(
 
     def requests() -> Iterator[KeyedRequest]:
         nonlocal drawn, ahead
-        for drawn in range(1, 5001):
+        for drawn in range(1, 2001):
             ahead = max(ahead, drawn - len(model.asked))
             yield from asking(drawn)
 
     in_no_time(ask(store, requests(), model))
-    assert len(model.asked) == 5000
+    assert len(model.asked) == 2000
     assert ahead <= 2 * 64 + 2 * max(8, batch_size) + 1
 
 
 @pytest.mark.slow
-def test_of_a_hundred_thousand_requests_only_few_exist_at_any_time(
+def test_of_many_thousand_requests_only_few_exist_at_any_time(
     scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
 ) -> None:
     model = scripted(batch_size=64)
@@ -129,13 +129,13 @@ def test_of_a_hundred_thousand_requests_only_few_exist_at_any_time(
 
     def requests() -> Iterator[KeyedRequest]:
         nonlocal most
-        for number in range(100_000):
-            if number % 20_000 == 19_999:
+        for number in range(20_000):
+            if number % 4_000 == 3_999:
                 most = max(most, sum(type(thing) is KeyedRequest for thing in gc.get_objects()))
             yield from asking(number)
 
     counts = in_no_time(ask(_Forgetting(), requests(), model, concurrency=64))
-    assert counts.answered == 100_000
+    assert counts.answered == 20_000
     assert 64 <= most <= 6 * 64
 
 

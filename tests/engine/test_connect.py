@@ -263,7 +263,7 @@ def _open_and_add(path: str, number: int, times: int) -> None:
 
 def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path: Path) -> None:
     many = multiprocessing.get_context("fork")
-    for attempt in range(5):
+    for attempt in range(2):
         path = str(tmp_path / f"{attempt}.db")
         processes = [many.Process(target=_open_and_add, args=(path, number, 20)) for number in range(8)]
         for process in processes:

@@ -60,7 +60,7 @@ _damage = st.tuples(
 )
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_damage)
 def test_whatever_is_overwritten_what_is_salvaged_is_sound(
     sound: Path, tmp_path: Path, damage: tuple[str, int, int]
@@ -85,7 +85,7 @@ def test_whatever_is_overwritten_what_is_salvaged_is_sound(
     _assert_nothing_is_wrong(*_repair(bytes(damaged), tmp_path), sound)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(0.05, 1))
 def test_a_truncated_store_is_salvaged_up_to_its_end(sound: Path, tmp_path: Path, part: float) -> None:
     whole = sound.read_bytes()

@@ -179,7 +179,7 @@ def test_doubling_every_unit_inside_the_clusters_changes_no_interval(
     RANGES,
     st.sampled_from([0.9, 0.95]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_an_interval_has_a_width_holds_its_value_and_stays_within_the_range(
     clusters: list[tuple[float, int]], bounds: Range, level: float
 ) -> None:
@@ -302,7 +302,7 @@ def test_a_difference_joins_gains_and_losses_by_newcombes_method_10() -> None:
     st.lists(st.tuples(st.floats(-1, 1), st.integers(1, 6)), min_size=5, max_size=30),
     st.sampled_from([0.9, 0.95]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_an_interval_of_a_difference_has_a_width_holds_its_value_and_stays_within_the_range(
     clusters: list[tuple[float, int]], level: float
 ) -> None:

@@ -372,8 +372,14 @@ def test_the_same_command_again_asks_nothing_and_starts_no_server(told: Told, co
     assert (len(told.starts), len(told.asked)) == (1, 20)
 
 
-@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
-@pytest.mark.parametrize("when", ["loading", "asking"])
+@pytest.mark.parametrize(
+    ("when", "signals"),
+    [
+        ("loading", [signal.SIGTERM]),
+        ("loading", [signal.SIGINT, signal.SIGINT]),
+        ("asking", [signal.SIGINT]),
+    ],
+)
 def test_interrupted_it_leaves_no_process_behind(
     told: Told, command: Any, signals: list[signal.Signals], when: str
 ) -> None:

@@ -99,7 +99,9 @@ class Elements(HTMLParser):
                 self.faults.append(f"{tag} {name}={value}")
 
 
-def pages(client: TestClient) -> Iterator[tuple[str, str]]:
+@pytest.fixture(scope="module")
+def pages(client: TestClient) -> dict[str, str]:
+    """Texts of pages by their address."""
     for _ in range(300):
         if 'hx-trigger="load' not in client.get("/runs/1/groups").text:
             break
@@ -107,6 +109,7 @@ def pages(client: TestClient) -> Iterator[tuple[str, str]]:
     listed = client.get("/runs/1/groups").text
     addresses = re.findall(r'<a href="(/runs/1/groups/\d+)"', listed)
     facets = re.findall(r'<a href="(/runs/1/groups\?label[^"]+)"', listed)
+    found = {}
     for address in (
         "/",
         "/runs",
@@ -124,25 +127,24 @@ def pages(client: TestClient) -> Iterator[tuple[str, str]]:
     ):
         answer = client.get(address)
         assert answer.status_code in (200, 404), address
-        yield address, answer.text
+        found[address] = answer.text
+    return found
 
 
-def test_no_text_becomes_markup_a_script_or_an_address(client: TestClient) -> None:
+def test_no_text_becomes_markup_a_script_or_an_address(pages: dict[str, str]) -> None:
     forbidden = {"iframe", "object", "embed", "i", "style", "base"}
-    seen = 0
-    for address, text in pages(client):
+    for address, text in pages.items():
         elements = Elements()
         elements.feed(text)
         assert elements.faults == [], address
         assert elements.names & forbidden == set(), address
         assert text.count("<script") == 2, address
         assert unsafe(text) <= {"\t"}, address
-        seen += 1
-    assert seen > 20
+    assert len(pages) > 20
 
 
-def test_a_long_text_does_not_make_a_long_page(client: TestClient) -> None:
-    for address, text in pages(client):
+def test_a_long_text_does_not_make_a_long_page(pages: dict[str, str]) -> None:
+    for address, text in pages.items():
         # The group itself is there as JSON; lists are short.
         if not re.search(r"/groups/\d+$", address):
             assert len(text) < 400_000, address

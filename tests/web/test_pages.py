@@ -230,7 +230,7 @@ def test_runs_of_different_benchmarks_are_refused_before_anything_is_read(
     mmr3 = generate_mmr3(tmp_path / "mmr3", groups=2)
     words = ["--model", "baseline/chance", "--store", file, "--quiet", "--limit", "2"]
     assert main(["run", "codis", "--data", str(codis), *words]) == 0
-    assert main(["run", "mmr3:rephrasing", "--data", str(mmr3), *words]) == 0
+    assert main(["run", "mmr3:rephrasing", "--data", str(mmr3), "--set", "embedder=none", *words]) == 0
     with closing(Store.open(file, create=False)) as store:
         client = TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST, follow_redirects=False)
         client.get("/", params={"token": TOKEN})

@@ -58,8 +58,10 @@ def drawn(results: Sequence[Result], path: Path, columns: PaperColumns = 2, **mo
     return draw_results(result_points(results), request, **more)
 
 
-@pytest.mark.parametrize("form", ["svg", "pdf", "png"])
-@pytest.mark.parametrize("kind", ["forest", "bars", "radar"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [("forest", "svg"), ("forest", "pdf"), ("forest", "png"), ("bars", "svg"), ("radar", "svg")],
+)
 def test_the_same_results_give_the_same_bytes(iibench: Make, tmp_path: Path, kind: str, form: str) -> None:
     import matplotlib
 
