@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from sightline.config import Price
+from sightline.config import Price, load_config
 from sightline.engine.budget import Budget, Spent, check_request_limits
 from sightline.errors import UserError
 from sightline.types import Usage
@@ -51,6 +53,17 @@ def test_a_limit_is_a_number_from_0(number: float) -> None:
     with pytest.raises(UserError, match="--max-cost"):
         check_request_limits(1, None, number)
     check_request_limits(1, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "price", ["prompt = -1", "completion = -0.5", "prompt = nan", "prompt = inf", "promt = 1", 'prompt = "1"']
+)
+def test_a_price_that_is_no_amount_of_money_or_has_another_field_is_refused(
+    tmp_path: Path, price: str
+) -> None:
+    (tmp_path / "s.toml").write_text(f'[prices."m"]\n{price}\n')
+    with pytest.raises(UserError, match=r"s.toml.*prices"):
+        load_config(str(tmp_path / "s.toml"))
 
 
 def test_a_price_is_per_million_tokens() -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+import sightline
 from sightline.cli.main import main
 from sightline.secret_text import hide_key
 
@@ -197,6 +199,13 @@ def test_a_traceback_does_not_repeat_a_secret(folder: Path) -> None:
     )
     assert "Traceback" in ended.stderr
     assert not leaks(ended.stdout + ended.stderr)
+
+
+def test_an_evaluation_is_shown_without_the_password_of_its_store(folder: Path) -> None:
+    done = sightline.run("groups:mine.jsonl", model="baseline/chance", set={"embedder": "none"})
+    shown = repr(replace(done, store=f"postgresql://me:{SECRET}@host/name"))
+    assert "postgresql://me:***@host/name" in shown
+    assert not leaks(shown)
 
 
 @pytest.mark.parametrize("key", [KEY, SECRET, "0123456789abcdef", "0123456789abcdefg"])

@@ -30,6 +30,7 @@ from sightline.results.fail_if import conditions_met
 from sightline.results.folder import ResultsFolder, lines_of
 from sightline.results.published import add_published
 from sightline.results.result_cache import CachedResult, DamagedResultError, LineRecorder, ResultCache
+from sightline.secret_text import hide_secrets
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -52,6 +53,10 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     store: str = ""
     folders: tuple[str, ...] = ()
     conditions_met: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """All fields, without the password of the store."""
+        return hide_secrets(super().__repr__())
 
     @property
     def exit_status(self) -> int:
