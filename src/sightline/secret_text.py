@@ -23,9 +23,10 @@ _SECRET_NAME = re.compile(
 _SIGNATURE = re.compile(r"(?:^|[^a-z])sig(?:nature)?$", re.IGNORECASE)
 
 # The keys of well-known services: OpenAI, Anthropic and others (sk-), Stripe, Hugging Face, GitHub, GitLab,
-# Slack, AWS, Google, Groq, Replicate, NVIDIA, Perplexity, xAI, and JSON Web Tokens.
+# Slack, AWS, Google, Groq, Replicate, NVIDIA, Perplexity, xAI, and JSON Web Tokens. Names of files may begin
+# with sk-, too, but have no long part with a digit.
 _KEY = re.compile(
-    r"\b(?:(?:sk|pk|rk)[-_]|hf_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|ya29\.|gsk_|r8_|nvapi-"
+    r"\b(?:(?:sk|pk|rk)[-_](?=[\w-]*[A-Za-z0-9]{12})(?=[\w-]*\d)|hf_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|ya29\.|gsk_|r8_|nvapi-"
     r"|pplx-|xai-|eyJ[\w-]+\.eyJ)[\w.-]{12,}"
 )
 
@@ -63,6 +64,8 @@ def hide_secrets(text: str) -> str:
 
     >>> hide_secrets("no variable sk-proj-0123456789abcdef, as postgresql://me:secret@host/name says")
     'no variable ***, as postgresql://me:***@host/name says'
+    >>> hide_secrets("sk-models-of-july-2/weights")
+    'sk-models-of-july-2/weights'
     """
     return _KEY.sub(HIDDEN, _URL.sub(lambda url: hide_password(url[0]), text))
 

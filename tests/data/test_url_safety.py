@@ -180,14 +180,14 @@ METADATA = (
 def test_metadata_and_link_local_addresses_are_refused_although_private_ones_are_allowed(
     hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_redirect: bool
 ) -> None:
-    """Whatever their form, also if a name or a redirect leads to them; one try of a connection would fail."""
+    """Whatever their form, also if a name or a redirect leads to them. Nothing listens at the port."""
     resolve = ThreadedResolver.resolve
 
     async def resolved(self: ThreadedResolver, host: str, *args: Any, **kwargs: Any) -> Any:
         return await resolve(self, "169.254.1.1" if host == "images.test" else host, *args, **kwargs)
 
     monkeypatch.setattr(ThreadedResolver, "resolve", resolved)
-    urls = [f"http://{host}/latest/meta-data/" for host in METADATA]
+    urls = [f"http://{host}:9/a.png" for host in METADATA]
     if is_redirect:
         pages = {f"/{number}": redirect(url) for number, url in enumerate(urls)}
         wanted = hostile.serve(pages)
