@@ -175,5 +175,6 @@ def check_request_limits(concurrency: int, max_requests: int | None, max_cost: f
     if concurrency < 1:
         raise UserError(f"--concurrency {concurrency} is too small", expected="at least 1")
     for name, number in (("--max-requests", max_requests), ("--max-cost", max_cost)):
-        if number is not None and not number >= 0:  # as NaN is not either
-            raise UserError(f"{name} {number} is not a limit", expected="0 or more")
+        if number is not None and not number >= 0:
+            problem = "is negative" if number < 0 else "is no number"
+            raise UserError(f"{name} {number} {problem}", expected="0 or more")
