@@ -49,6 +49,7 @@ GROUND = (
     "config",
     "contract",
     "counts",
+    "decoding",
     "errors",
     "escaping",
     "images",

@@ -94,6 +94,7 @@ def test_an_exception_in_a_plugin_names_its_file_and_line(
         ('Probe(sample.id, "default", (user("Red?"),), "Red?", ("yes",))', "Probe"),
         ('Reading("right")', "Reading"),
         ("[Model(0)]", "list"),
+        ("Model(0)", "Model"),
     ],
 )
 def test_a_plugin_that_returns_something_else_is_told_what_was_expected(
@@ -112,6 +113,11 @@ def test_a_plugin_that_returns_something_else_is_told_what_was_expected(
         ("x = 1\n\nx.y\n", "mine.py, line 3: the plugin fails: AttributeError"),
         ("x = 1\n", "mine.py: defines none of benchmarks, models, perturbations"),
         ("benchmarks = [1]\n", "mine.py, field benchmarks: is no mapping"),
+        ("models = {'my/': None}\n", "mine.py, field models: is not a name with its class or function"),
+        ("models = {'my/': dict}\n", "mine.py, field models: is not a name with its class or function"),
+        ("models = {3: print}\n", "mine.py, field models: is not a name with its class or function"),
+        ("models = {'a\\x00': print}\n", "mine.py, field models: is not a name with its class or function"),
+        ("perturbations = {'a': 3}\n", "mine.py, field perturbations: is not a name with its class"),
         (PLUGIN.replace("(Benchmark)", ""), "the benchmark registered as 'mine' is not a benchmark"),
         (PLUGIN.replace("def rule(self, case)", "def rule(self, one)"), "has a method with other arguments"),
     ],

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct, field
 
+from sightline.decoding import decode_toml
 from sightline.errors import UserError
 from sightline.secret_text import is_key_shaped
 from sightline.types import Usage
@@ -128,17 +127,11 @@ def load_config(file: str | None = None) -> Config:
     if not named and not path.exists():
         return Config()
     try:
-        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Config)
+        content = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror})", file=path) from None
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"is not TOML: {error}", file=path) from None
-    except msgspec.ValidationError as error:
-        raise UserError(
-            str(error),
-            file=path,
-            expected="[models.NAME] spec, [hosts.NAME] key/proxy, [prices.NAME] prompt/completion",
-        ) from None
+    expected = "[models.NAME] spec, [hosts.NAME] key/proxy, [prices.NAME] prompt/completion"
+    return decode_toml(content, Config, path, "a configuration", expected=expected)
 
 
 def api_key(host: Host, name: str, default_variable: str | None) -> str | None:

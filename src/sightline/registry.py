@@ -8,6 +8,7 @@ Other packages register through the entry points `sightline.benchmarks`, `sightl
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,13 @@ EXPORT_FORMATS = {
     "jsonl": "sightline.formats.export:JSONL",
 }
 """The export formats that hold answers to any benchmark; the others belong to a benchmark."""
+
+_EXPECTED = {
+    "benchmarks": '{"NAME": CLASS}, a class that derives from sightline.benchmarks.base.Benchmark',
+    "models": '{"NAME": FUNCTION}, a function of (rest, spec, options) that returns a list of models',
+    "perturbations": '{"NAME": CLASS}, a class like those of sightline.builders.perturbations',
+}
+"""What a plugin may define."""
 
 _from_plugins: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "perturbations": {}}
 
@@ -222,7 +230,29 @@ def plug_in(file: str) -> None:
                 found=things,
                 expected=f'{kind} = {{"NAME": CLASS}}',
             )
+        for name, entry in things.items():
+            if not (isinstance(name, str) and name and name.isprintable() and _fits(kind, entry)):
+                raise UserError(
+                    "is not a name with its class or function",
+                    file=file,
+                    field=kind,
+                    found={name: entry},
+                    expected=_EXPECTED[kind],
+                )
         _from_plugins[kind].update(things)
+
+
+def _fits(kind: str, entry: object) -> bool:
+    """Whether an entry can be called; what a class must have is checked when it is used."""
+    if not callable(entry):
+        return False
+    if kind != "models":
+        return True
+    try:
+        inspect.signature(entry).bind("rest", "spec", "options")
+    except (TypeError, ValueError):  # ValueError: a type of Python itself, which makes no model
+        return False
+    return True
 
 
 def _find(kind: str, name: str, built_in: Mapping[str, str]) -> Any:

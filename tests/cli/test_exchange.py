@@ -44,12 +44,15 @@ def write(path: Path, lines: Lines) -> str:
     return str(path)
 
 
+OF_THE_FOLDER = ("model", "model_identity", "options", "files")
+
+
 def score(task: str, file: str, data: Path, out: Path, *more: str) -> dict[str, Any]:
-    """The metrics.json of a file of answers."""
+    """The metrics.json of a file of answers, without the digests of the other files."""
     arguments = ["score", task, file, "--data", str(data), "--out", str(out), "--quiet", *more]
     assert main(arguments) in (0, 1)
     result: dict[str, Any] = json.loads((out / "metrics.json").read_text())
-    return {name: result[name] for name in result if name not in ("model", "model_identity", "options")}
+    return {name: result[name] for name in result if name not in OF_THE_FOLDER}
 
 
 @pytest.fixture(scope="module")

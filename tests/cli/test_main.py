@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import sightline.cli.main as main_module
 from sightline.cli.build_command import SUBCOMMANDS
 from sightline.cli.main import main
 from sightline.cli.options import pairs
 from sightline.cli.parser import COMMANDS, option_names
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -122,6 +124,45 @@ def test_an_unknown_option_points_to_the_help_of_its_command(capsys: pytest.Capt
     assert capsys.readouterr().err == (
         "sightline: unknown option --pivt, did you mean '--pivot'?; see `sightline report --help`\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (UserError("the user's"), 2),
+        (EnvironmentFailedError("the disk's"), 3),
+        (OSError(28, "No space left on device"), 3),
+        (KeyError("ours"), 3),
+    ],
+)
+def test_debug_adds_the_traceback_and_keeps_the_exit_status(
+    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(words: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr(main_module, "_execute", fail)
+    assert main(["list"]) == status
+    message = capsys.readouterr().err
+    assert main(["list", "--debug"]) == status
+    traced = capsys.readouterr().err
+    assert traced.startswith("Traceback (most recent call last)")
+    assert traced.endswith(message)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_jobs_is_an_interruption_unless_it_is_ignored(name: str) -> None:
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        main_module._handle_as_interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        signal.signal(number, signal.SIG_IGN)  # as `nohup` does
+        main_module._handle_as_interrupt()
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
 
 
 URL = "postgresql://me:p%40w%2Fsecret@127.0.0.1:1/name"

@@ -38,7 +38,7 @@ def _results(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     metrics = json.loads((folder / "metrics.json").read_text())
     answers = _lines(folder / "answers.jsonl")
     for line in (metrics, *answers):
-        for name in ("model", "model_identity", "key"):
+        for name in ("model", "model_identity", "key", "files"):
             line.pop(name, None)
     return answers, metrics
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from sightline.engine import connect, migrations, postgres, schema
+from sightline.engine import connect, memory_store, migrations, postgres, schema
 from sightline.engine.answers import Attempt
 from sightline.engine.database_errors import NoStoreError
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.maintenance.repair import repair
 from sightline.types import Answer
 
 K = key_of(b"k")
@@ -126,6 +127,40 @@ def test_files_and_folders_that_are_no_store_are_refused(tmp_path: Path) -> None
     with pytest.raises(UserError, match="there is no store here"):
         Store.open(str(tmp_path / "new.db"), create=False)
     assert not (tmp_path / "new.db").exists()
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for open_it in (Store.open, lambda url: repair(url, tmp_path / "new.db", show_progress=False)):
+        with pytest.raises(UserError, match=r"pipe: (this is a pipe or a device|is not a file)"):
+            open_it(str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite://"])
+def test_memory_is_one_store_for_the_process_and_leaves_no_file(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="there is no store here"):
+        Store.open(url, create=False)
+    first = Store.open(url)
+    run = first.runs.start({"a": 1})
+    second = Store.open(url, create=False)
+    assert second.runs.get(run)[0] == {"a": 1}
+    place = memory_store.memory_file().parent
+    first.close()
+    second.close()
+    memory_store.forget()
+    assert not place.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("version", ["''", "'0'", "'x'", "x'34'", f"'{'9' * 5000}'", "'٤'"])
+def test_a_version_of_another_kind_is_not_that_of_a_store(tmp_path: Path, version: str) -> None:
+    path = _new(tmp_path / "s.db")
+    _sql(path, f"UPDATE meta SET value = {version} WHERE name = 'schema_version'")
+    with pytest.raises(UserError, match=r"s\.db: this database is not a Sightline store"):
+        Store.open(str(path))
 
 
 def test_a_store_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,19 @@ def test_damaged_probes_are_named(store: Store, change: str) -> None:
         list(store.runs.probes(1))
 
 
+@pytest.mark.parametrize("body", ["x''", "x'07'", "x'00ff'", "'text'", "7"])
+def test_a_damaged_dictionary_is_named(store_url: str, body: str) -> None:
+    if "://" in store_url and not body.startswith("x"):
+        pytest.skip("PostgreSQL keeps no value of another type")
+    first = _filled(Store.open(store_url))
+    _change(first, f"UPDATE dictionaries SET body = {body}")
+    first.close()
+    again = Store.open(store_url)
+    with pytest.raises(EnvironmentFailedError, match=r"row 1 of the table dictionaries.*store verify"):
+        again.answers.look_up([_KEYED.request.key])
+    again.close()
+
+
 def test_keys_that_are_not_those_of_the_probes_are_named(store: Store) -> None:
     _change(_filled(store), "UPDATE probes SET answer_keys = substr(answer_keys, 2)")
     with pytest.raises(EnvironmentFailedError, match=r"row 0 of the table probes.*run 1"):

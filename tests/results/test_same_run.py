@@ -148,7 +148,7 @@ def test_files_that_no_run_wrote_are_not_replaced(tmp_path: Path, describe: Desc
     with pytest.raises(UserError, match=f"holds {name}, but no metrics.json of a run"):
         refuse_other_run(tmp_path, describe(**RUN))
     (tmp_path / "metrics.json").write_text('{"loss": 3}')
-    with pytest.raises(UserError, match="was not written by a run"):
+    with pytest.raises(UserError, match="is not the result of a run"):
         refuse_other_run(tmp_path, describe(**RUN))
 
 

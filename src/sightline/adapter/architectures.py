@@ -6,7 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-PositiveInt = Annotated[int, Meta(ge=1)]
+MOST = 65_536
+"""The largest size of an adapter: wider than the embeddings of every model."""
+
+PositiveInt = Annotated[int, Meta(ge=1, le=MOST)]
+PrefixLength = Annotated[int, Meta(ge=0, le=MOST)]
+Layers = Annotated[int, Meta(ge=1, le=64)]
 
 
 class BiLstm(Struct, frozen=True, forbid_unknown_fields=True, tag="bilstm", tag_field="kind"):
@@ -16,21 +21,21 @@ class BiLstm(Struct, frozen=True, forbid_unknown_fields=True, tag="bilstm", tag_
     width of the embeddings, as in the paper.
     """
 
-    prefix: Annotated[int, Meta(ge=0)] = 3
+    prefix: PrefixLength = 3
     hidden: PositiveInt | None = None
-    layers: PositiveInt = 2
+    layers: Layers = 2
 
 
 class Prefix(Struct, frozen=True, forbid_unknown_fields=True, tag="prefix", tag_field="kind"):
     """Prompt tuning (Lester et al. 2021): `prefix` free vectors, the same for every prompt."""
 
-    prefix: Annotated[int, Meta(ge=0)] = 3
+    prefix: PrefixLength = 3
 
 
 class Lora(Struct, frozen=True, forbid_unknown_fields=True, tag="lora", tag_field="kind"):
     """LoRA (Hu et al. 2021) on all linear layers of the language model, implemented by peft."""
 
-    rank: PositiveInt = 16
+    rank: Annotated[int, Meta(ge=1, le=4096)] = 16
     alpha: PositiveInt = 32
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 import torch
 from msgspec import Struct, field
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from sightline.adapter.architectures import AdapterConfig, Lora
-from sightline.adapter.attach import merge_lora, with_adapter
+from sightline.adapter.attach import embedding_width, merge_lora, with_adapter
 from sightline.adapter.examples import source_digests
+from sightline.adapter.module import prefix_module
 from sightline.adapter.training_checkpoint import STATE
+from sightline.decoding import UNDECODABLE, fault
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.models.local.load import Loaded
@@ -140,9 +141,16 @@ class SavedAdapter:
         Raises:
             UserError: The weights do not fit the metadata.
         """
-        adapted = with_adapter(loaded, self.metadata.adapter)
-        copy_weights(read_weights(self.folder), adapted.weights, self.folder / WEIGHTS)
-        if isinstance(self.metadata.adapter, Lora):
+        config, file = self.metadata.adapter, self.folder / WEIGHTS
+        saved = read_weights(self.folder)
+        if not isinstance(config, Lora):
+            # The metadata may declare more than any memory holds: nothing is allocated yet.
+            with torch.device("meta"):
+                declared = prefix_module(config, embedding_width(loaded))
+            refuse_other_shapes(saved, dict(declared.named_parameters()), file)
+        adapted = with_adapter(loaded, config)
+        copy_weights(saved, adapted.weights, file)
+        if isinstance(config, Lora):
             merge_lora(adapted.loaded)
         return adapted.loaded
 
@@ -160,14 +168,30 @@ def copy_weights(
     Raises:
         UserError: Names or shapes differ.
     """
+    refuse_other_shapes(saved, weights, file)
+    with torch.no_grad():
+        for name, weight in weights.items():
+            weight.copy_(saved[name])
+
+
+def refuse_other_shapes(
+    saved: Mapping[str, torch.Tensor], weights: Mapping[str, torch.nn.Parameter], file: Path
+) -> None:
+    """Check that saved weights are those of an adapter.
+
+    Args:
+        saved: The tensors by name.
+        weights: The adapter's parameters, by name; their values do not matter.
+        file: Where `saved` was read, for messages.
+
+    Raises:
+        UserError: Names or shapes differ.
+    """
     expected = {name: tuple(weight.shape) for name, weight in weights.items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in saved.items()}
     if expected != shapes:
         wrong = sorted(dict(expected.items() ^ shapes.items()))
         raise UserError(f"the weights do not fit {METADATA}", file=file, found=wrong[0])
-    with torch.no_grad():
-        for name, weight in weights.items():
-            weight.copy_(saved[name])
 
 
 def save_adapter(folder: Path, metadata: AdapterMetadata, weights: Mapping[str, torch.nn.Parameter]) -> None:
@@ -209,8 +233,8 @@ def read_metadata(folder: Path) -> AdapterMetadata:
         raise UserError(
             f"lacks {METADATA}", file=folder, expected="a folder written by `sightline adapter train`"
         ) from None
-    except (OSError, msgspec.DecodeError) as error:
-        raise UserError(f"cannot be read ({error})", file=file) from None
+    except (OSError, *UNDECODABLE) as error:
+        raise UserError(f"cannot be read ({fault(error)})", file=file) from None
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -229,5 +253,6 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
         return load_file(folder / WEIGHTS)
     except FileNotFoundError:
         raise UserError(f"lacks {WEIGHTS}", file=folder) from None
-    except (OSError, SafetensorError) as error:
+    # A damaged header can name any type and any size.
+    except Exception as error:
         raise UserError(f"cannot be read ({error})", file=folder / WEIGHTS) from None

@@ -61,11 +61,13 @@ class TrainingCheckpoint:
             return None
         try:
             content = torch.load(file, map_location="cpu", weights_only=True)
-            training, state, entries = content["training"], content["state"], content["entries"]
+            training, state = dict(content["training"]), dict(content["state"])
+            self.entries = msgspec.convert(content["entries"], list[LogEntry])
+            names = sorted({*training, *self.training})
         # A file that is not a checkpoint can fail with any exception of pickle.
         except Exception as error:
             raise UserError(f"is not a checkpoint ({error})", file=file, expected="another --out") from None
-        for name in sorted({*training, *self.training}):
+        for name in names:
             if training.get(name) != self.training.get(name):
                 raise UserError(
                     "contains the checkpoint of another training",
@@ -74,8 +76,7 @@ class TrainingCheckpoint:
                     found=training.get(name),
                     expected=f"{self.training.get(name)}, or another --out",
                 )
-        self.entries = msgspec.convert(entries, list[LogEntry])
-        return dict(state)
+        return state
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Write a checkpoint, then the log.

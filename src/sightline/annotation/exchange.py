@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 from sightline.annotation.state import State
 from sightline.annotation.task import Field
 from sightline.annotation.types import Item
+from sightline.decoding import UNDECODABLE, fault
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 
@@ -98,8 +99,8 @@ def read_annotated(state: State, path: Path) -> Iterator[Filled]:
             records = json.loads(text)
         else:
             records = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError as error:
-        raise UserError(f"is not JSON: {error}", file=path) from None
+    except UNDECODABLE as error:
+        raise UserError(f"is not JSON: {fault(error)}", file=path) from None
     for number, record in enumerate(records, start=1):
         where = f"record {number}"
         try:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
 
-import msgspec
-
 from sightline.annotation.task import Field, Task
+from sightline.decoding import decode_toml
 from sightline.errors import UserError, unknown_name
+from sightline.formats.content import read_bytes
 
 GROUP = "sightline.annotation_tasks"
 """The group of entry points; each is the text of a TOML file, or a function that returns it."""
@@ -35,10 +34,7 @@ def task(name: str) -> Task:
     """
     if name.endswith(".toml"):
         path = Path(name)
-        try:
-            return read_task(path.read_text(encoding="utf-8"), name)
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"cannot be read: {error}", file=name, expected="a TOML file in UTF-8") from None
+        return read_task(read_bytes(path), name)
     if name in _built_in():
         return read_task(_built_in()[name], f"task {name}")
     for entry in _registered():
@@ -57,7 +53,7 @@ def task_names() -> list[str]:
     return sorted({*_built_in(), *(entry.name for entry in _registered())})
 
 
-def read_task(text: str, place: str) -> Task:
+def read_task(text: str | bytes, place: str) -> Task:
     """Read the declaration of a task.
 
     Args:
@@ -71,12 +67,7 @@ def read_task(text: str, place: str) -> Task:
         UserError: The text is not TOML, a field is unknown or of another type, or the declaration
             contradicts itself.
     """
-    try:
-        declared = msgspec.convert(tomllib.loads(text), Task)
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"is not valid TOML: {error}", file=place) from None
-    except msgspec.ValidationError as error:
-        raise UserError(f"does not declare a task: {error}", file=place) from None
+    declared = decode_toml(text, Task, place, "the declaration of a task")
     for fault in _faults(declared):
         raise UserError(fault, file=place, expected="a declaration as in docs/annotation.md")
     return declared

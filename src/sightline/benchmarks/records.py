@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from sightline.decoding import UNDECODABLE, fault
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 from sightline.formats.files import json_records
@@ -37,10 +38,11 @@ def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
         if content.lstrip().startswith(b"["):
             return msgspec.json.decode(content, type=list[kind])  # type: ignore[valid-type]
         return msgspec.json.Decoder(kind).decode_lines(content)
-    except msgspec.DecodeError:
+    except UNDECODABLE as error:
         for where, record in json_records(content, path):
             _check(path, where, record, kind, name)
-        raise
+        # Of a field that a record has twice, the last value counts above.
+        raise UserError(f"is not in the released layout ({fault(error)})", file=path) from None
 
 
 def refuse_repeated_ids(path: Path, ids: Sequence[str]) -> None:

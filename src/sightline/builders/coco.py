@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from sightline.builders.sources import confined
+from sightline.decoding import UNDECODABLE, fault
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 from sightline.formats.files import json_records
@@ -25,7 +26,7 @@ MIN_AREA, MAX_AREA = 0.1, 0.25
 
 EXPECTED = "a file in the format of COCO's instances_val2017.json"
 
-Side = Annotated[int, Meta(ge=1)]
+Side = Annotated[int, Meta(ge=1, le=10**6)]
 Number = Annotated[int, Meta(ge=0)]
 
 
@@ -67,8 +68,8 @@ class CocoAnnotation(Struct, frozen=True):
         """The segmentation as plain data: polygons, run lengths, or None; BadObject if it is no JSON."""
         try:
             return msgspec.json.decode(self.segmentation)
-        except ValueError as error:
-            raise BadObject(f"its segmentation is not JSON: {error}") from None
+        except UNDECODABLE as error:
+            raise BadObject(f"its segmentation is not JSON: {fault(error)}") from None
 
 
 class CocoCategory(Struct, frozen=True):
@@ -127,7 +128,7 @@ def read_instances(path: Path) -> CocoInstances:
         whole = msgspec.json.decode(content, type=_InstancesFile)
     except msgspec.ValidationError as error:
         raise _invalid(error, content, path) from None
-    except ValueError:
+    except UNDECODABLE:
         rows = json_records(content, path)
         fault = "holds NaN or Infinity, which JSON does not allow" if len(rows) == 1 else "is JSON Lines"
         raise UserError(fault, file=path, expected=EXPECTED) from None

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 import sightline
+from sightline.decoding import decode_json
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 from sightline.formats.digests import file_digest
@@ -112,10 +113,7 @@ def read_manifest(folder: Path) -> BuildManifest:
     if not path.is_file():
         problem = "is not finished" if header_of(folder) else "is not a folder of `sightline build`"
         raise UserError(problem, file=folder, expected=f"a folder with {MANIFEST}")
-    try:
-        return msgspec.json.decode(read_bytes(path), type=BuildManifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"is not a manifest: {error}", file=path) from None
+    return decode_json(read_bytes(path), BuildManifest, path, "a manifest")
 
 
 def write_manifest(manifest: BuildManifest, folder: Path) -> None:

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from sightline.builders.image_io import SUFFIXES
 from sightline.builders.source_ids import ids_of
+from sightline.decoding import UNDECODABLE
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 from sightline.formats.files import Records, json_records, unknown_field
@@ -316,7 +317,7 @@ def _list_in_cell(cell: str) -> Any:
     """The JSON list in a cell; the cell itself if it is no JSON, such as '[sic]'."""
     try:
         return msgspec.json.decode(cell)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return cell
 
 

@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from types import TracebackType
 from typing import NoReturn
 
 from sightline.cli.parser import COMMANDS, build_parser, option_names
@@ -29,15 +28,15 @@ def entry() -> NoReturn:
     All files and stores are closed by then. Finalization of a large process takes 0.2 s without a use; mypy
     exits in the same way.
     """
-    # Cluster schedulers stop jobs by SIGTERM: handle it like Ctrl-C, which keeps all answers so far.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _handle_as_interrupt()
     if "_ARGCOMPLETE" in os.environ:
         from sightline.cli.completion_command import complete
 
         complete()
-    sys.excepthook = _print_traceback
     status = main()
-    with contextlib.suppress(BrokenPipeError):
+    if memory := sys.modules.get("sightline.engine.memory_store"):
+        memory.forget()
+    with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(status)
@@ -68,8 +67,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _stop_unexpected(error, debug)
     except KeyboardInterrupt as interruption:
         message = str(interruption) or "all answers so far are kept; run the same command to continue"
-        print_note(f"interrupted; {message}")
+        # A terminal that hung up takes no message.
+        with contextlib.suppress(OSError):
+            print_note(f"interrupted; {message}")
         return INTERRUPTED
+
+
+def _handle_as_interrupt() -> None:
+    """Handle signals that stop jobs like Ctrl-C, which keeps all answers so far.
+
+    Cluster schedulers send SIGTERM, a terminal that closes SIGHUP, which `nohup` ignores.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _execute(words: list[str]) -> int:
@@ -114,17 +126,12 @@ def _stop_unexpected(error: Exception, debug: bool) -> int:
     return _stop(error, FAILED, debug, f"internal error: {error!r}; use --debug for the traceback")
 
 
-def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print what Python prints of an error that ends the process; its text may come from a model."""
-    from traceback import format_exception
-
-    for line in "".join(format_exception(kind, error, trace)).rstrip("\n").split("\n"):
-        print_note(line)
-
-
 def _stop(error: BaseException, status: int, debug: bool, message: str = "") -> int:
+    text = f"sightline: {message or error}"
     if debug:
-        raise error
-    for line in f"sightline: {message or error}".split("\n"):
+        from traceback import format_exception
+
+        text = "".join(format_exception(error)) + text
+    for line in text.split("\n"):
         print_note(line)
     return status

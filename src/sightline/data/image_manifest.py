@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from sightline.errors import UserError
+from sightline.decoding import decode_json
 from sightline.formats.content import read_bytes
 from sightline.formats.digests import changed_files
 from sightline.formats.files import write_atomically
@@ -77,14 +77,8 @@ def read_image_manifest(folder: Path, journal: Journal) -> ImageManifest:
     """
     path, manifest = folder / IMAGE_MANIFEST, ImageManifest()
     if path.is_file():
-        try:
-            manifest = msgspec.json.decode(read_bytes(path), type=ImageManifest)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UserError(
-                f"is not an image manifest: {error}",
-                file=path,
-                expected="the file as `data pull` wrote it, or no file: the images are then checked again",
-            ) from None
+        expected = "the file as `data pull` wrote it, or no file: the images are then checked again"
+        manifest = decode_json(read_bytes(path), ImageManifest, path, "an image manifest", expected=expected)
     recorded = {
         url: StoredImage(name, digest)
         for url, done in journal.read().items()

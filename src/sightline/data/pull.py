@@ -7,7 +7,6 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -18,6 +17,7 @@ from sightline.data.archive_download import InvalidReleaseError, download_archiv
 from sightline.data.unpack import unpack
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.content import read_bytes
+from sightline.formats.leftovers import temporary_folder
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, inspect_image
 from sightline.registry import benchmark as find_benchmark
@@ -258,8 +258,8 @@ def _archive(release: Release, to: Path, origin: str | None, show_progress: bool
 def _temporary_folder(target: Path) -> Iterator[Path]:
     """A folder beside `target` that is removed afterwards, unless it was renamed."""
     try:
-        with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
-            fresh = Path(folder) / target.name
+        with temporary_folder(target) as folder:
+            fresh = folder / target.name
             fresh.mkdir()
             yield fresh
     except OSError as error:

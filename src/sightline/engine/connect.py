@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing, suppress
@@ -15,12 +16,15 @@ from sqlalchemy.exc import ArgumentError
 from sightline.engine import postgres, schema
 from sightline.engine.database_errors import no_store
 from sightline.engine.dictionaries import add_common_dictionary
+from sightline.engine.memory_store import MEMORY, memory_file
 from sightline.engine.migrations import migrate
 from sightline.engine.sqlite_check import check_sqlite_file, not_a_store
 from sightline.errors import UserError
 from sightline.secret_text import hide_password
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
+
+_VERSION = re.compile("[1-9][0-9]{0,8}")
 
 LOCK_SECONDS = 60
 """How long a writer waits for another one; each holds the lock for milliseconds."""
@@ -46,7 +50,7 @@ def connect(url: str, *, create: bool) -> Engine:
         return _sqlite(Path(url), create=create)
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
-        return _sqlite(Path(parsed.database or ""), create=create)
+        return _sqlite(sqlite_file(parsed), create=create)
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise UserError(
             f"a store cannot be in a database of this kind: {display(url)}",
@@ -64,6 +68,19 @@ def connect(url: str, *, create: bool) -> Engine:
             f"no driver for the store {display(url)}",
             expected="pip install 'sightline[postgres]' for PostgreSQL",
         ) from None
+
+
+def sqlite_file(url: URL) -> Path:
+    """Find the file that a URL of SQLite names.
+
+    Args:
+        url: The URL.
+
+    Returns:
+        The file, which need not exist.
+    """
+    name = url.database or ""
+    return memory_file() if name in MEMORY else Path(name)
 
 
 def display(url: str) -> str:
@@ -172,7 +189,8 @@ def schema_version(connection: Connection, name: str) -> int:
     if inspect(connection).has_table("meta") and inspect(connection).has_table("answers"):
         query = select(schema.meta.c.value).where(schema.meta.c.name == "schema_version")
         value = connection.execute(query).scalar_one_or_none()
-    if value is None or not value.isdecimal():
+    # SQLite keeps a value of another type in any column.
+    if not (isinstance(value, str) and _VERSION.fullmatch(value)):
         raise not_a_store(name)
     return int(value)
 
@@ -182,6 +200,8 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
         raise no_store(path)
     if path.is_dir():
         raise UserError("this is a folder", file=path, expected="a file for the store")
+    if path.exists() and not path.is_file():
+        raise UserError("this is a pipe or a device", file=path, expected="a file for the store")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise UserError("the folder for the store does not exist", file=path, expected=f"mkdir -p {folder}")

@@ -87,7 +87,8 @@ class Dictionaries:
         """
         try:
             return self._compressor(connection, body[0]).decompress(body[1:])
-        except (DamagedBodyError, IndexError) as error:
+        # TypeError: SQLite keeps a value of another type in any column.
+        except (DamagedBodyError, IndexError, TypeError) as error:
             raise damage(self.name, table, row, str(error)) from None
 
     def _compressor(self, connection: Connection, number: int) -> Compressor:
@@ -102,6 +103,9 @@ class Dictionaries:
         known = max(self._compressors)
         query = select(table.c.id, table.c.body).where(table.c.id > known).order_by(table.c.id)
         for number, body in connection.execute(query):
+            # A dictionary is compressed with an earlier one.
+            if not (isinstance(body, bytes) and body and body[0] in self._compressors):
+                raise damage(self.name, "dictionaries", number, "it is not a dictionary")
             self._compressors[number] = Compressor(self.decompress(connection, body, "dictionaries", number))
 
 

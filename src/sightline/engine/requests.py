@@ -179,7 +179,7 @@ class Requests:
         """
         try:
             return _DECODER.decode(body)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, TypeError) as error:
             raise damage(self._name, "requests", number, str(error)) from None
 
     def _put_together(

@@ -254,7 +254,7 @@ class Runs:
                 content = self._dictionaries.decompress(connection, body, "definitions", row)
                 try:
                     chunks.append(ProbeChunk(place, content, keys_of_row(run, place, row, keys)))
-                except ValueError as error:
+                except (ValueError, TypeError) as error:
                     reason = f"run {run}: {error}"
                     raise damage(self._database.name, "probes", place, reason) from None
         return chunks

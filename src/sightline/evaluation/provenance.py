@@ -13,7 +13,8 @@ from sightline.evaluation.prepared import PreparedTask
 from sightline.formats.asked import as_asked, prompt_text
 from sightline.formats.export import counted
 from sightline.formats.prediction import Prediction
-from sightline.formats.run_metadata import METRICS, read_run_metadata
+from sightline.formats.run_metadata import read_run_metadata
+from sightline.formats.whole_results import METRICS
 from sightline.models.base import Model
 from sightline.types import Origin, Probe
 

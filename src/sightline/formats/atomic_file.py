@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from sightline.errors import EnvironmentFailedError
+from sightline.formats.leftovers import hold, remove_leftovers, temporary_path
 
 
 class AtomicFile:
@@ -26,16 +26,25 @@ class AtomicFile:
             path: The name that the file gets at the end.
         """
         self._path = path
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+        self._temporary = temporary_path(path)
         self._refused: EnvironmentFailedError | None = None
 
     def __enter__(self) -> Self:
-        """Open the temporary file."""
+        """Open the temporary file; remove those that killed processes left of this file."""
+        remove_leftovers(self._path)
         try:
-            self._file = self._temporary.open("xb", buffering=1 << 18)
+            self._open()
+            # Before it was locked, another process may have taken it for a leftover.
+            while not os.fstat(self._file.fileno()).st_nlink:
+                self._file.close()
+                self._open()
         except OSError as error:
             raise self._failed(error) from None
         return self
+
+    def _open(self) -> None:
+        self._file = self._temporary.open("xb", buffering=1 << 18)
+        hold(self._file.fileno())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -13,6 +13,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct, field
 
+from sightline.decoding import UNDECODABLE
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine
 
@@ -121,7 +122,7 @@ class Journal:
         for line in self._file:
             try:
                 entry = decoder.decode(line if line.endswith(b"\n") else b"")
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNDECODABLE:
                 break
             finished[entry.id] = entry
             complete += len(line)
@@ -180,7 +181,7 @@ def header_of(folder: Path) -> Any:
         with (folder / JOURNAL).open("rb") as file:
             line = file.readline()
             return msgspec.json.decode(line) if line.endswith(b"\n") else None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, *UNDECODABLE):
         return None
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from sightline.decoding import UNDECODABLE, fault
 from sightline.errors import UserError
-
-METRICS = "metrics.json"
+from sightline.formats.whole_results import METRICS, refuse_mixed_files
 
 
 class RunMetadata(Struct, frozen=True):
@@ -34,8 +34,9 @@ def read_run_metadata(folder: Path) -> RunMetadata | None:
         The metadata; None if there is no metrics.json, or one of another tool.
 
     Raises:
-        UserError: The file cannot be read or is not JSON.
+        UserError: The file cannot be read or is not JSON, or the folder holds files of another run.
     """
+    refuse_mixed_files(folder)
     file = folder / METRICS
     try:
         return msgspec.json.decode(file.read_bytes(), type=RunMetadata)
@@ -43,6 +44,6 @@ def read_run_metadata(folder: Path) -> RunMetadata | None:
         return None
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror or error}", file=file) from None
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         expected = "the file that `sightline run` wrote, or none"
-        raise UserError(f"is not JSON ({error})", file=file, expected=expected) from None
+        raise UserError(f"is not JSON ({fault(error)})", file=file, expected=expected) from None

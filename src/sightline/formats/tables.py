@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-from zipfile import BadZipFile
 
 from sightline.errors import UserError
 from sightline.formats.files import Records
@@ -99,8 +98,10 @@ def _workbook(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
     try:
         sheet = load_workbook(io.BytesIO(content), read_only=True).worksheets[0]
         lines = [[_text(cell) for cell in line] for line in sheet.iter_rows(values_only=True)]
-    except (BadZipFile, KeyError, IndexError, EOFError) as error:
-        raise UserError("the workbook is broken or truncated", file=path, found=str(error)) from None
+    # What openpyxl and the parsers below it raise depends on the place of the damage.
+    except Exception as error:
+        found = str(error) or type(error).__name__
+        raise UserError("the workbook is broken or truncated", file=path, found=found) from None
     # Workbooks do not store empty cells at the end of a line.
     width = max((len(line) for line in lines), default=0)
     padded = ([*line, *[""] * (width - len(line))] for line in lines)

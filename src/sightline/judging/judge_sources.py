@@ -17,8 +17,9 @@ from sightline.formats.content import read_bytes
 from sightline.formats.files import json_records
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
-from sightline.formats.run_metadata import METRICS, RunMetadata, read_run_metadata
+from sightline.formats.run_metadata import RunMetadata, read_run_metadata
 from sightline.formats.verdicts import read_recorded_verdicts
+from sightline.formats.whole_results import METRICS
 from sightline.judging.import_answers import import_answers
 from sightline.judging.judges import RulesJudge
 from sightline.plan.effective import effective, setting_of, variant_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
-from sightline.engine.connect import connect, display, schema_version
+from sightline.engine.connect import connect, display, schema_version, sqlite_file
 from sightline.engine.database_errors import check_connection, database_errors
 from sightline.engine.postgres import wait_for_migration
 from sightline.engine.schema import SCHEMA_VERSION
@@ -97,7 +97,7 @@ def sqlite_path(url: str) -> Path | None:
         return Path(url)
     if not url.startswith("sqlite"):
         return None
-    return Path(make_url(url).database or "")
+    return sqlite_file(make_url(url))
 
 
 def _copy(url: str, folder: Path) -> str:

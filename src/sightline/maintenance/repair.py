@@ -18,6 +18,7 @@ from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import refuse_overwriting
+from sightline.formats.leftovers import temporary_folder
 from sightline.maintenance.lost_requests import restore_requests
 from sightline.maintenance.opening import sqlite_path
 from sightline.maintenance.removal import remove_faulty
@@ -114,8 +115,8 @@ def repair(file: str, out: Path, *, show_progress: bool) -> RepairReport:
             expected="a SQLite file, or a backup of the server",
         )
     refuse_overwriting(out, force=None, read=[source])
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
-        scratch = Path(folder) / out.name
+    with temporary_folder(out) as folder:
+        scratch = folder / out.name
         try:
             version, salvaged = _salvage(source, scratch, show_progress=show_progress)
             removed, problems = _keep_what_verifies(scratch, show_progress=show_progress)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sightline.decoding import UNDECODABLE
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.model_files import cached_folder, digest_of_files
 from sightline.models.transformers_loading import loading
@@ -184,7 +185,7 @@ def _max_length(folder: Path) -> str:
     """The tokens that a model reads according to its folder, 'unsaid' if the folder does not say."""
     try:
         length = json.loads((folder / "sentence_bert_config.json").read_bytes()).get("max_seq_length")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, AttributeError, *UNDECODABLE):
         return "unsaid"
     return str(length or "unsaid")
 

@@ -35,7 +35,8 @@ def run(command: Sequence[str], grace: float) -> int:
     os.set_blocking(signal_pipe, False)
     signal.set_wakeup_fd(signal_pipe)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:

@@ -96,6 +96,9 @@ def resolve(spec: str, options: ModelOptions) -> list[Model]:
     models: list[Model] = make(spec.removeprefix(prefix), spec, options)
     if not isinstance(models, list | tuple):
         raise wrong_return(make, models, list)
+    for model in models:
+        if not all(hasattr(model, name) for name in ("name", "identity", "host", "capabilities", "answer")):
+            raise wrong_return(make, model, Model)
     if options.model_id is not None:
         for model in models:
             model.identity = options.model_id

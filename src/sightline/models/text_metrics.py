@@ -6,13 +6,14 @@ by any sequence-regression checkpoint that transformers loads. Nothing is downlo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+from sightline.decoding import decode_json
 from sightline.errors import UserError, unknown_name
+from sightline.formats.content import read_bytes
 from sightline.models.embedder import DEFAULT, packaged_folder
 from sightline.models.model_files import answer_files, cached_folder, digest_of_files, folder_of
 from sightline.models.transformers_loading import loading
@@ -278,11 +279,10 @@ def _folder_of(model: str, metric: str) -> Path:
 
 
 def _config_of(folder: Path) -> dict[str, Any]:
-    try:
-        config: dict[str, Any] = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise UserError("contains no model", file=folder, found=str(error), expected="config.json") from None
-    return config
+    file = folder / "config.json"
+    if not file.is_file():
+        raise UserError("contains no model", file=folder, expected="config.json")
+    return decode_json(read_bytes(file), dict[str, Any], file, "the configuration of a model")
 
 
 def _tuned_layer(model: str) -> int | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sightline.engine.database_errors import NoStoreError
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.formats.run_metadata import METRICS
+from sightline.formats.whole_results import METRICS
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.results_folder import import_results
 from sightline.outcome_index.scored_file import AnswerTask, scored_folders

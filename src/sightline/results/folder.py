@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -11,16 +12,21 @@ import msgspec
 
 from sightline.benchmarks.base import Benchmark
 from sightline.errors import EnvironmentFailedError
-from sightline.formats.atomic_file import AtomicFile, AtomicLineFile
+from sightline.formats.atomic_file import AtomicFile
+from sightline.formats.digests import file_digest
 from sightline.formats.export import AnswersToExport
-from sightline.formats.files import refuse_unwritable
+from sightline.formats.files import refuse_unwritable, write_atomically
 from sightline.formats.jsonl import answer_line
+from sightline.formats.leftovers import sole_writer, temporary_folder
 from sightline.formats.verdicts import verdict_line
+from sightline.formats.whole_results import METRICS, REPORT, UNFINISHED, written_files
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
 from sightline.registry import export_formats
 
-FILES = frozenset({"answers.jsonl", "verdicts.jsonl", "metrics.json", "report.md"})
+ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
+
+FILES = frozenset({ANSWERS, VERDICTS, METRICS, REPORT})
 """The files of every results folder; other files come from the released formats of benchmarks."""
 
 
@@ -47,7 +53,11 @@ def lines_of(judged: JudgedGroup) -> Lines:
 
 
 class ResultsFolder:
-    """Writes a results folder while groups are judged; every file appears complete or not at all."""
+    """Writes a results folder while groups are judged: its files are those of one run, or it is refused.
+
+    All files are written to a temporary folder first. Then metrics.json, which holds their digests, is
+    removed, the files get their places, and the new metrics.json comes last.
+    """
 
     def __init__(self, path: str | None) -> None:
         """Choose the folder.
@@ -57,6 +67,7 @@ class ResultsFolder:
         """
         self._path = Path(path) if path else None
         self._stack = ExitStack()
+        self._growing = ExitStack()
 
     @staticmethod
     def check(path: str | None) -> None:
@@ -78,14 +89,16 @@ class ResultsFolder:
                 self._path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise EnvironmentFailedError(f"{self._path}: cannot be created: {error.strerror}") from None
-            self._answers = self._stack.enter_context(AtomicFile(self._path / "answers.jsonl"))
-            self._verdicts = self._stack.enter_context(AtomicFile(self._path / "verdicts.jsonl"))
+            self._drafts = self._stack.enter_context(temporary_folder(self._path / "results"))
+            self._stack.enter_context(self._growing)
+            self._answers = self._growing.enter_context(AtomicFile(self._drafts / ANSWERS))
+            self._verdicts = self._growing.enter_context(AtomicFile(self._drafts / VERDICTS))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the files their names; after an error, remove them."""
+        """Remove what did not get its place."""
         self._stack.__exit__(kind, error, trace)
 
     def write(self, lines: Lines) -> None:
@@ -99,28 +112,53 @@ class ResultsFolder:
             self._verdicts.write(lines.verdicts)
 
     def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
-        """Write the files that need the complete result: the metrics, the report, the released format.
+        """Write the files that need the complete result, then put all files in their places.
 
         Args:
             result: The result.
             benchmark: The benchmark, which writes its released formats.
             report: The text of report.md.
             data: The data folder; None if there is none.
+
+        Raises:
+            EnvironmentFailedError: The disk cannot be written.
         """
         if self._path is None:
             return
-        self._stack.close()
-        with AtomicLineFile(self._path / "metrics.json") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(result), indent=1))
-        with AtomicLineFile(self._path / "report.md") as file:
-            file.write(report.encode())
-        path = self._path / "answers.jsonl"
-        answers = AnswersToExport(path, data, result.model)
-        released = [one for one in benchmark.export_formats.values() if one.file and one.applies(answers)]
-        for one in released:
-            one.write(answers, self._path / one.file)
-        others = {file.name for file in self._path.iterdir()} - FILES - {one.file for one in released}
-        # `export_formats` imports all benchmarks, so it is called only if there may be a file to remove.
-        if others:
-            for name in others & {one.file for one in export_formats().values()}:
-                (self._path / name).unlink(missing_ok=True)
+        self._growing.close()
+        write_atomically(self._drafts / REPORT, [report.encode()])
+        answers = AnswersToExport(self._drafts / ANSWERS, data, result.model)
+        for one in benchmark.export_formats.values():
+            if one.file and one.applies(answers):
+                one.write(answers, self._drafts / one.file)
+        files = {file.name: file_digest(file) for file in sorted(self._drafts.iterdir())}
+        content = {**msgspec.to_builtins(result), "files": files}
+        metrics = msgspec.json.format(msgspec.json.encode(content), indent=1)
+        try:
+            with sole_writer(self._path):
+                self._put_in_place(files, metrics)
+        except OSError as error:
+            raise EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror}") from None
+
+    def _put_in_place(self, files: Collection[str], metrics: bytes) -> None:
+        """Replace the files of an earlier run, and no other ones; metrics.json is removed first."""
+        assert self._path is not None
+        unfinished = self._path / UNFINISHED
+        write_atomically(unfinished, [metrics, b"\n"])
+        for name in _earlier_files(self._path).difference(files):
+            (self._path / name).unlink(missing_ok=True)
+        (self._path / METRICS).unlink(missing_ok=True)
+        for name in files:
+            (self._drafts / name).replace(self._path / name)
+        unfinished.replace(self._path / METRICS)
+
+
+def _earlier_files(folder: Path) -> set[str]:
+    """The released formats that an earlier run wrote; earlier versions did not list their files."""
+    if not (folder / METRICS).is_file():
+        return set()
+    present = {file.name for file in folder.iterdir()} - FILES
+    if written := written_files(folder):
+        return present & written.keys()
+    # `export_formats` imports all benchmarks, so it is called only if there may be a file to remove.
+    return present & {one.file for one in export_formats().values()} if present else set()

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.formats.jsonl import read_outcomes
-from sightline.formats.run_metadata import METRICS
 from sightline.formats.verdicts import read_recorded_verdicts
+from sightline.formats.whole_results import METRICS
 from sightline.judging.verdict_selection import select_verdict
 from sightline.metric_types import Result
 from sightline.plan.spec import Decide

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
+from sightline.decoding import decode_json
 from sightline.errors import UserError
-from sightline.formats.run_metadata import METRICS
+from sightline.formats.content import read_bytes
+from sightline.formats.whole_results import METRICS, refuse_mixed_files
 from sightline.metric_types import Result
 from sightline.metrics.agreement_definitions import DEFINITIONS, WITH_HUMANS
 from sightline.metrics.consistency_metrics import BY_RESPONSE, COMPLETE, PAIR_METRICS
@@ -43,9 +44,12 @@ def read_result(path: Path) -> Result:
         The result.
 
     Raises:
-        UserError: The file does not exist or is not valid.
+        UserError: The file does not exist or is not valid, or the folder holds files of another run.
     """
-    return _in_current_terms(_decode(path / METRICS if path.is_dir() else path, METRICS, Result))
+    if path.is_dir():
+        refuse_mixed_files(path)
+        path /= METRICS
+    return _in_current_terms(_decode(path, METRICS, Result))
 
 
 def read_sweep(folder: Path) -> SweepRecord:
@@ -127,11 +131,8 @@ def sweep_task(folder: Path) -> str:
 
 
 def _decode(path: Path, name: str, kind: type[_Record]) -> _Record:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except OSError:
+    if not path.is_file():
         folder = path.parent if path.name == name else path
         expected = "a results folder (--out)" if name == METRICS else "a readable file"
-        raise UserError(f"has no {name}", file=folder, expected=expected) from None
-    except msgspec.DecodeError as error:
-        raise UserError(f"is not a valid {name} ({error})", file=path) from None
+        raise UserError(f"has no {name}", file=folder, expected=expected)
+    return decode_json(read_bytes(path), kind, path, f"a valid {name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.formats.run_metadata import METRICS
+from sightline.formats.whole_results import METRICS
 from sightline.results.read_results import is_sweep
 from sightline.results.run_names import is_run_name
 

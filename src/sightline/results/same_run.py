@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from sightline.decoding import decode_json
 from sightline.errors import UserError, some_of
-from sightline.formats.run_metadata import METRICS
+from sightline.formats.content import read_bytes
+from sightline.formats.whole_results import METRICS, UNFINISHED
 from sightline.registry import export_formats
 from sightline.results.data_digest import texts_of
 from sightline.results.description import EvaluationDescription, judge_names
@@ -70,7 +72,8 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
         return
     if is_sweep(out):
         raise UserError("holds the results of a sweep", file=out, expected=REMEDY)
-    if METRICS not in present:
+    recorded = next((out / name for name in (UNFINISHED, METRICS) if name in present), None)
+    if recorded is None:
         # `export_formats` imports all benchmarks, so it is called only if there may be a file to name.
         if replaced := present & {*FILES, *(one.file for one in export_formats().values())}:
             names = ", ".join(sorted(replaced))
@@ -79,7 +82,7 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
     ignored = frozenset[str]()
     if scored is not None and scored.resolve().parent == out.resolve():
         ignored = ANSWERED_BY
-    if different := _differences(_identity_of_result(out / METRICS), _identity(description), ignored):
+    if different := _differences(_identity_of_result(recorded), _identity(description), ignored):
         raise UserError(
             f"holds the results of another run: {some_of(different, SHOWN)}", file=out, expected=REMEDY
         )
@@ -171,10 +174,7 @@ def _text(value: Any, switch: bool) -> str:
 
 
 def _identity_of_result(file: Path) -> dict[str, Any]:
-    try:
-        written = msgspec.json.decode(file.read_bytes(), type=_WrittenResult)
-    except (OSError, msgspec.DecodeError):
-        raise UserError("was not written by a run", file=file, expected=REMEDY) from None
+    written = decode_json(read_bytes(file), _WrittenResult, file, "the result of a run", expected=REMEDY)
     fields = msgspec.structs.asdict(written)
     options = complete_options(written.benchmark, written.setting, fields.pop("options"))
     return {**fields, "data_digest": texts_of(written.data_digest), **options}

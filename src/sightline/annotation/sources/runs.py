@@ -13,7 +13,7 @@ from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.compare_runs import judged_run
 from sightline.formats.jsonl import read_outcomes
-from sightline.formats.run_metadata import METRICS
+from sightline.formats.whole_results import METRICS
 from sightline.results.run_names import find_run
 from sightline.types import Group, GroupKey, Outcome
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.benchmarks.groups.data import GROUPS
+from sightline.decoding import UNDECODABLE
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 
@@ -92,7 +93,7 @@ def _refuse_other_task(folder: Path, task: str) -> None:
         return
     try:
         kind = msgspec.json.decode(manifest.read_bytes(), type=_BuiltManifest).kind
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNDECODABLE):
         return
     if kind in _BUILDERS.values() and kind != _BUILDERS[task]:
         raise UserError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise UserError("is a file", file=folder, expected="a new folder") from None
-    earlier = (folder / MARKER).read_text().splitlines() if (folder / MARKER).exists() else []
+    earlier = _written_earlier(folder)
     write_atomically(folder / MARKER, ["\n".join(dict.fromkeys([*earlier, *files])).encode()])
     for name in sorted(files, key=lambda name: not name.endswith(".png")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -45,6 +45,20 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
         (folder / name).unlink(missing_ok=True)
     write_atomically(folder / MARKER, ["\n".join(files).encode()])
     return folder
+
+
+def _written_earlier(folder: Path) -> list[str]:
+    """The files that the marker lists, which are removed; UserError if one is outside the folder."""
+    marker = folder / MARKER
+    try:
+        names = marker.read_text(encoding="utf-8").splitlines() if marker.exists() else []
+    except (OSError, UnicodeDecodeError):
+        raise UserError("cannot be read", file=marker, expected="an empty or a new folder") from None
+    for name in names:
+        path = PurePath(name)
+        if not name.isprintable() or path.is_absolute() or ".." in path.parts:
+            raise UserError("names a file outside its folder", file=marker, found=name)
+    return names
 
 
 def json_bytes(content: Any) -> bytes:

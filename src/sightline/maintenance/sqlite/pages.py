@@ -39,6 +39,8 @@ class Pages:
         Raises:
             UserError: The file cannot be read.
         """
+        if path.exists() and not path.is_file():
+            raise UserError("is not a file", file=path, expected="a store")
         try:
             self._file = os.open(path, os.O_RDONLY)
         except OSError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from sightline.decoding import UNDECODABLE, fault
 from sightline.errors import UserError
 from sightline.images import MAX_BYTES, MEDIA_TYPES, ImageLimits
 from sightline.models.base import Capabilities
@@ -226,8 +227,8 @@ def _json(folder: Path, name: str, what: str) -> dict[str, Any]:
         content = json.loads((folder / name).read_bytes())
     except FileNotFoundError:
         raise UserError(f"lacks {name}", file=folder, expected=what) from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot be read ({error})", file=folder / name, expected=what) from None
+    except (OSError, *UNDECODABLE) as error:
+        raise UserError(f"cannot be read ({fault(error)})", file=folder / name, expected=what) from None
     if not isinstance(content, dict):
         raise UserError("contains no JSON object", file=folder / name, expected=what)
     return content

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sightline.decoding import UNDECODABLE
 from sightline.errors import UserError
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.checkpoint import INSTALL, PROCESSORS, Checkpoint
@@ -100,7 +101,7 @@ def _class_name(folder: Path) -> str:
     for name in PROCESSORS:
         try:
             class_name = json.loads((folder / name).read_bytes()).get("processor_class")
-        except (OSError, ValueError, AttributeError):
+        except (OSError, AttributeError, *UNDECODABLE):
             continue
         if isinstance(class_name, str):
             return class_name

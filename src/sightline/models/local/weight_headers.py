@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from sightline.decoding import UNDECODABLE
 from sightline.errors import UserError
 
 _POINTER = b"version https://git-lfs"
@@ -44,7 +45,7 @@ def parameter_count(file: Path) -> int:
         header = opened.read(min(length, size))
     try:
         tensors = msgspec.json.decode(header, type=dict[str, _Tensor])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNDECODABLE:
         raise UserError("is damaged, or not a safetensors file", file=file) from None
     tensors.pop("__metadata__", None)
     whole = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
