@@ -38,7 +38,7 @@ def test_the_leaderboard_has_the_value_of_each_run_with_its_interval(
     value = next(one for one in recompute(store, 2).metrics if (one.metric, one.subset) == ("acc_p", "all"))
     assert value.value is not None
     assert f'href="/runs/2">{value.value:.1f}</a>' in page
-    assert "baseline/chance" in page
+    assert "baseline/<wbr>chance" in page
     assert "the data are synthetic" in page
     assert "<tbody>\n</tbody>" in shown(client, "/?model=gpt").replace("\n\n", "\n")
 

@@ -86,7 +86,6 @@ def _column(
     }
     usual = _usual(list(latest.values()))
     definition = usual.result.metric_definitions.get(metric, MetricDefinition("", "higher", PERCENT))
-    measured_chance = next((one.value for one in latest.values() if one.result.model == CHANCE_MODEL), None)
     published, why_unpublished = _published(usual.result, metric, choice)
     bounds = [bound for one in latest.values() for bound in _bounds(one.value)]
     column = LeaderColumn(
@@ -98,9 +97,7 @@ def _column(
         definition=definition,
         scale=scale_of(definition.range, [*bounds, *(value.value for _, value in published)]),
         n=usual.value.n if usual.value else 0,
-        chance=benchmark_class(benchmark).chance_levels.get(
-            metric, measured_chance.value if measured_chance else None
-        ),
+        chance=benchmark_class(benchmark).chance_levels.get(metric),
     )
     cells = {key: _measured_cell(one, usual, column) for key, one in latest.items()}
     cells |= {key: _published_cell(value, column, key[0]) for key, value in published}

@@ -43,7 +43,7 @@ class LeaderColumn(Struct, frozen=True):
         definition: What the metric means.
         scale: The scale of the plots.
         n: What most of its values average over.
-        chance: The value that guessing gives: as the benchmark declares it, otherwise as the store has it.
+        chance: The value that guessing gives, if the benchmark declares one.
     """
 
     benchmark: str

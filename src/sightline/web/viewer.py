@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
-from markupsafe import escape
+from markupsafe import Markup, escape
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -37,8 +38,21 @@ def templates() -> Environment:
         "run_name": run_name,
         "markdown": as_html,
         "raw": escape,
+        "breakable": breakable,
     }
     return made
+
+
+def breakable(name: str) -> Markup:
+    """Let a long name go on in a new line after a slash or a colon.
+
+    Args:
+        name: The name.
+
+    Returns:
+        Its HTML.
+    """
+    return Markup(re.sub("([/:])", r"\1<wbr>", str(escape(name))))
 
 
 class Viewer(Struct, frozen=True):
