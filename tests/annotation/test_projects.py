@@ -333,3 +333,18 @@ def test_raters_see_the_image_although_the_model_did_not(codis: Path) -> None:
     rows = list(csv.DictReader(Path("out/items.csv").read_text().splitlines()))
     assert rows
     assert all((codis / row["image"]).is_file() and row["image"] for row in rows)
+
+
+def test_what_a_page_will_not_show_is_said(codis: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(codis, "", "a")
+    Path("mine.toml").write_text(
+        'name = "mine"\ntitle = "Mine"\nitems = "answers"\nproduces = "judgements"\n'
+        'shows = [{name = "question", kind = "text"}, {name = "respnse", kind = "text"}]\n'
+        'fields = [{name = "note", kind = "text"}]\n'
+    )
+    command("annotate", "new", "mine.toml", "a", "--name", "m")
+    said = capsys.readouterr().err
+    assert "no item has respnse" in said
+    assert "image" not in said, "this task shows none"
+    command("annotate", "new", "rate", "a", "--name", "r")
+    assert "annotators see no image" in capsys.readouterr().err

@@ -35,7 +35,7 @@ tone = "yes"
 [[fields.options]]
 value = "wrong"
 label = "Not polite"
-key = "n"
+key = "r"
 tone = "no"
 """
 
@@ -63,7 +63,8 @@ def test_every_built_in_task_has_guidelines_an_instruction_and_its_source(name: 
         ('decides = ["verdict"]', "decides = []", "decides must name"),
         ('decides = ["verdict"]', 'decides = ["other"]', "'other' is not a field"),
         ('question = "polite"', "", "question is empty"),
-        ('key = "n"', 'key = "p"', "one key"),
+        ('key = "r"', 'key = "p"', "one key"),
+        ('key = "r"', 'key = "s"', "takes the key s, which the page needs"),
         ('value = "wrong"', 'value = "rude"', "is no verdict"),
         ('produces = "verdicts"', 'produces = "records"', "needs records"),
         ("[[shows]]", "[[shows", "is not valid TOML"),

@@ -142,7 +142,7 @@ def test_a_wrong_record_is_wrong_input(few: Path, capsys: Capture) -> None:
     ("arguments", "message"),
     [
         (["pul", "codis"], "unknown subcommand of data 'pul', did you mean 'pull'?"),
-        (["pull", "iibnch"], "unknown data set 'iibnch', did you mean 'iibench'?"),
+        (["pull", "iibnch"], "unknown data set or table 'iibnch', did you mean 'iibench'?"),
         (["check", "codis"], "no data folder for codis; expected --data DIR or SIGHTLINE_DATA"),
         (["check", "codis", "--to", "x"], "unknown option --to"),
         (["check", "codis", "--from", "x"], "unknown option --from"),

@@ -13,6 +13,7 @@ from sightline.annotation.known_items import known_values, with_training
 from sightline.annotation.sampling import ordered, pick_items, share
 from sightline.annotation.sources.request import MadeItems, SourceRequest
 from sightline.annotation.store import AnnotationStore
+from sightline.annotation.task import Task
 from sightline.annotation.types import Item, Pick, Project
 from sightline.errors import UserError
 
@@ -100,7 +101,14 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
         of=len(made.items),
         disjoint=new.disjoint,
     )
-    return Draft(project, items, made.notes)
+    return Draft(project, items, [*made.notes, *_absent_parts(task, items)])
+
+
+def _absent_parts(task: Task, items: Sequence[Item]) -> list[str]:
+    """A note on the parts of the page that no item has: one may be misspelt in the user's declaration."""
+    texts = {name for item in items for name in item.texts}
+    absent = [part.name for part in task.shows if part.kind in ("text", "options") and part.name not in texts]
+    return [f"no item has {', '.join(absent)}: the page does not show it"] if absent else []
 
 
 def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[Pick, list[Item]]:

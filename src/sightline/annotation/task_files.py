@@ -16,6 +16,7 @@ from sightline.formats.content import read_bytes
 GROUP = "sightline.annotation_tasks"
 """The group of entry points; each is the text of a TOML file, or a function that returns it."""
 
+_KEYS_OF_THE_PAGE = "bnsuz?"
 _CHOICES = ("choice", "choices", "pair")
 _VERDICTS = ("right", "wrong", "undecided", "refused", "miss")
 
@@ -102,6 +103,8 @@ def _field_faults(one: Field, fields: Sequence[str], phases: Sequence[str]) -> I
     keys = [option.key for option in one.options if option.key]
     if len(keys) != len(set(keys)):
         yield f"two options of field {one.name} have one key"
+    if reserved := [key for key in keys if key in _KEYS_OF_THE_PAGE]:
+        yield f"field {one.name} takes the key {reserved[0]}, which the page needs ({_KEYS_OF_THE_PAGE})"
     for name, unknown in (
         *((name, name not in fields) for name in one.when),
         *((name, name not in phases) for name in one.phases),

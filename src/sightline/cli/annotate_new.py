@@ -111,7 +111,8 @@ def execute(options: argparse.Namespace) -> int:
             f"project {number}, {created.project.name}: {len(created.items):,} items"
             f"{f' ({parts})' if parts else ''}, {created.project.annotators} annotators per item"
         )
-        print_note(f"next: sightline annotate invite {created.project.name} NAME..., then sightline serve")
     for note in created.notes:
         print_note(note)
+    if not options.json:
+        print_note(f"next: sightline annotate invite {created.project.name} NAME..., then sightline serve")
     return 0

@@ -207,9 +207,11 @@ class _Images:
         self._folder = None if request.data is None else FolderImages(request.data)
         if self._folder is None:
             count = len({path for of in self._paths.values() for path in of})
-            self.notes += (
-                [f"no image is shown: {count:,} need --data DIR, or SIGHTLINE_DATA"] if count else []
-            )
+            if count and any(part.kind == "image" for part in request.task.shows):
+                self.notes.append(
+                    f"annotators see no image: nothing says where the {count:,} images of these runs are; "
+                    "start the project again with --data DIR"
+                )
             return
         # Paths of a setting whose images lie in a folder of their own, as MM-R3's, are found by its samples.
         self._paths = {

@@ -61,4 +61,5 @@ def _corrected(viewer: Viewer, project: Project, source: str, found: Sequence[Ve
     except UserError as error:
         return CorrectedRun(source, note=str(error))
     tables = corrected_tables(result)
-    return CorrectedRun(source, tables, "" if tables else NOTHING)
+    name = f"{result.model} on {result.benchmark}:{result.setting}, run {source}"
+    return CorrectedRun(name, tables, "" if tables else NOTHING)
