@@ -1,15 +1,16 @@
-"""Answers are written in groups, in time, in order; a write that fails is told."""
+"""Answers are written together, in time, in order; a write that fails is told."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from sightline.engine.answers import Attempt
-from sightline.engine.committer import GROUP, SECONDS, Committer
+from sightline.engine.committer import SECONDS, Committer
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.types import Answer
@@ -44,22 +45,40 @@ def _entry(number: int) -> Attempt:
     return Attempt(_key(number), b"{}", Answer(""))
 
 
-def test_writes_64_at_a_time_or_50_ms_after_the_first(in_no_time: Any) -> None:
+def test_answers_of_a_few_milliseconds_are_written_together(in_no_time: Any) -> None:
     async def run() -> None:
         store = Listening()
         committed: list[int] = []
         committer = Committer(store, lambda group: committed.append(len(group)))  # type: ignore[arg-type]
-        for number in range(GROUP + 10):
+        for number in range(100):
             committer.add(_entry(number))
         await asyncio.sleep(SECONDS / 2)
-        assert [len(group) for group in store.groups] == [GROUP]
+        assert store.groups == []
         await asyncio.sleep(SECONDS)
-        assert [len(group) for group in store.groups] == committed == [GROUP, 10]
-        assert store.times[1] == pytest.approx(SECONDS)
-        assert [key for group in store.groups for key in group] == [_key(n) for n in range(GROUP + 10)]
+        committer.add(_entry(100))
+        await asyncio.sleep(2 * SECONDS)
+        assert [len(group) for group in store.groups] == committed == [100, 1]
+        assert store.times == pytest.approx([SECONDS, 2.5 * SECONDS])
+        assert [key for group in store.groups for key in group] == [_key(n) for n in range(101)]
         await committer.close()
 
     in_no_time(run())
+
+
+def test_a_slow_write_makes_the_next_group_larger_instead_of_a_queue_of_writes() -> None:
+    async def run() -> None:
+        store, go_on = Listening(), Event()
+        add = store.add
+        store.add = lambda entries: (go_on.wait(), add(entries))[1]  # type: ignore[method-assign]
+        committer = Committer(store, lambda _: None)  # type: ignore[arg-type]
+        for number in range(5):
+            committer.add(_entry(number))
+            await asyncio.sleep(2 * SECONDS)
+        go_on.set()
+        await committer.close()
+        assert [len(group) for group in store.groups] == [1, 4]
+
+    asyncio.run(run())
 
 
 def test_closing_writes_the_rest_and_gives_up_the_claims(in_no_time: Any) -> None:
@@ -79,10 +98,10 @@ def test_a_write_that_fails_is_known_at_once_and_raised_in_the_end(in_no_time: A
         told: list[tuple[int, bool]] = []
         store = Listening(fails=True)
         committer = Committer(store, lambda group: told.append((len(group), committer.error is not None)))  # type: ignore[arg-type]
-        for number in range(GROUP):
+        for number in range(64):
             committer.add(_entry(number))
-        await asyncio.sleep(0.01)
-        assert told == [(GROUP, True)]
+        await asyncio.sleep(2 * SECONDS)
+        assert told == [(64, True)]
         with pytest.raises(EnvironmentFailedError, match="disk is full"):
             await committer.close()
         assert store.released
@@ -94,9 +113,9 @@ def test_other_writes_wait_for_those_before_them(tmp_path: Path, in_no_time: Any
     async def run() -> None:
         store = Store.open(str(tmp_path / "s.db"))
         committer = Committer(store, lambda _: None)
-        for number in range(GROUP):
+        for number in range(64):
             committer.add(_entry(number))
-        assert len(await committer.run(store.answers.look_up, [_key(n) for n in range(GROUP)])) == GROUP
+        assert len(await committer.run(store.answers.look_up, [_key(n) for n in range(64)])) == 64
         await committer.close()
         store.close()
 

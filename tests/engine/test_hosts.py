@@ -110,9 +110,9 @@ def test_a_batch_waits_neither_for_what_the_budget_holds_back_nor_for_another_pr
     store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
 ) -> None:
     async def run() -> tuple[Counts, Counts]:
-        clock = asyncio.get_running_loop().time
-        here, there = (Store.open(store.name, clock=clock) for _ in range(2))
+        here, there = (Store.open(store.name) for _ in range(2))
         there.claims.take([keyed.request.key for keyed in asking(*range(30))])
+        asyncio.get_running_loop().call_later(5, there.claims.release)
         shared = await ask(here, asking(*range(100)), model)
         held = await ask(here, asking(*range(100, 200)), model, budget=Budget(max_requests=50))
         here.close()

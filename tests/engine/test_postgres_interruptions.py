@@ -101,8 +101,12 @@ def test_nobody_takes_the_claims_that_could_not_be_renewed_during_a_restart(
 
 
 def test_claims_are_compared_with_the_clock_of_the_server(store: Store, postgres_url: str) -> None:
-    ahead = Store.open(postgres_url, clock=lambda: time.time() + 3600)
+    uptime = 0.0
+    ahead = Store.open(postgres_url, uptime=lambda: uptime)
     assert store.claims.take([K]) == {K}
+    for _ in range(70):
+        ahead.claims.renew()
+        uptime += 1
     assert ahead.claims.take([K]) == set()
     ahead.close()
 

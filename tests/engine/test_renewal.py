@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from sightline.engine import claims
+from sightline.engine import renewals
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.evaluation.held_run import held_run
@@ -29,7 +29,7 @@ def _failing_once(operation: Callable[..., None], repeated: Event) -> Callable[.
 
 
 def test_claims_are_renewed_again_after_an_error(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "RENEWAL_SECONDS", 0.01)
+    monkeypatch.setattr(renewals, "RENEWAL_SECONDS", 0.01)
     repeated = Event()
     monkeypatch.setattr(store.claims, "renew", _failing_once(store.claims.renew, repeated))
     with store.claims.renewed():

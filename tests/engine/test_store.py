@@ -18,7 +18,6 @@ from sqlalchemy.engine import Connection
 
 from sightline.engine import connect, database_errors
 from sightline.engine.answers import Attempt, State
-from sightline.engine.claims import LEASE_SECONDS
 from sightline.engine.database_errors import TransactionLostError
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.image_cache import inspect_images
@@ -214,20 +213,6 @@ def test_a_process_that_ends_gives_up_its_claims_and_only_those(store: Store) ->
     assert third.claims.take([A, B]) == {A}
     other.close()
     third.close()
-
-
-def test_the_claims_of_a_killed_process_lapse_and_those_of_a_living_one_do_not(tmp_path: Path) -> None:
-    now = 1000.0
-    killed, living, third = (Store.open(str(tmp_path / "s.db"), clock=lambda: now) for _ in range(3))
-    killed.claims.take([A])
-    living.claims.take([B])
-    now += LEASE_SECONDS - 1
-    living.claims.renew()
-    assert third.claims.take([A, B]) == set()
-    now += 2
-    assert third.claims.take([A, B]) == {A}
-    for store in (killed, living, third):
-        store.close()
 
 
 # Surroundings

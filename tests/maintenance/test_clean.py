@@ -170,7 +170,7 @@ def test_leases_hold_by_the_clock_of_the_server(
 
 def test_leases_and_claims_of_killed_processes_go(tmp_path: Path) -> None:
     path = str(make_store(tmp_path / "s.db", [range(5)]))
-    other = Store.open(path, clock=lambda: 1.0)
+    other = Store.open(path, clock=lambda: 1.0, uptime=lambda: -100.0)
     other.leases.renew(1)
     other.claims.take([question(2000).key])
     other.close()

@@ -100,6 +100,16 @@ class Admission:
         for _ in range(self.outstanding - unsent):
             self._account.settle(self._model, None)
 
+    def withdraw(self, *, was_sent: bool) -> None:
+        """Record that an admitted request needs no answer any more: another process has it.
+
+        Args:
+            was_sent: Whether it was sent before.
+        """
+        self._admitted -= not was_sent
+        self.settle()
+        self.release(1)
+
     def release(self, requests: int) -> None:
         """Make room again.
 

@@ -10,9 +10,17 @@ from sightline.engine.keys import KeyedRequest
 
 
 class Call(Struct):
-    """A request on its way to a model: how often it was sent, and how often a host refused it (429)."""
+    """A request on its way to a model.
+
+    Attributes:
+        keyed: The request.
+        claimed: `Claims.generation` when it was claimed.
+        attempts: How often it was sent.
+        refusals: How often a host refused it (429).
+    """
 
     keyed: KeyedRequest
+    claimed: int = 0
     attempts: int = 0
     refusals: int = 0
 
@@ -45,6 +53,14 @@ class CallQueue:
         """Let models take incomplete batches: no more calls arrive until some are answered."""
         self._is_filling = False
         self._changed.set()
+
+    def take_all(self) -> list[Call]:
+        """Take all calls that wait.
+
+        Returns:
+            The calls; there may be none.
+        """
+        return [self._calls.get_nowait() for _ in range(self._calls.qsize())]
 
     async def take_batch(self, size: int) -> list[Call]:
         """Wait for a batch of calls.

@@ -1,47 +1,75 @@
-"""Claims in the store: while a process sends a request, no other process sends it."""
+"""Claims in the store: while a process sends a request, no other process sends it.
+
+A claim holds for a time, and its owner renews it. Another process takes it when the owner has ended, or did
+not renew it although it could. An owner that cannot be sure of a claim takes it again before it sends.
+"""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
+from typing import NamedTuple
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, select, text, tuple_, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
-from sightline.engine import schema
+from sightline.engine import renewals, schema
 from sightline.engine.database import Database, change_rows_in, insert_new, rows_in
 from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.owners import OwnerState, new_owner, state_of_owner
+from sightline.engine.renewals import Renewals
 from sightline.errors import EnvironmentFailedError
-
-LEASE_SECONDS = 15.0
-"""How long a claim holds without renewal. Requests of a killed process become free after this time.
-
-With 5 seconds, eight processes that started at once on two busy cores renewed their claims too late.
-"""
-RENEWAL_SECONDS = 1.0
-"""The time between two renewals."""
 
 _SERVER_TIMES = text(
     "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FROM pg_postmaster_start_time())"
 )
 
 
+_Row = tuple[bytes, str, float]
+"""The key, the owner and the end of a claim."""
+
+
+class _Found(NamedTuple):
+    """Keys that no other process holds; claims on them that lapsed; owners that have ended."""
+
+    free: list[bytes]
+    lapsed: set[_Row]
+    ended: set[str]
+
+
 class Claims:
     """The claims of this process. Use it as `store.claims`."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, uptime: Callable[[], float]) -> None:
         """Prepare it; nothing is claimed yet.
 
         Args:
             database: The database of the store.
-            clock: Returns the seconds since 1970.
+            uptime: The seconds since the machine started; a server has a clock of its own.
         """
         self._database = database
-        self._clock = clock
-        self._owner = uuid.uuid4().hex
+        self._uptime = uptime
+        self._owner = new_owner()
+        self._renewals = Renewals(uptime)
+
+    @property
+    def generation(self) -> int:
+        """A number to keep before `take`, for `hold`."""
+        return self._renewals.generation
+
+    def hold(self, generation: int) -> bool:
+        """Decide whether claims surely hold, so that their requests may be sent now.
+
+        Args:
+            generation: `generation`, as it was before the claims were taken.
+
+        Returns:
+            False if they may have lapsed, for example while this process was stopped: take them again.
+        """
+        return self._renewals.holds(generation)
 
     @repeat_if_lost
     def take(self, keys: Sequence[str]) -> set[str]:
@@ -55,28 +83,31 @@ class Claims:
         Returns:
             The keys that this process may send; another process is sending the others.
         """
-        table = schema.claims
-        binary = self._without_claims_of_others([bytes.fromhex(key) for key in sorted(keys)])
-        if not binary:
+        began = self._uptime()
+        found = self._look([bytes.fromhex(key) for key in sorted(keys)])
+        if not found.free:
             return set()
         with self._database.write() as connection:
-            now, honoured_since = times(connection, self._clock)
-            over = table.c.until < earliest_end(now, honoured_since, LEASE_SECONDS)
-            connection.execute(delete(table).where(over))
-            rows = ((key, self._owner, now + LEASE_SECONDS) for key in binary)
-            insert_new(connection, table, ("key", "owner", "until"), rows)
+            now = times(connection, self._uptime)[0]
+            self._delete_over(connection, found, now)
+            rows = ((key, self._owner, now + renewals.LEASE_SECONDS) for key in found.free)
+            insert_new(connection, schema.claims, ("key", "owner", "until"), rows)
             query = "SELECT key, owner FROM claims WHERE key IN ({})"
-            return {key.hex() for key, owner in rows_in(connection, query, binary) if owner == self._owner}
+            owners = rows_in(connection, query, found.free)
+            taken = {key.hex() for key, owner in owners if owner == self._owner}
+        self._renewals.record_claims(began)
+        return taken
 
     @repeat_if_lost
     def renew(self) -> None:
         """Renew every claim of this process for another LEASE_SECONDS."""
-        table = schema.claims
+        table, began = schema.claims, self._uptime()
         # Those that another thread ends now are skipped: two orders of locking could become a deadlock.
         own = select(table.c.key).where(self._owned).with_for_update(skip_locked=True)
         with self._database.write() as connection:
-            until = times(connection, self._clock)[0] + LEASE_SECONDS
+            until = times(connection, self._uptime)[0] + renewals.LEASE_SECONDS
             connection.execute(update(table).where(table.c.key.in_(own)).values(until=until))
+        self._renewals.record(began)
 
     @contextmanager
     def renewed(self) -> Iterator[None]:
@@ -91,11 +122,12 @@ class Claims:
         ended = Event()
 
         def renew() -> None:
-            while not ended.wait(RENEWAL_SECONDS):
+            while not ended.wait(renewals.RENEWAL_SECONDS):
                 # The next renewal may succeed; a store that fails is reported by the next write of an answer.
                 with suppress(EnvironmentFailedError):
                     self.renew()
 
+        self._renewals.record(self._uptime())  # nothing is claimed yet
         thread = Thread(target=renew, name="sightline-claims", daemon=True)
         thread.start()
         try:
@@ -111,16 +143,18 @@ class Claims:
             connection.execute(delete(schema.claims).where(self._owned))
 
     @repeat_if_lost
-    def are_held(self) -> bool:
-        """Find out whether a process is sending requests.
+    def held(self) -> list[bytes]:
+        """Find the requests that processes are sending now.
 
         Returns:
-            True if a claim holds, of this process or another one.
+            The keys with a claim that holds, of this process or another one.
         """
+        table = schema.claims.c
         with self._database.read() as connection:
-            limit = earliest_end(*times(connection, self._clock), LEASE_SECONDS)
-            held = select(schema.claims.c.key).where(schema.claims.c.until >= limit)
-            return connection.execute(held.limit(1)).first() is not None
+            now, honoured_since = times(connection, self._uptime)
+            rows = connection.execute(select(table.key, table.owner, table.until)).all()
+        over = self._over(rows, now, honoured_since)
+        return [bytes(row[0]) for row in rows if row not in over]
 
     def end(self, connection: Connection, keys: Sequence[bytes]) -> None:
         """End claims of this process, in the transaction that stores their results.
@@ -132,17 +166,42 @@ class Claims:
         query = "DELETE FROM claims WHERE owner = {} AND key IN ({})"
         change_rows_in(connection, query, (self._owner,), keys)
 
-    def _without_claims_of_others(self, keys: Sequence[bytes]) -> list[bytes]:
-        """The keys that no other process is sending. This is asked often, so it must not cost a write."""
+    def _look(self, keys: Sequence[bytes]) -> _Found:
+        """Look which keys no other process holds. This is asked often, so it must not cost a write."""
+        query = "SELECT key, owner, until FROM claims WHERE key IN ({})"
         with self._database.read() as connection:
-            now, _ = times(connection, self._clock)
-            query = "SELECT key, owner, until FROM claims WHERE key IN ({})"
-            held = {
-                key
-                for key, owner, until in rows_in(connection, query, keys)
-                if owner != self._owner and until >= now
-            }
-        return [key for key in keys if key not in held]
+            now, honoured_since = times(connection, self._uptime)
+            others = [tuple(row) for row in rows_in(connection, query, keys) if row[1] != self._owner]
+        ended = {owner for owner in {row[1] for row in others} if self._state_of(owner) == "ended"}
+        lapsed = self._over(others, now, honoured_since) if self._renewals.are_steady() else set()
+        held = {bytes(row[0]) for row in others if row[1] not in ended and row not in lapsed}
+        return _Found([key for key in keys if key not in held], lapsed, ended)
+
+    def _delete_over(self, connection: Connection, found: _Found, now: float) -> None:
+        """Delete claims of others that are over, and claims of this process that are uncertain."""
+        table = schema.claims
+        over = table.c.owner.in_(found.ended) | self._owned & (table.c.until < now)
+        # This process may have waited for the store: then the owners could not renew their claims either.
+        if found.lapsed and self._renewals.are_steady():
+            # Not if they were renewed since.
+            over |= tuple_(table.c.key, table.c.owner, table.c.until).in_(list(found.lapsed))
+        connection.execute(delete(table).where(over))
+
+    def _over(self, rows: Iterable[_Row], now: float, honoured_since: float) -> set[_Row]:
+        """Those claims that their owners did not renew in time."""
+        first = {"unknown": earliest_end(now, honoured_since, renewals.LEASE_SECONDS), "ended": math.inf}
+        first["working"] = first["unknown"] - renewals.WORKING_SECONDS + renewals.LEASE_SECONDS
+        # Later ends are of another clock: that of before the machine started again.
+        last = now + renewals.LEASE_SECONDS if self._is_one_machine else math.inf
+        return {row for row in rows if not first[self._state_of(row[1])] <= row[2] <= last}
+
+    def _state_of(self, owner: str) -> OwnerState:
+        return state_of_owner(owner, one_machine=self._is_one_machine)
+
+    @property
+    def _is_one_machine(self) -> bool:
+        """Whether all processes that use the store are on this machine."""
+        return self._database.is_file
 
     @property
     def _owned(self) -> ColumnElement[bool]:

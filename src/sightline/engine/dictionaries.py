@@ -6,12 +6,11 @@ trains more for its prompts (`texts.py`).
 
 from __future__ import annotations
 
-from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
 from sightline.engine.compression import COMMON_TEXTS, Compressor, DamagedBodyError
-from sightline.engine.database import insert_new
+from sightline.engine.database import insert_new, rows_in
 from sightline.engine.database_errors import damage
 
 PLAIN = 0
@@ -99,11 +98,8 @@ class Dictionaries:
         return self._compressors[number]
 
     def _read_new(self, connection: Connection) -> None:
-        table = schema.dictionaries
-        known = max(self._compressors)
-        query = select(table.c.id, table.c.body).where(table.c.id > known).order_by(table.c.id)
-        for number, body in connection.execute(query):
-            # A dictionary is compressed with an earlier one.
+        query = "SELECT id, body FROM dictionaries WHERE id > ({}) ORDER BY id"
+        for number, body in rows_in(connection, query, [max(self._compressors)]):
             if not (isinstance(body, bytes) and body and body[0] in self._compressors):
                 raise damage(self.name, "dictionaries", number, "it is not a dictionary")
             self._compressors[number] = Compressor(self.decompress(connection, body, "dictionaries", number))

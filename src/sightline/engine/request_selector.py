@@ -89,6 +89,31 @@ class RequestSelector:
             await asyncio.sleep(REVISIT_SECONDS)
             await self._look_again()
 
+    async def claim_again(self, calls: Sequence[Call]) -> list[Call]:
+        """Queue calls again whose claims may have lapsed, as far as this process may still send them.
+
+        Those that another process is sending are queued later, to look again.
+
+        Args:
+            calls: The calls.
+
+        Returns:
+            The others: the store has a result by now.
+        """
+        await self._committer.run(self._store.claims.renew)
+        generation = self._store.claims.generation
+        claimed, settled = await self._committer.run(
+            self._claim, {call.keyed.request.key: call.keyed for call in calls}
+        )
+        for call in calls:
+            if call.keyed.request.key not in claimed:
+                asyncio.get_running_loop().call_later(REVISIT_SECONDS, self._queue.put, call)
+            elif call.keyed.request.key not in settled:
+                call.claimed = generation
+                self._queue.put(call)
+        self._on_their_way -= settled
+        return [call for call in calls if call.keyed.request.key in settled]
+
     def written(self, attempts: Iterable[Attempt]) -> None:
         """Forget requests whose result the store now holds.
 
@@ -125,6 +150,7 @@ class RequestSelector:
         unanswered = self._without_cached(requests, settled)
         if not unanswered:
             return True
+        generation = self._store.claims.generation
         claimed, settled = await self._committer.run(self._claim, unanswered)
         self._claimed_elsewhere.update(
             (key, keyed) for key, keyed in unanswered.items() if key not in claimed
@@ -135,7 +161,7 @@ class RequestSelector:
             if not await self._admission.admit(following):
                 return False
             self._on_their_way.add(key)
-            self._queue.put(Call(keyed))
+            self._queue.put(Call(keyed, generation))
         return True
 
     def _claim(self, requests: ByKey) -> tuple[set[str], set[str]]:

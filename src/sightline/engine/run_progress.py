@@ -122,7 +122,7 @@ class RunProgress:
                 answered=int(states[1]),
                 failed=int(states[2:].sum()),
                 cached=self._cached,
-                in_flight=self._in_flight(now),
+                in_flight=self._in_flight(),
                 rate=len(self._times) / seconds,
                 latest=tuple(self._latest[row] for row in sorted(self._latest, reverse=True)),
             )
@@ -191,11 +191,8 @@ class RunProgress:
         at = np.minimum(np.searchsorted(self._keys, short), len(self._keys) - 1)
         return np.where(self._keys[at] == short, at, -1)
 
-    def _in_flight(self, now: float) -> int:
-        claims = schema.claims
-        with self._database.read() as connection:
-            keys = list(connection.scalars(select(claims.c.key).where(claims.c.until > now)))
-        return int((self._find(_short(keys)) >= 0).sum())
+    def _in_flight(self) -> int:
+        return int((self._find(_short(self._store.claims.held())) >= 0).sum())
 
 
 def _short(keys: Sequence[bytes]) -> _Numbers:

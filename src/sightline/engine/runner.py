@@ -210,6 +210,9 @@ class Runner:
             except HostUnavailableError:
                 return
             calls = await self._queue.take_batch(model.batch_size)
+            if not all(self._store.claims.hold(call.claimed) for call in calls):
+                await self._claim_again([*calls, *self._queue.take_all()])
+                continue
             if not limiter.try_acquire():
                 for call in calls:
                     self._queue.put(call)
@@ -223,6 +226,14 @@ class Runner:
                 _report_to(limiter, results)
             else:
                 limiter.release()
+
+    async def _claim_again(self, calls: Sequence[Call]) -> None:
+        """Make sure of the claims of calls; what another process has answered meanwhile is not sent."""
+        for call in await self._selector.claim_again(calls):
+            self._retrying.pop(call.keyed.request.key, None)
+            self._counts.cached += 1
+            self._admission.withdraw(was_sent=call.attempts > 0)
+        self._finish_if_done()
 
     async def _send(self, model: Model, calls: Sequence[Call]) -> list[Answer | Failure]:
         """Send a batch, and process each result as soon as it arrives; returns all results."""

@@ -74,6 +74,7 @@ answers = Table(
 )
 
 # Requests that a process is sending now, so that no other process sends them; empty when nothing runs.
+# `owner` names the process (owners.py). `until` is seconds since the machine started; on a server since 1970.
 claims = Table(
     "claims",
     metadata,

@@ -21,6 +21,7 @@ from sightline.engine.database_errors import check_connection, database_errors
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.endpoint_log import EndpointLog
 from sightline.engine.ledger import Ledger
+from sightline.engine.owners import seconds_since_boot
 from sightline.engine.run_labels import RunLabels
 from sightline.engine.run_leases import RunLeases
 from sightline.engine.runs import Runs
@@ -29,17 +30,24 @@ from sightline.engine.runs import Runs
 class Store:
     """One open store. The methods of its parts block; EnvironmentFailedError: the database failed."""
 
-    def __init__(self, engine: Engine, name: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = seconds_since_boot,
+    ) -> None:
         """Prepare the store; `Store.open` connects and checks it.
 
         Args:
             engine: The database engine of a prepared store.
             name: The store's name in messages.
             clock: Returns the seconds since 1970.
+            uptime: Returns the seconds since the machine started.
         """
         self.name = name
         self.database = Database(engine, name)
-        self.claims = Claims(self.database, clock)
+        self.claims = Claims(self.database, uptime)
         dictionaries = Dictionaries(name)
         self.answers = Answers(self.database, dictionaries, self.claims, clock)
         self.runs = Runs(self.database, dictionaries, clock)
@@ -50,13 +58,21 @@ class Store:
         self.ledger = partial(Ledger, self.database, clock)
 
     @classmethod
-    def open(cls, url: str, *, create: bool = True, clock: Callable[[], float] = time.time) -> Store:
+    def open(
+        cls,
+        url: str,
+        *,
+        create: bool = True,
+        clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = seconds_since_boot,
+    ) -> Store:
         """Open a store.
 
         Args:
             url: A path or a database URL.
             create: Whether a store that does not exist is created.
             clock: Returns the seconds since 1970.
+            uptime: Returns the seconds since the machine started.
 
         Returns:
             The store.
@@ -71,7 +87,7 @@ class Store:
         check_connection(engine, name)
         with database_errors(name):
             prepare(engine, name, create=create)
-        return cls(engine, name, clock)
+        return cls(engine, name, clock, uptime)
 
     def close(self) -> None:
         """Close all connections."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, delete, exists, func, or_, select
 from sqlalchemy import table as table_named
 
-from sightline.engine import claims, index_tables, run_leases, schema
+from sightline.engine import index_tables, renewals, run_leases, schema
 from sightline.engine.connect import connect, display
 from sightline.engine.database import Database
 from sightline.engine.sqlite_check import check_sqlite_file
@@ -206,7 +206,7 @@ def _refuse_busy_store(connection: Connection, store: Store) -> None:
         )
     if runs := sorted(store.leases.held()):
         raise _busy(store.name, f"run {runs[0]}")
-    if store.claims.are_held():
+    if store.claims.held():
         raise _busy(store.name, "a process that sends requests, or merges")
 
 
@@ -216,5 +216,5 @@ def _busy(name: str, found: str | None = None) -> UserError:
         file=name,
         found=found,
         expected="no run, viewer or worker that uses it; a killed one counts for "
-        f"{max(run_leases.LEASE_SECONDS, claims.LEASE_SECONDS):.0f} seconds",
+        f"{max(run_leases.LEASE_SECONDS, renewals.LEASE_SECONDS):.0f} seconds",
     )

@@ -90,14 +90,14 @@ def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> Iterat
 @contextmanager
 def _turn(target: Store) -> Iterator[None]:
     """Wait until no other process merges into a store, and hold the others back until the block ends."""
-    while not target.claims.take([_TURN]):
-        time.sleep(_WAIT_SECONDS)
-    try:
-        with target.claims.renewed():
+    with target.claims.renewed():
+        while not target.claims.take([_TURN]):
+            time.sleep(_WAIT_SECONDS)
+        try:
             yield
-    finally:
-        with suppress(EnvironmentFailedError):  # a claim that is not released lapses
-            target.claims.release()
+        finally:
+            with suppress(EnvironmentFailedError):  # a claim that is not released lapses
+                target.claims.release()
 
 
 def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:

@@ -1,0 +1,26 @@
+"""The short form of the trials: one kill, one stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chaos.disturbances import Case, run_case
+from tests.chaos.workload import CONCURRENCY, Server, Workload
+
+LEASE = 3.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "disturbance"), [("judge", "kill"), ("run", "stop")])
+def test_what_was_answered_is_not_paid_for_again(tmp_path: Path, name: str, disturbance: str) -> None:
+    """Results are equal; only what was in flight, or was not stored yet, is sent twice."""
+    server = Server()
+    try:
+        workload = Workload(tmp_path, server, LEASE)
+        trial = run_case(Case(name, disturbance, 1, 2 * LEASE), workload, server, workload.store("s"))
+    finally:
+        server.stop()
+    # How soon an answer is stored depends on the load of the machine.
+    assert trial.doubled.in_flight + trial.doubled.just_answered <= 2 * CONCURRENCY
+    assert len(trial.doubled.others) <= CONCURRENCY

@@ -1,0 +1,149 @@
+"""What is disturbed: commands over one groups file, a server that logs, and the results that are expected."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Sequence
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+from tests.chaos.victim import work
+
+from sightline.engine import schema
+from sightline.engine.store import Store
+
+HERE = Path(__file__).resolve().parent
+NAMES = ("run", "judge", "score", "sweep", "merge")
+GROUPS, VARIANTS = 40, 3
+CONCURRENCY = 6
+
+# Processes are forked from one that has imported everything: starting Python takes longer than a trial.
+_processes = get_context("forkserver")
+_processes.set_forkserver_preload(["tests.chaos.preloaded"])
+Process = ForkServerProcess
+
+
+class Server:
+    """The model server, as a process of its own."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen([sys.executable, str(HERE / "server.py")], stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        self.address = f"127.0.0.1:{int(self._process.stdout.readline())}"
+
+    def log(self) -> list[dict[str, Any]]:
+        """Every request since the reset, in the order of arrival."""
+        with urllib.request.urlopen(f"http://{self.address}/log") as reply:
+            found: list[dict[str, Any]] = json.load(reply)
+            return found
+
+    def reset(self) -> None:
+        urllib.request.urlopen(f"http://{self.address}/reset", b"").close()
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+class Workload:
+    """A folder with the data of the commands. `prepare` a command before it is disturbed."""
+
+    def __init__(self, folder: Path, server: Server, lease: float) -> None:
+        self._folder = folder
+        self._server = server
+        self._lease = lease
+        self._expected: dict[str, Any] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [
+            {
+                "group": f"g{group}",
+                "variant": f"r{variant}",
+                "prompt": f"How many dots has image {group}? Wording {variant}.",
+                "references": [str(group % 7)],
+            }
+            for group in range(GROUPS)
+            for variant in range(VARIANTS)
+        ]
+        (folder / "groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (folder / "sightline.toml").write_text(f'[hosts."{server.address}"]\nkey = "CHAOS_SENDER"\n')
+
+    def start(self, name: str, sender: str, store: str, *, skew: float = 0.0) -> Process:
+        """Start a command, whose requests the server logs under the sender."""
+        words = self._words(name, self._folder / sender, store)
+        process = _processes.Process(target=work, args=(words, self._folder, sender, self._lease, skew))
+        process.start()
+        return process
+
+    def prepare(self, name: str) -> None:
+        """Make what a command needs, and what it gives undisturbed."""
+        if name in self._expected:
+            return
+        if name == "merge":
+            self.prepare("run")
+            self.prepare("sweep")
+        if name == "score":
+            self.prepare("judge")
+            shutil.copy(self._folder / "expected-judge" / "answers.jsonl", self._folder / "answers.jsonl")
+        sender = f"expected-{name}"
+        store = self.store(sender)
+        process = self.start(name, sender, store)
+        process.join()
+        assert process.exitcode == 0, self.output(sender)
+        self._expected[name] = self._results(name, sender, store)
+
+    def check(self, name: str, sender: str, store: str) -> None:
+        """Fail unless a command gave the results that are expected."""
+        assert self._results(name, sender, store) == self._expected[name], f"other results: {sender}"
+
+    def output(self, sender: str) -> str:
+        """What a command printed."""
+        return (self._folder / f"{sender}.log").read_text()
+
+    def store(self, name: str) -> str:
+        """The path of a new store."""
+        return str(self._folder / f"{name}.db")
+
+    def _words(self, name: str, out: Path, store: str) -> Sequence[str]:
+        if name == "merge":
+            return ["store", "merge", "expected-run.db", "expected-sweep.db", "--into", store, "--quiet"]
+        command = "run" if name == "judge" else name
+        words = [command, "groups:groups.jsonl"]
+        if name == "score":
+            words += ["answers.jsonl"]
+        else:
+            words += ["--model", f"http://{self._server.address}/v1#chaos"]
+        if name in ("judge", "score"):
+            words += ["--judge", f"http://{self._server.address}/v1#judge"]
+        if name == "sweep":
+            words += ["--temperature", "0,0.5"]
+        words += ["--set", "embedder=none", "--concurrency", str(CONCURRENCY), "--fingerprint", "off"]
+        return [*words, "--quiet", "--store", store, "--out", str(out)]
+
+    def _results(self, name: str, sender: str, store: str) -> Any:
+        if name == "merge":
+            return _rows(store)
+        folder = self._folder / sender
+        files = sorted(file for file in folder.rglob("*") if file.suffix in (".json", ".jsonl"))
+        return {str(file.relative_to(folder)): file.read_text() for file in files}
+
+
+def _rows(url: str) -> dict[str, int]:
+    """How many rows a store has of what a merge copies."""
+    store = Store.open(url, create=False)
+    tables = (schema.requests, schema.answers, schema.runs, schema.probes, schema.verdicts)
+    with store.database.read() as connection:
+        counted = {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in tables
+        }
+    store.close()
+    return counted
