@@ -7,7 +7,7 @@ not renew it although it could. An owner that cannot be sure of a claim takes it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import renewals, schema
-from sightline.engine.database import Database, change_rows_in, insert_new, rows_in
+from sightline.engine.database import Database, change_rows_in, insert, rows_in
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.owners import OwnerState, new_owner, state_of_owner
 from sightline.engine.renewals import Renewals
@@ -27,6 +27,8 @@ _SERVER_TIMES = text(
     "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FROM pg_postmaster_start_time())"
 )
 
+
+_RENEW_OWN = "ON CONFLICT (key) DO UPDATE SET until = excluded.until WHERE claims.owner = excluded.owner"
 
 _Row = tuple[bytes, str, float]
 """The key, the owner and the end of a claim."""
@@ -89,9 +91,9 @@ class Claims:
             return set()
         with self._database.write() as connection:
             now = times(connection, self._uptime)[0]
-            self._delete_over(connection, found, now)
-            rows = ((key, self._owner, now + renewals.LEASE_SECONDS) for key in found.free)
-            insert_new(connection, schema.claims, ("key", "owner", "until"), rows)
+            self._delete_over(connection, found)
+            rows = [(key, self._owner, now + renewals.LEASE_SECONDS) for key in found.free]
+            insert(connection, schema.claims, ("key", "owner", "until"), rows, _RENEW_OWN)
             query = "SELECT key, owner FROM claims WHERE key IN ({})"
             owners = rows_in(connection, query, found.free)
             taken = {key.hex() for key, owner in owners if owner == self._owner}
@@ -152,9 +154,10 @@ class Claims:
         table = schema.claims.c
         with self._database.read() as connection:
             now, honoured_since = times(connection, self._uptime)
-            rows = connection.execute(select(table.key, table.owner, table.until)).all()
-        over = self._over(rows, now, honoured_since)
-        return [bytes(row[0]) for row in rows if row not in over]
+            query = select(table.key, table.owner, table.until)
+            rows = [(key, owner, until) for key, owner, until in connection.execute(query)]
+        over = self._over(rows, self._states(rows), now, honoured_since)
+        return [row[0] for row in rows if row not in over]
 
     def end(self, connection: Connection, keys: Sequence[bytes]) -> None:
         """End claims of this process, in the transaction that stores their results.
@@ -171,32 +174,39 @@ class Claims:
         query = "SELECT key, owner, until FROM claims WHERE key IN ({})"
         with self._database.read() as connection:
             now, honoured_since = times(connection, self._uptime)
-            others = [tuple(row) for row in rows_in(connection, query, keys) if row[1] != self._owner]
-        ended = {owner for owner in {row[1] for row in others} if self._state_of(owner) == "ended"}
-        lapsed = self._over(others, now, honoured_since) if self._renewals.are_steady() else set()
-        held = {bytes(row[0]) for row in others if row[1] not in ended and row not in lapsed}
+            rows = [(key, owner, until) for key, owner, until in rows_in(connection, query, keys)]
+        others = [row for row in rows if row[1] != self._owner]
+        states = self._states(others)
+        ended = {owner for owner, state in states.items() if state == "ended"}
+        is_steady = self._renewals.are_steady()
+        lapsed = self._over(others, states, now, honoured_since) if is_steady else set()
+        held = {row[0] for row in others if row[1] not in ended and row not in lapsed}
         return _Found([key for key in keys if key not in held], lapsed, ended)
 
-    def _delete_over(self, connection: Connection, found: _Found, now: float) -> None:
-        """Delete claims of others that are over, and claims of this process that are uncertain."""
+    def _delete_over(self, connection: Connection, found: _Found) -> None:
+        """Delete claims of others that are over."""
         table = schema.claims
-        over = table.c.owner.in_(found.ended) | self._owned & (table.c.until < now)
+        over = table.c.owner.in_(found.ended)
         # This process may have waited for the store: then the owners could not renew their claims either.
         if found.lapsed and self._renewals.are_steady():
             # Not if they were renewed since.
             over |= tuple_(table.c.key, table.c.owner, table.c.until).in_(list(found.lapsed))
         connection.execute(delete(table).where(over))
 
-    def _over(self, rows: Iterable[_Row], now: float, honoured_since: float) -> set[_Row]:
+    def _over(
+        self, rows: Iterable[_Row], states: Mapping[str, OwnerState], now: float, honoured_since: float
+    ) -> set[_Row]:
         """Those claims that their owners did not renew in time."""
         first = {"unknown": earliest_end(now, honoured_since, renewals.LEASE_SECONDS), "ended": math.inf}
         first["working"] = first["unknown"] - renewals.WORKING_SECONDS + renewals.LEASE_SECONDS
         # Later ends are of another clock: that of before the machine started again.
         last = now + renewals.LEASE_SECONDS if self._is_one_machine else math.inf
-        return {row for row in rows if not first[self._state_of(row[1])] <= row[2] <= last}
+        return {row for row in rows if not first[states[row[1]]] <= row[2] <= last}
 
-    def _state_of(self, owner: str) -> OwnerState:
-        return state_of_owner(owner, one_machine=self._is_one_machine)
+    def _states(self, rows: Iterable[_Row]) -> dict[str, OwnerState]:
+        """The state of each owner of claims."""
+        owners = {owner for _, owner, _ in rows}
+        return {owner: state_of_owner(owner, one_machine=self._is_one_machine) for owner in owners}
 
     @property
     def _is_one_machine(self) -> bool:
