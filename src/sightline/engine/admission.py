@@ -106,8 +106,12 @@ class Admission:
         Args:
             was_sent: Whether it was sent before.
         """
-        self._admitted -= not was_sent
-        self.settle()
+        if was_sent:
+            self.settle()
+        else:
+            self.outstanding -= 1
+            self._admitted -= 1
+            self._account.withdraw(self._model, 1)
         self.release(1)
 
     def release(self, requests: int) -> None:

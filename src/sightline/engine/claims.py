@@ -186,7 +186,7 @@ class Claims:
     def _delete_over(self, connection: Connection, found: _Found) -> None:
         """Delete claims of others that are over."""
         table = schema.claims
-        over = table.c.owner.in_(found.ended)
+        over: ColumnElement[bool] = table.c.owner.in_(found.ended)
         # This process may have waited for the store: then the owners could not renew their claims either.
         if found.lapsed and self._renewals.are_steady():
             # Not if they were renewed since.
