@@ -25,7 +25,7 @@ JUST_ANSWERED = 0.010
 """An answer may be lost that the server gave less than this many seconds before a kill."""
 
 WRITING = 0.1
-"""Seconds in which a request that was begun arrives at the server: after an interruption, or when it ends."""
+"""Seconds in which a process that goes on writes the requests that it had begun."""
 
 
 class Case(NamedTuple):
@@ -104,7 +104,7 @@ def _reason(earlier: Line, later: Line, interruptions: Sequence[Interruption]) -
     for sender, at, resumed in interruptions:
         if later["sender"] == sender and resumed < later["arrived"] < resumed + WRITING:
             return "in flight"
-        if earlier["sender"] == sender and earlier["arrived"] < at + WRITING:
+        if earlier["sender"] == sender and earlier["arrived"] < resumed:
             if earlier["answered"] is None or earlier["answered"] > at:
                 return "in flight"
             if earlier["answered"] > at - JUST_ANSWERED:
