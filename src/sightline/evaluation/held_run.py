@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 
 from sightline.engine.renewal import renewed
 from sightline.engine.run_leases import LEASE_SECONDS
@@ -33,7 +32,7 @@ async def held_run(store: Store, run: int) -> AsyncIterator[None]:
     await run_in_thread(store.leases.renew, run)
     try:
         # If the run was deleted, `store.runs.finish` says so.
-        async with renewed(partial(run_in_thread, store.leases.renew, run), LEASE_SECONDS / 3):
+        async with renewed(lambda: run_in_thread(store.leases.renew, run), LEASE_SECONDS / 3):
             yield
     finally:
         with suppress(EnvironmentFailedError):
