@@ -204,6 +204,8 @@ def test_a_report_shows_all_values_with_the_condition_of_the_correction(describe
     assert any("random sample" in note for note in table.notes)
     assert "1 cluster with some labels only: left out" in table.notes
     assert table in summary([result])
+    (unsure,) = corrected_tables(replace(result, undecided=3))
+    assert any("undecided" in note for note in unsure.notes)
     assert corrected_tables(replace(result, corrected=[])) == []
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sightline.counts import counted
 from sightline.metric_types import CorrectedValue, Result
-from sightline.reporting.notes import null_notes
+from sightline.reporting.notes import null_notes, undecided_note
 from sightline.reporting.report_table import Cell, Column, Field, ReportTable, Value, build_table, value_cell
 from sightline.reporting.varied_options import short_names
 
@@ -47,14 +45,15 @@ def corrected_tables(result: Result) -> list[ReportTable]:
         (Column("count", "clusters", "clusters"), lambda one: one.judged.clusters),
         (Column("count", "to halve", "needed"), lambda one: "-" if one.needed is None else one.needed),
     ]
-    return [build_table("Corrected by humans", fields, values, _notes(values))]
+    return [build_table("Corrected by humans", fields, values, _notes(result))]
 
 
 def _narrowed(value: CorrectedValue) -> Cell:
     return Value(value.narrowed)
 
 
-def _notes(values: Sequence[CorrectedValue]) -> list[str]:
+def _notes(result: Result) -> list[str]:
+    values = result.corrected
     read = ", ".join(dict.fromkeys(value.judge for value in values))
     humans = ", ".join(dict.fromkeys(value.humans for value in values))
     partly = max(value.partly for value in values)
@@ -66,5 +65,6 @@ def _notes(values: Sequence[CorrectedValue]) -> list[str]:
         NARROWED,
         NEEDED,
         *left_out,
+        *undecided_note(result, {value.metric for value in values}),
         *null_notes(part for value in values for part in (value.human, value.corrected, value.bias)),
     ]
