@@ -74,14 +74,22 @@ def test_damaged_probes_are_named(store: Store, change: str) -> None:
         list(store.runs.probes(1))
 
 
-@pytest.mark.parametrize("body", ["x''", "x'07'", "x'00ff'", "'text'", "7"])
-def test_a_damaged_dictionary_is_named(store_url: str, body: str) -> None:
-    if "://" in store_url and not body.startswith("x"):
-        pytest.skip("PostgreSQL keeps no value of another type")
-    first = _filled(Store.open(store_url))
+@pytest.mark.parametrize("body", [b"", b"\x07", b"\x00\xff"])
+def test_a_damaged_dictionary_is_named(store_url: str, body: bytes) -> None:
+    literal = f"decode('{body.hex()}', 'hex')" if "://" in store_url else f"x'{body.hex()}'"
+    _check_dictionary(store_url, literal)
+
+
+@pytest.mark.parametrize("body", ["'text'", "7"])
+def test_a_dictionary_of_another_type_is_named_on_sqlite_which_keeps_it(tmp_path: Path, body: str) -> None:
+    _check_dictionary(str(tmp_path / "s.db"), body)
+
+
+def _check_dictionary(url: str, body: str) -> None:
+    first = _filled(Store.open(url))
     _change(first, f"UPDATE dictionaries SET body = {body}")
     first.close()
-    again = Store.open(store_url)
+    again = Store.open(url)
     with pytest.raises(EnvironmentFailedError, match=r"row 1 of the table dictionaries.*store verify"):
         again.answers.look_up([_KEYED.request.key])
     again.close()
