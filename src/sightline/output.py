@@ -20,6 +20,16 @@ def print_line(text: str = "") -> None:
     print(hide_secrets(visible(text)))
 
 
+def print_url(name: str, url: str) -> None:
+    """Print a URL with its token, which other lines hide: whoever started the command needs it.
+
+    Args:
+        name: What the URL leads to.
+        url: A URL that Sightline made.
+    """
+    print(f"{hide_secrets(visible(name))}: {visible(url)}")
+
+
 def print_note(text: str) -> None:
     """Print one line on standard error; a line break within the text is shown as an escape.
 

@@ -18,7 +18,7 @@ _PARAMETER = re.compile(r"([?&;])([^=&;#\s]+)=([^&#\s]*)")
 # Of a name without separators. Settings of tokenizers (pad_token, stop_token_ids) are no secrets.
 _SECRET_NAME = re.compile(
     r"key(?!word)|secret|passw|credential|auth(?!or(?!iz))|headers?|cookie|bearer"
-    r"|(?<!pad|eos|bos|unk|sep|cls)token(?!iz|s|id|type|budget|prob)"
+    r"|(?<!pad|eos|bos|unk|sep|cls|max)token(?!iz|s|id|type|budget|prob)"
 )
 _SIGNATURE = re.compile(r"(?:^|[^a-z])sig(?:nature)?$", re.IGNORECASE)
 
@@ -79,7 +79,7 @@ def is_secret_name(name: str) -> bool:
     Returns:
         Whether it does.
 
-    >>> [name for name in ("api_key", "HF_TOKEN", "max_tokens", "pad_token") if is_secret_name(name)]
+    >>> [name for name in ("api_key", "HF_TOKEN", "max_token", "pad_token") if is_secret_name(name)]
     ['api_key', 'HF_TOKEN']
     """
     return bool(_SECRET_NAME.search(re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())))

@@ -67,7 +67,7 @@ def test_every_built_in_task_has_guidelines_an_instruction_and_its_source(name: 
         ('key = "r"', 'key = "s"', "takes the key s, which the page needs"),
         ('value = "wrong"', 'value = "rude"', "is no verdict"),
         ('produces = "verdicts"', 'produces = "records"', "needs records"),
-        ("[[shows]]", "[[shows", "is not valid TOML"),
+        ("[[shows]]", "[[shows", "is not the declaration of a task"),
         ('name = "tone"', 'name = "tone"\nannotators = 2\nneeded = 3', "at least needed"),
     ],
 )

@@ -289,7 +289,7 @@ def test_equivalence_is_written_for_humans_judged_by_a_model_and_remembered(
     Path("pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     capsys.readouterr()
     assert main(["build", "equivalence", "out", "--human", "pairs.jsonl"]) == 0
-    assert "92.0 (+8.0)" in capsys.readouterr().out
+    assert "92.0† (+8.0)" in capsys.readouterr().out
 
 
 def test_similarity_takes_no_folder_for_its_embedder(

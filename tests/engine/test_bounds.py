@@ -142,8 +142,13 @@ def test_of_many_thousand_requests_only_few_exist_at_any_time(
 class _Forgetting:
     """A store that knows nothing and lets everybody ask everything."""
 
+    generation = 0
+
     def __init__(self) -> None:
         self.answers = self.claims = self
+
+    def hold(self, _generation: int) -> bool:
+        return True
 
     def settled(self, keys: list[str], *, retry_errors: bool) -> set[str]:
         return set()

@@ -17,7 +17,10 @@ _MESSAGES = st.lists(
 )
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("picture"), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just("picture"), inner, max_size=3)
+    ),
+    max_leaves=8,
 )
 
 
@@ -40,7 +43,7 @@ def test_so_is_content_that_is_no_request(content: bytes) -> None:
     assert _same(content)
 
 
-@given(st.lists(st.tuples(st.text(), st.lists(_JSON))))
+@given(st.lists(st.tuples(st.text(), st.lists(_JSON, max_size=3)), max_size=3))
 def test_so_are_parts_of_any_form(messages: list[tuple[str, list[object]]]) -> None:
     assert _same(msgspec.json.encode({"draw": 0, "messages": messages, "v": 1}))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sightline.cli.annotation_arguments import add_project, opened_project
 from sightline.cli.printing import print_json
 from sightline.errors import UserError, unknown_name
-from sightline.output import print_line, print_note
+from sightline.output import print_line, print_note, print_url
 
 if TYPE_CHECKING:
     from sightline.annotation.store import AnnotationStore, ProjectRow
@@ -70,7 +70,7 @@ def execute(options: argparse.Namespace) -> int:
         print_json(links)
         return 0
     for name, link in links.items():
-        print_line(f"{name}: {link}")
+        print_url(name, link)
     print_note("the pages are there while `sightline serve` runs")
     return 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sightline.cli.options import add_store
 from sightline.cli.shown_runs import add_answer_task, answer_task
 from sightline.errors import UserError
-from sightline.output import print_line, print_note
+from sightline.output import print_line, print_note, print_url
 
 EXAMPLE = """examples:
   sightline serve                                   the runs of ./sightline.db, at http://127.0.0.1:8765
@@ -132,7 +132,7 @@ def execute(options: argparse.Namespace) -> int:
         if warning := warning_of(listening):
             print_note(warning)
         served = ", ".join(options.paths) or store.name
-        print_line(f"{served}: {url_of(listening, access)}")
+        print_url(served, url_of(listening, access))
         projects = Projects(store, time.time, data, base_url(listening, access))
         if projects.rows():
             print_line(f"links of annotators begin with {projects.base}/annotate/")
