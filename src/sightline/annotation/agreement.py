@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from sightline.annotation.decisions import settlers, votes_of
+from sightline.annotation.labels import Label
 from sightline.annotation.state import State
 from sightline.annotation.types import Annotator
 from sightline.metric_types import MetricValue
@@ -76,20 +77,32 @@ def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agree
     return Agreement(len(shared), _alpha(state, votes, shared), growth)
 
 
-def _alpha(state: State, votes: Mapping[int, Votes], items: Sequence[int]) -> MetricValue:
+def nominal_alpha(votes: Sequence[Sequence[Label]], clusters: Sequence[str]) -> MetricValue:
+    """Compute Krippendorff's alpha of votes without an order.
+
+    Args:
+        votes: The votes on each item.
+        clusters: The cluster of each item.
+
+    Returns:
+        Alpha with its 95 % CI over clusters.
+    """
     import numpy as np
 
     from sightline.metrics.association import NOMINAL_ALPHA
     from sightline.metrics.judge_statistics import statistic_value
 
-    labels = sorted({vote for number in items for vote in votes[number].values()})
-    counts = np.array(
-        [[list(votes[number].values()).count(label) for label in labels] for number in items],
-        dtype=np.float64,
-    ).reshape(len(items), len(labels))
-    clusters = [state.items[number].cluster or str(number) for number in items]
+    values = list(dict.fromkeys(vote for of_item in votes for vote in of_item))
+    counts = np.array([[of_item.count(value) for value in values] for of_item in votes], dtype=np.float64)
+    counts = counts.reshape(len(votes), len(values))
     with np.errstate(divide="ignore", invalid="ignore"):  # One cluster has no interval.
         return statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), clusters)
+
+
+def _alpha(state: State, votes: Mapping[int, Votes], items: Sequence[int]) -> MetricValue:
+    clusters = [state.items[number].cluster or str(number) for number in items]
+    labels: list[list[Label]] = [[*votes[number].values()] for number in items]
+    return nominal_alpha(labels, clusters)
 
 
 def _steps(shared: int, points: int) -> list[int]:

@@ -8,6 +8,7 @@ from itertools import combinations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.annotation.agreement import nominal_alpha
 from sightline.annotation.decisions import settlers
 from sightline.annotation.labels import Label, label_votes
 from sightline.annotation.state import State
@@ -62,10 +63,6 @@ def agreement_on(name: str, votes: Sequence[tuple[str, Sequence[Label]]]) -> Lab
     Returns:
         The agreement, with 95 % CIs over clusters; null with a reason if no item has two annotators.
     """
-    import numpy as np
-
-    from sightline.metrics.association import NOMINAL_ALPHA
-    from sightline.metrics.judge_statistics import statistic_value
     from sightline.metrics.metric_values import clustered_mean
 
     several = [(cluster, labels) for cluster, labels in votes if len(labels) > 1]
@@ -75,11 +72,7 @@ def agreement_on(name: str, votes: Sequence[tuple[str, Sequence[Label]]]) -> Lab
         for one, other in combinations(labels, 2)
     ]
     share = clustered_mean("agreement", pairs, reason=ALONE)
-    values = list(dict.fromkeys(label for _, labels in several for label in labels))
-    counts = np.array([[labels.count(one) for one in values] for _, labels in several], dtype=np.float64)
-    counts = counts.reshape(len(several), len(values))
-    with np.errstate(divide="ignore", invalid="ignore"):  # One cluster has no interval.
-        alpha = statistic_value(NOMINAL_ALPHA, counts, counts.sum(axis=1), [one for one, _ in several])
+    alpha = nominal_alpha([labels for _, labels in several], [cluster for cluster, _ in several])
     if not several:
         alpha = replace(alpha, reason=ALONE)
     subset = f"label={name}"

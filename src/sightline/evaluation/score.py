@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,11 +155,9 @@ def _predictions(
     if spec.limit is not None:
         left_out = {sample.id for sample in task.benchmark.samples(task.folder, task.split, options)}
         left_out -= {sample.id for sample in task.samples}
-    answered = {prediction.sample for prediction in predictions}
     expected = [
         (probe.sample, probe.variant)
-        for sample in task.samples
-        if sample.id in answered or not spec.only_answered
+        for sample in _scored(prepared, {prediction.sample for prediction in predictions})
         for probe in task.benchmark.probes(sample, options)
     ]
     if not expected:
@@ -188,10 +186,15 @@ def _stored_probes(
     """The probes of all samples, in the form in which a run stores them; adds their answers."""
     predictions = settings[prepared.task.setting].predictions
     draws = sorted({draw for _, _, draw in predictions}) or [0]
-    answered = {sample for sample, _, _ in predictions}
+    for sample in _scored(prepared, {sample for sample, _, _ in predictions}):
+        yield from _stored_sample(prepared.task, sample, settings, draws, answers)
+
+
+def _scored(prepared: Prepared, answered: Collection[str]) -> Iterator[Sample]:
+    """The samples that are scored: all, or those that have an answer."""
     for sample in prepared.task.samples:
         if sample.id in answered or not prepared.spec.only_answered:
-            yield from _stored_sample(prepared.task, sample, settings, draws, answers)
+            yield sample
 
 
 def _stored_sample(

@@ -114,10 +114,10 @@ def undecided_note(result: Result, names: Iterable[str]) -> list[str]:
     if not result.undecided:
         return []
     changes = [
-        f"{m.metric} {m.value_if_right:.1f} instead of {m.value:.1f}"
+        f"{m.metric} {m.changed_if_right:.1f} instead of {m.value:.1f}"
         for m in result.metrics
-        if m.subset == "all" and m.metric in names and m.value is not None
-        if m.value_if_right is not None and m.value_if_right != m.value
+        if m.subset == "all" and m.metric in names
+        if m.value is not None and m.changed_if_right is not None
     ]
     effect = f"; if all were right: {', '.join(changes)}" if changes else ""
     return [f"undecided verdicts ({undecided_share(result)}) count as not right{effect}"]
@@ -301,9 +301,11 @@ def _undecided(metrics: Sequence[MetricValue]) -> list[str]:
     """What the undecided verdicts could change."""
     lines = []
     for m in metrics:
-        if m.value_if_right is not None and m.value_if_right != m.value:
+        if m.changed_if_right is not None:
             decided = "" if m.value_decided is None else f", {m.value_decided:.1f} without undecided verdicts"
-            lines.append(f"{place(m)}: {m.value_if_right:.1f} if all undecided verdicts were right{decided}")
+            lines.append(
+                f"{place(m)}: {m.changed_if_right:.1f} if all undecided verdicts were right{decided}"
+            )
     return lines
 
 

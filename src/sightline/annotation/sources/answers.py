@@ -14,11 +14,11 @@ from sightline.annotation.sources.drawn_answers import (
     wrong_answers,
 )
 from sightline.annotation.sources.images import FolderImages
-from sightline.annotation.sources.probes import read_probes, shown_images
+from sightline.annotation.sources.probes import label_of, read_probes, shown_images
 from sightline.annotation.sources.request import MadeItems, SourceRequest
 from sightline.annotation.sources.runs import SourceRun, read_runs
 from sightline.annotation.types import Item, ItemImage
-from sightline.errors import UserError, unknown_name
+from sightline.errors import UserError
 from sightline.registry import benchmark_class
 from sightline.types import Case, Group, Outcome
 
@@ -65,7 +65,7 @@ def wrong_answer_items(request: SourceRequest) -> MadeItems:
     outcomes = [_first_answers(run) for run in runs]
     count = request.count or request.task.sample
     drawn = [
-        draw_units(units, count or len(units), request.seed, request.by or None)
+        draw_units(units, count or len(units), request.seed, request.by)
         for units in map(wrong_answers, outcomes)
     ]
     kept = {one.key for units in drawn for (one,) in units}
@@ -148,7 +148,7 @@ def _answer_item(request: SourceRequest, run: SourceRun, outcome: Outcome, image
         ),
         images=images.of(outcome),
         cluster=outcome.cluster or outcome.sample,
-        stratum=_label(outcome, request.by),
+        stratum=label_of(outcome.labels, request.by),
         group=f"{outcome.sample} {outcome.variant}",
         targets=(outcome.key,),
         variant=outcome.variant,
@@ -174,7 +174,7 @@ def _pairs_of(request: SourceRequest, run: SourceRun, group: Group, images: _Ima
                     ),
                     images=images.of(first),
                     cluster=group.cluster or group.id,
-                    stratum=_label(first, request.by),
+                    stratum=label_of(first.labels, request.by),
                     group=group.id,
                     targets=keys,
                     hidden=_hidden(run, first),
@@ -253,15 +253,6 @@ class _Images:
 def _filled(**texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Part -> its texts, without parts that have none."""
     return {name: tuple(of) for name, of in texts.items() if any(of)}
-
-
-def _label(outcome: Outcome, name: str) -> str:
-    if not name:
-        return ""
-    if name not in outcome.labels:
-        raise unknown_name("label", name, outcome.labels)
-    value = outcome.labels[name]
-    return value if isinstance(value, str) else ", ".join(value)
 
 
 def _hidden(run: SourceRun, outcome: Outcome, **more: str) -> dict[str, str | tuple[str, ...]]:

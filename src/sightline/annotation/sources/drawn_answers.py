@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from random import Random
 
+from sightline.annotation.sources.probes import label_of
 from sightline.builders.stratified_sampling import draw_indices
-from sightline.errors import UserError, unknown_name
+from sightline.errors import UserError
 from sightline.types import Outcome
 
 WRONG = ("wrong", "miss", "refused")
@@ -75,14 +76,14 @@ def wrong_answers(run: Sequence[Outcome]) -> list[Unit]:
     return units
 
 
-def draw_units(units: Sequence[Unit], count: int, seed: int, by: str | None = None) -> list[Unit]:
+def draw_units(units: Sequence[Unit], count: int, seed: int, by: str = "") -> list[Unit]:
     """Draw units at random.
 
     Args:
         units: The units.
         count: Largest number of units to draw.
         seed: Seed of the draw.
-        by: A label; units are drawn in proportion to its values.
+        by: A label; units are drawn in proportion to its values. '' for none.
 
     Returns:
         The drawn units, in their order.
@@ -92,7 +93,7 @@ def draw_units(units: Sequence[Unit], count: int, seed: int, by: str | None = No
     """
     if count < 1:
         raise UserError("--items draws nothing", found=count, expected="1 or more")
-    categories = [_label(unit[0], by) if by else "" for unit in units]
+    categories = [label_of(unit[0].labels, by) for unit in units]
     indices = draw_indices(categories, min(count, len(units)), Random(f"rating {seed}"))
     return [units[index] for index in indices]
 
@@ -127,10 +128,3 @@ def _complete(answers: Sequence[Outcome]) -> bool:
 
 def _probes(answers: Iterable[Outcome]) -> frozenset[tuple[str, str]]:
     return frozenset((one.sample, one.variant) for one in answers)
-
-
-def _label(outcome: Outcome, name: str) -> str:
-    if name not in outcome.labels:
-        raise unknown_name("label", name, outcome.labels)
-    value = outcome.labels[name]
-    return value if isinstance(value, str) else ", ".join(value)

@@ -12,7 +12,7 @@ from sightline.annotation.sources.images import FolderImages
 from sightline.annotation.sources.request import MadeItems, SourceRequest
 from sightline.annotation.types import Item
 from sightline.benchmarks.base import Benchmark, defaults
-from sightline.errors import UserError
+from sightline.errors import UserError, unknown_name
 from sightline.plan.effective import setting_of
 from sightline.registry import benchmark
 from sightline.types import ImageRef, Labels, Probe, Sample
@@ -107,9 +107,16 @@ def label_of(labels: Labels, name: str) -> str:
         name: The name of the label; '' for none.
 
     Returns:
-        Its value; '' if there is none.
+        Its value; '' without a name.
+
+    Raises:
+        UserError: There is no such label.
     """
-    value = labels.get(name, "")
+    if not name:
+        return ""
+    if name not in labels:
+        raise unknown_name("label", name, labels)
+    value = labels[name]
     return value if isinstance(value, str) else ", ".join(value)
 
 
