@@ -101,8 +101,7 @@ def nominal_alpha(votes: Sequence[Sequence[Label]], clusters: Sequence[str]) -> 
 
 def _alpha(state: State, votes: Mapping[int, Votes], items: Sequence[int]) -> MetricValue:
     clusters = [state.items[number].cluster or str(number) for number in items]
-    labels: list[list[Label]] = [[*votes[number].values()] for number in items]
-    return nominal_alpha(labels, clusters)
+    return nominal_alpha([tuple(votes[number].values()) for number in items], clusters)
 
 
 def _steps(shared: int, points: int) -> list[int]:
