@@ -5,12 +5,11 @@ Votes count as they were cast before annotators saw those of others: a consensus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from sightline.annotation.decisions import settlers, votes_of
-from sightline.annotation.labels import Label
 from sightline.annotation.state import State
 from sightline.annotation.types import Annotator
 from sightline.metric_types import MetricValue
@@ -77,7 +76,7 @@ def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agree
     return Agreement(len(shared), _alpha(state, votes, shared), growth)
 
 
-def nominal_alpha(votes: Sequence[Sequence[Label]], clusters: Sequence[str]) -> MetricValue:
+def nominal_alpha(votes: Sequence[Sequence[Hashable]], clusters: Sequence[str]) -> MetricValue:
     """Compute Krippendorff's alpha of votes without an order.
 
     Args:
@@ -101,7 +100,7 @@ def nominal_alpha(votes: Sequence[Sequence[Label]], clusters: Sequence[str]) -> 
 
 def _alpha(state: State, votes: Mapping[int, Votes], items: Sequence[int]) -> MetricValue:
     clusters = [state.items[number].cluster or str(number) for number in items]
-    return nominal_alpha([tuple(votes[number].values()) for number in items], clusters)
+    return nominal_alpha([list(votes[number].values()) for number in items], clusters)
 
 
 def _steps(shared: int, points: int) -> list[int]:
