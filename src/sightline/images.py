@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import hashlib
 import io
 import os
@@ -13,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+import pybase64
 from msgspec import Struct
 
 from sightline.types import ImageFile, ImageRef
@@ -164,7 +164,7 @@ def data_url(file: ImageFile) -> bytes:
         BadImage: The file is missing, or has changed since the inspection.
     """
     media, data = read_bytes(file)
-    return b"data:%s;base64,%s" % (media.encode(), binascii.b2a_base64(data, newline=False))
+    return b"data:%s;base64,%s" % (media.encode(), pybase64.b64encode(data))
 
 
 def read_image(file: ImageFile) -> Image:
