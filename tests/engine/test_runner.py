@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from sightline.engine import claims, renewals, request_selector
+from sightline.engine.account import Account
 from sightline.engine.answers import Attempt
+from sightline.engine.budget import Budget
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
+from sightline.engine.ledger import Ledger
 from sightline.engine.renewals import LEASE_SECONDS
 from sightline.engine.retry import MAX_FAILURES
 from sightline.engine.store import Store
@@ -164,6 +167,34 @@ def test_what_another_process_answered_while_this_one_was_stopped_is_not_sent(
     assert len(model.asked) <= 30 + 4
     assert counts.cached >= 66
     stopped.close()
+    other.close()
+
+
+def test_a_retry_that_waited_for_the_ledger_is_not_sent_if_another_process_answered_meanwhile(
+    tmp_path: Path, scripted: Any, asking: Asking, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger of the budget is in the store, which may be locked for longer than the lease."""
+    now, path, requests = 0.0, str(tmp_path / "s.db"), asking("question")
+    waiting, other = Store.open(path, uptime=lambda: now), Store.open(path)
+    monkeypatch.setattr(claims, "state_of_owner", lambda *_, **__: "ended")
+
+    class SlowLedger(Ledger):
+        def reserve(self, spent: Any, model: str, room: Any) -> Any:
+            nonlocal now
+            if spent[model].calls and not now:
+                now = LEASE_SECONDS + 1
+                (keyed,) = requests
+                assert other.claims.take([keyed.request.key])
+                other.answers.add([Attempt(keyed.request.key, keyed.canonical, Answer("other"))])
+            return super().reserve(spent, model, room)
+
+    ledger = SlowLedger(waiting.database, lambda: 0.0, b"r" * 32)
+    model, account = scripted(lambda *_: Failure("transient", "busy")), Account(ledger)
+    budget = Budget(max_requests=5)
+    counts = asyncio.run(ask(waiting, requests, model, budget=budget, account=account))
+    assert (len(model.asked), counts.cached, counts.stopped) == (1, 1, "")
+    assert budget.room(model.name, account._own, 5) == 4, "an attempt that was not sent counts"
+    waiting.close()
     other.close()
 
 

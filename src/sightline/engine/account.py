@@ -102,6 +102,17 @@ class Account:
             self._own[model].outstanding -= requests
             self._settled.set()
 
+    def withdraw_attempts(self, model: str, attempts: int) -> None:
+        """Give back further attempts that were allowed and are not sent.
+
+        Args:
+            model: The model that would have received them.
+            attempts: How many there are.
+        """
+        if attempts:
+            self._own[model].calls -= attempts
+            self._settled.set()
+
     async def changed(self) -> None:
         """Wait until a request of this process is settled, or maybe one of another process."""
         self._settled = asyncio.Event()

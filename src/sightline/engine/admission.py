@@ -41,6 +41,7 @@ class Admission:
         self._queue = queue
         self._reserved = 0
         self._admitted = 0
+        self._admitted_again = 0
 
     async def admit(self, following: int = 0) -> bool:
         """Wait until one more request may be outstanding.
@@ -76,6 +77,7 @@ class Admission:
             False where the budget is reached, which `counts.stopped` then says.
         """
         if await self._account.reserve_attempt(self._model, self._budget):
+            self._admitted_again += 1
             return True
         self._counts.stopped = "budget"
         return False
@@ -89,25 +91,31 @@ class Admission:
         self.outstanding -= 1
         self._account.settle(self._model, cost)
 
-    def close(self, sent: int) -> None:
-        """Give the rest back to the budget: requests that were not sent, or have no result.
+    def close(self, sent: int, sent_again: int) -> None:
+        """Give the rest back to the budget: attempts that were not sent, and requests that have no result.
 
         Args:
             sent: How many of the admitted requests were sent.
+            sent_again: How many of the further attempts were.
         """
         unsent = self._admitted - sent
         self._account.withdraw(self._model, self._reserved + unsent)
+        self._account.withdraw_attempts(self._model, self._admitted_again - sent_again)
         for _ in range(self.outstanding - unsent):
             self._account.settle(self._model, None)
 
-    def withdraw(self, *, was_sent: bool) -> None:
+    def withdraw(self, *, was_sent: bool, is_admitted: bool) -> None:
         """Record that an admitted request needs no answer any more: another process has it.
 
         Args:
             was_sent: Whether it was sent before.
+            is_admitted: Whether its next attempt was allowed.
         """
         if was_sent:
             self.settle()
+            if is_admitted:
+                self._admitted_again -= 1
+                self._account.withdraw_attempts(self._model, 1)
         else:
             self.outstanding -= 1
             self._admitted -= 1

@@ -15,12 +15,14 @@ class Call(Struct):
     Attributes:
         keyed: The request.
         claimed: `Claims.generation` when it was claimed.
+        is_admitted: Whether the budget has room for its next attempt.
         attempts: How often it was sent.
         refusals: How often a host refused it (429).
     """
 
     keyed: KeyedRequest
     claimed: int = 0
+    is_admitted: bool = True
     attempts: int = 0
     refusals: int = 0
 

@@ -148,7 +148,7 @@ class Runner:
         capacity = REQUESTS_PER_LOOKUP + sum(
             2 * max(options.concurrency, model.batch_size) for model in self._models
         )
-        self._sent = 0
+        self._sent = self._sent_again = 0
         self._admission = Admission(
             capacity, self._models[0].name, options.budget, options.account, counts, self._queue
         )
@@ -181,7 +181,7 @@ class Runner:
         except ExceptionGroup as group:
             raise _first_error(group) from None
         finally:
-            self._admission.close(self._sent)
+            self._admission.close(self._sent, self._sent_again)
             await self._committer.close()
 
     async def _select(self, requests: Iterable[KeyedRequest]) -> None:
@@ -209,11 +209,12 @@ class Runner:
                 await limiter.wait_for_slot()
             except HostUnavailableError:
                 return
-            calls = await self._queue.take_batch(model.batch_size)
+            calls = await self._admit_again(await self._queue.take_batch(model.batch_size))
+            # Nothing is awaited between this and the model: the claims may lapse meanwhile.
             if not all(self._store.claims.hold(call.claimed) for call in calls):
                 await self._claim_again([*calls, *self._queue.take_all()])
                 continue
-            if not limiter.try_acquire():
+            if not calls or not limiter.try_acquire():
                 for call in calls:
                     self._queue.put(call)
                 continue
@@ -222,27 +223,22 @@ class Runner:
             except BaseException:
                 limiter.release()
                 raise
-            if results:
-                _report_to(limiter, results)
-            else:
-                limiter.release()
+            _report_to(limiter, results)
 
     async def _claim_again(self, calls: Sequence[Call]) -> None:
         """Make sure of the claims of calls; what another process has answered meanwhile is not sent."""
         for call in await self._selector.claim_again(calls):
             self._retrying.pop(call.keyed.request.key, None)
             self._counts.cached += 1
-            self._admission.withdraw(was_sent=call.attempts > 0)
+            self._admission.withdraw(was_sent=call.attempts > 0, is_admitted=call.is_admitted)
         self._finish_if_done()
 
     async def _send(self, model: Model, calls: Sequence[Call]) -> list[Answer | Failure]:
         """Send a batch, and process each result as soon as it arrives; returns all results."""
         counts = self._counts
-        calls = [call for call in calls if not call.attempts or await self._may_send_again(call)]
-        if not calls:
-            return []
         first = sum(call.attempts == 0 for call in calls)
         self._sent += first
+        self._sent_again += len(calls) - first
         counts.sent += first
         counts.retried += len(calls) - first
         counts.in_flight += len(calls)
@@ -250,6 +246,7 @@ class Runner:
         results: list[Answer | Failure] = []
         for call in calls:
             call.attempts += 1
+            call.is_admitted = False
         try:
             async for index, result in model.answer([call.keyed.request for call in calls]):
                 counts.in_flight -= 1
@@ -281,14 +278,19 @@ class Runner:
         self._retrying[call.keyed.request.key] = (call, result)
         asyncio.get_running_loop().call_later(delay, self._queue.put, call)
 
-    async def _may_send_again(self, call: Call) -> bool:
-        """Whether the budget has room for another attempt; if not, the latest failure is the result."""
-        if await self._admission.admit_attempt():
-            return True
-        _, failure = self._retrying[call.keyed.request.key]
-        self._counts.failed += 1
-        self._settle(call, failure)
-        return False
+    async def _admit_again(self, calls: Sequence[Call]) -> list[Call]:
+        """The calls that the budget has room for; the latest failure is the result of the others."""
+        admitted = []
+        for call in calls:
+            # Other processes count, too: this may wait for the store.
+            call.is_admitted = call.is_admitted or await self._admission.admit_attempt()
+            if call.is_admitted:
+                admitted.append(call)
+            else:
+                _, failure = self._retrying[call.keyed.request.key]
+                self._counts.failed += 1
+                self._settle(call, failure)
+        return admitted
 
     def _settle(self, call: Call, result: Answer | Failure, cost: float | None = None) -> None:
         self._retrying.pop(call.keyed.request.key, None)
