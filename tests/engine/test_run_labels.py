@@ -161,7 +161,7 @@ def test_the_number_of_a_deleted_run_is_never_used_again(store_url: str) -> None
 
 def test_a_lease_ends_when_it_is_not_renewed(tmp_path: Path) -> None:
     now = 1000.0
-    store = Store.open(str(tmp_path / "s.db"), clock=lambda: now)
+    store = Store.open(str(tmp_path / "s.db"), uptime=lambda: now)
     run = store.runs.start({})
     assert store.leases.held() == set()
     store.leases.renew(run)

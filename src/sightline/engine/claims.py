@@ -6,27 +6,22 @@ not renew it although it could. An owner that cannot be sure of a claim takes it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import NamedTuple
 
-from sqlalchemy import delete, select, text, tuple_, update
+from sqlalchemy import delete, select, tuple_, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine import renewals, schema
 from sightline.engine.database import Database, change_rows_in, insert, rows_in
 from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.lease_times import LeaseTimes, read_times
 from sightline.engine.owners import OwnerState, new_owner, state_of_owner
 from sightline.engine.renewals import Renewals
 from sightline.errors import EnvironmentFailedError
-
-_SERVER_TIMES = text(
-    "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FROM pg_postmaster_start_time())"
-)
-
 
 _RENEW_OWN = "ON CONFLICT (key) DO UPDATE SET until = excluded.until WHERE claims.owner = excluded.owner"
 
@@ -90,7 +85,7 @@ class Claims:
         if not found.free:
             return set()
         with self._database.write() as connection:
-            now = times(connection, self._uptime)[0]
+            now = read_times(connection, self._uptime).now
             self._delete_over(connection, found)
             rows = [(key, self._owner, now + renewals.LEASE_SECONDS) for key in found.free]
             insert(connection, schema.claims, ("key", "owner", "until"), rows, _RENEW_OWN)
@@ -107,7 +102,7 @@ class Claims:
         # Those that another thread ends now are skipped: two orders of locking could become a deadlock.
         own = select(table.c.key).where(self._owned).with_for_update(skip_locked=True)
         with self._database.write() as connection:
-            until = times(connection, self._uptime)[0] + renewals.LEASE_SECONDS
+            until = read_times(connection, self._uptime).now + renewals.LEASE_SECONDS
             connection.execute(update(table).where(table.c.key.in_(own)).values(until=until))
         self._renewals.record(began)
 
@@ -153,10 +148,10 @@ class Claims:
         """
         table = schema.claims.c
         with self._database.read() as connection:
-            now, honoured_since = times(connection, self._uptime)
+            times = read_times(connection, self._uptime)
             query = select(table.key, table.owner, table.until)
             rows = [(key, owner, until) for key, owner, until in connection.execute(query)]
-        over = self._over(rows, self._states(rows), now, honoured_since)
+        over = _over(rows, self._states(rows), times)
         return [row[0] for row in rows if row not in over]
 
     def end(self, connection: Connection, keys: Sequence[bytes]) -> None:
@@ -173,13 +168,13 @@ class Claims:
         """Look which keys no other process holds. This is asked often, so it must not cost a write."""
         query = "SELECT key, owner, until FROM claims WHERE key IN ({})"
         with self._database.read() as connection:
-            now, honoured_since = times(connection, self._uptime)
+            times = read_times(connection, self._uptime)
             rows = [(key, owner, until) for key, owner, until in rows_in(connection, query, keys)]
         others = [row for row in rows if row[1] != self._owner]
         states = self._states(others)
         ended = {owner for owner, state in states.items() if state == "ended"}
         is_steady = self._renewals.are_steady()
-        lapsed = self._over(others, states, now, honoured_since) if is_steady else set()
+        lapsed = _over(others, states, times) if is_steady else set()
         held = {row[0] for row in others if row[1] not in ended and row not in lapsed}
         return _Found([key for key in keys if key not in held], lapsed, ended)
 
@@ -192,16 +187,6 @@ class Claims:
             # Not if they were renewed since.
             over |= tuple_(table.c.key, table.c.owner, table.c.until).in_(list(found.lapsed))
         connection.execute(delete(table).where(over))
-
-    def _over(
-        self, rows: Iterable[_Row], states: Mapping[str, OwnerState], now: float, honoured_since: float
-    ) -> set[_Row]:
-        """Those claims that their owners did not renew in time."""
-        first = {"unknown": earliest_end(now, honoured_since, renewals.LEASE_SECONDS), "ended": math.inf}
-        first["working"] = first["unknown"] - renewals.WORKING_SECONDS + renewals.LEASE_SECONDS
-        # Later ends are of another clock: that of before the machine started again.
-        last = now + renewals.LEASE_SECONDS if self._is_one_machine else math.inf
-        return {row for row in rows if not first[states[row[1]]] <= row[2] <= last}
 
     def _states(self, rows: Iterable[_Row]) -> dict[str, OwnerState]:
         """The state of each owner of claims."""
@@ -218,36 +203,6 @@ class Claims:
         return schema.claims.c.owner == self._owner
 
 
-def times(connection: Connection, clock: Callable[[], float]) -> tuple[float, float]:
-    """Read the time, and since when claims could be renewed without an interruption.
-
-    A server's own clock is the only one that all machines share. While it restarts, no process can renew its
-    claims.
-
-    Args:
-        connection: A connection.
-        clock: Returns the seconds since 1970; the clock of a database without a server.
-
-    Returns:
-        Both in seconds since 1970.
-    """
-    if connection.dialect.name != "postgresql":
-        return clock(), 0.0
-    now, started = connection.execute(_SERVER_TIMES).one()
-    return float(now), float(started)
-
-
-def earliest_end(now: float, honoured_since: float, lease_seconds: float) -> float:
-    """The time before which a claim or a lease must end to be over.
-
-    Just after a restart of the server none is over: it could not be renewed yet.
-
-    Args:
-        now: The time, as `times` returns it.
-        honoured_since: Since when claims could be renewed, as `times` returns it.
-        lease_seconds: How long one holds without renewal.
-
-    Returns:
-        Seconds since 1970; 0 if none is over.
-    """
-    return now if now - honoured_since > lease_seconds else 0.0
+def _over(rows: Iterable[_Row], states: Mapping[str, OwnerState], times: LeaseTimes) -> set[_Row]:
+    """Those claims that do not hold any more."""
+    return {row for row in rows if not times.hold(row[2], renewals.LEASE_SECONDS, states[row[1]])}

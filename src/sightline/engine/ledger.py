@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,15 +11,19 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine.budget import Spent
-from sightline.engine.claims import earliest_end, times
 from sightline.engine.database import Database
 from sightline.engine.database_errors import repeat_if_lost
+from sightline.engine.lease_times import read_times
+from sightline.engine.owners import new_owner, state_of_owner
 from sightline.engine.schema import spending
 
 LEASE_SECONDS = 30.0
-"""How long a process counts as running without a renewal."""
+"""How long a process counts as running without a renewal, unless it can be seen that it has ended."""
 RENEWAL_SECONDS = 1.0
 """How often a process writes what it has spent, although it asks for nothing."""
+
+_LEFT = 0.0
+"""`until` of a process that has left."""
 
 Room = Callable[[Mapping[str, Spent]], Spent]
 """What is added to the spending of a model, given what was spent on each model."""
@@ -36,18 +39,18 @@ class _Entry(NamedTuple):
 class Ledger:
     """The part of one process in the ledger of a run. All methods block."""
 
-    def __init__(self, database: Database, clock: Callable[[], float], run: bytes) -> None:
+    def __init__(self, database: Database, uptime: Callable[[], float], run: bytes) -> None:
         """Prepare it; nothing is read or written.
 
         Args:
             database: The database of the store.
-            clock: Returns the seconds since 1970; the clock of a database without a server.
+            uptime: The seconds since the machine started; a server has a clock of its own.
             run: The digest of the options of the run.
         """
         self._database = database
-        self._clock = clock
+        self._uptime = uptime
         self._run = run
-        self._process = uuid.uuid4().hex
+        self._process = new_owner()
 
     @repeat_if_lost
     def join(self) -> None:
@@ -97,23 +100,28 @@ class Ledger:
             spent: Model -> what this process has spent on it.
         """
         with self._database.write() as connection:
-            self._write(connection, spent, until=0.0)
+            self._write(connection, spent, until=_LEFT)
 
     def _write(self, connection: Connection, spent: Mapping[str, Spent], until: float | None = None) -> None:
         if until is None:
-            until = times(connection, self._clock)[0] + LEASE_SECONDS
+            until = read_times(connection, self._uptime).now + LEASE_SECONDS
         values = {"body": msgspec.json.encode(spent), "until": until}
         if not connection.execute(update(spending).where(self._is_own).values(**values)).rowcount:
             connection.execute(insert(spending).values(run=self._run, process=self._process, **values))
 
     def _others(self, connection: Connection) -> list[_Entry]:
-        limit = earliest_end(*times(connection, self._clock), LEASE_SECONDS)
-        query = select(spending.c.body, spending.c.until).where(
+        times = read_times(connection, self._uptime)
+
+        def is_running(process: str, until: float) -> bool:
+            state = state_of_owner(process, one_machine=times.is_one_machine)
+            return until != _LEFT and times.hold(until, LEASE_SECONDS, state)
+
+        query = select(spending.c.process, spending.c.body, spending.c.until).where(
             spending.c.run == self._run, spending.c.process != self._process
         )
         return [
-            _Entry(msgspec.json.decode(body, type=dict[str, Spent]), until > limit)
-            for body, until in connection.execute(query)
+            _Entry(msgspec.json.decode(body, type=dict[str, Spent]), is_running(process, until))
+            for process, body, until in connection.execute(query)
         ]
 
     @property

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.engine import Connection
 
-from sightline.engine.claims import earliest_end, times
 from sightline.engine.database import Database
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.existing_run import require_run
+from sightline.engine.lease_times import read_times
 from sightline.engine.schema import run_leases
 
 LEASE_SECONDS = 30.0
@@ -20,15 +20,15 @@ LEASE_SECONDS = 30.0
 class RunLeases:
     """The leases of all runs of the store. Use it as `store.leases`."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, uptime: Callable[[], float]) -> None:
         """Prepare it; nothing is read yet.
 
         Args:
             database: The database of the store.
-            clock: Returns the seconds since 1970.
+            uptime: The seconds since the machine started; a server has a clock of its own.
         """
         self._database = database
-        self._clock = clock
+        self._uptime = uptime
 
     @repeat_if_lost
     def renew(self, run: int) -> None:
@@ -42,7 +42,7 @@ class RunLeases:
         """
         with self._database.write() as connection:
             require_run(connection, run, self._database.name)
-            hold(connection, run, self._clock)
+            hold(connection, run, self._uptime)
 
     @repeat_if_lost
     def release(self, run: int) -> None:
@@ -62,19 +62,20 @@ class RunLeases:
             The numbers of the runs.
         """
         with self._database.read() as connection:
-            limit = earliest_end(*times(connection, self._clock), LEASE_SECONDS)
-            return set(connection.scalars(select(run_leases.c.run).where(run_leases.c.until > limit)))
+            times = read_times(connection, self._uptime)
+            rows = connection.execute(select(run_leases.c.run, run_leases.c.until))
+            return {run for run, until in rows if times.hold(until, LEASE_SECONDS)}
 
 
-def hold(connection: Connection, run: int, clock: Callable[[], float]) -> None:
+def hold(connection: Connection, run: int, uptime: Callable[[], float]) -> None:
     """Hold a run for LEASE_SECONDS from now.
 
     Args:
         connection: A connection that writes.
         run: The number of the run, which exists.
-        clock: Returns the seconds since 1970; the clock of a database without a server.
+        uptime: The seconds since the machine started; a server has a clock of its own.
     """
-    until = times(connection, clock)[0] + LEASE_SECONDS
+    until = read_times(connection, uptime).now + LEASE_SECONDS
     changed = connection.execute(update(run_leases).where(run_leases.c.run == run).values(until=until))
     if not changed.rowcount:
         connection.execute(insert(run_leases).values(run=run, until=until))

@@ -48,17 +48,25 @@ class RunRow(Struct, frozen=True):
 class Runs:
     """All runs of the store. Use it as `store.runs`."""
 
-    def __init__(self, database: Database, dictionaries: Dictionaries, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        dictionaries: Dictionaries,
+        clock: Callable[[], float],
+        uptime: Callable[[], float],
+    ) -> None:
         """Prepare it; nothing is read yet.
 
         Args:
             database: The database of the store.
             dictionaries: The dictionaries of the store.
             clock: Returns the seconds since 1970.
+            uptime: Returns the seconds since the machine started, for leases.
         """
         self._database = database
         self._dictionaries = dictionaries
         self._clock = clock
+        self._uptime = uptime
 
     def start(self, body: Mapping[str, Any], *, held: bool = False) -> int:
         """Register a run.
@@ -83,7 +91,7 @@ class Runs:
                 statement = insert_one(runs).values(body=body, created=created, uid=uid).returning(runs.c.id)
                 run = connection.scalars(statement).one()
             if held:
-                hold(connection, run, self._clock)
+                hold(connection, run, self._uptime)
         return int(run)
 
     @repeat_if_lost

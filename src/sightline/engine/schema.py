@@ -132,7 +132,7 @@ run_tags = Table(
     Column("tag", String(200), primary_key=True),
 )
 
-# Runs that a process is working on now.
+# Runs that a process is working on now. `until` is as in `claims`.
 run_leases = Table(
     "run_leases",
     metadata,
@@ -140,8 +140,8 @@ run_leases = Table(
     Column("until", Float, nullable=False),
 )
 
-# What each process of a run with a budget has spent, by the digest of its options; see ledger.py. Rows whose
-# `until` is over belong to processes that have ended.
+# What each process of a run with a budget has spent, by the digest of its options; see ledger.py. `process`
+# and `until` are as `owner` and `until` in `claims`; `until` is 0 when the process has left.
 spending = Table(
     "spending",
     metadata,

@@ -50,12 +50,12 @@ class Store:
         self.claims = Claims(self.database, uptime)
         dictionaries = Dictionaries(name)
         self.answers = Answers(self.database, dictionaries, self.claims, clock)
-        self.runs = Runs(self.database, dictionaries, clock)
+        self.runs = Runs(self.database, dictionaries, clock, uptime)
         self.labels = RunLabels(self.database)
-        self.leases = RunLeases(self.database, clock)
+        self.leases = RunLeases(self.database, uptime)
         self.endpoints = EndpointLog(self.database, clock)
         self.caches = Caches(self.database)
-        self.ledger = partial(Ledger, self.database, clock)
+        self.ledger = partial(Ledger, self.database, uptime)
 
     @classmethod
     def open(

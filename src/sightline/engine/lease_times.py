@@ -1,0 +1,66 @@
+"""The time of claims and leases: of a server, or since the machine started; no wrong clock changes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from sightline.engine import renewals
+from sightline.engine.owners import OwnerState
+
+_SERVER_TIMES = text(
+    "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FROM pg_postmaster_start_time())"
+)
+
+
+class LeaseTimes(NamedTuple):
+    """What decides whether a claim or a lease holds.
+
+    Attributes:
+        now: The time in seconds; of a server since 1970, of a SQLite file since its machine started.
+        honoured_since: Since when renewals were possible. While a server restarts, no process can renew.
+        is_one_machine: Whether all processes that use the store are on this machine.
+    """
+
+    now: float
+    honoured_since: float
+    is_one_machine: bool
+
+    def hold(self, until: float, lease_seconds: float, state: OwnerState = "unknown") -> bool:
+        """Decide whether a claim or a lease holds.
+
+        Args:
+            until: The time until which it was renewed.
+            lease_seconds: How long it holds without renewal.
+            state: What its process does. One that works may wait for a processor: it gets the time of
+                `renewals.WORKING_SECONDS`.
+
+        Returns:
+            Whether it holds. Just after a restart of the server it does: it could not be renewed yet.
+        """
+        if state == "ended" or (self.is_one_machine and until > self.now + lease_seconds):
+            return False  # A later end is of another clock: that of before the machine started again.
+        if self.now - self.honoured_since <= lease_seconds:
+            return True
+        patience = renewals.WORKING_SECONDS - renewals.LEASE_SECONDS if state == "working" else 0.0
+        return until >= self.now - patience
+
+
+def read_times(connection: Connection, uptime: Callable[[], float]) -> LeaseTimes:
+    """Read the time. A server's own clock is the only one that all machines share.
+
+    Args:
+        connection: A connection.
+        uptime: Returns the seconds since the machine started; for a database without a server.
+
+    Returns:
+        The times.
+    """
+    if connection.dialect.name != "postgresql":
+        return LeaseTimes(uptime(), -math.inf, is_one_machine=True)
+    now, started = connection.execute(_SERVER_TIMES).one()
+    return LeaseTimes(float(now), float(started), is_one_machine=False)
