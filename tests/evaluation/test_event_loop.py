@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import json
 import os
 import pkgutil
 import signal
@@ -220,9 +221,9 @@ def test_an_interrupted_notebook_cell_sends_nothing_more_and_keeps_what_was_answ
     assert again.counts.cached >= PAIRS - 4
 
 
-def test_a_judge_that_cannot_be_opened_is_reported_before_the_first_answer_is_paid_for(
-    codis: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What an endpoint is asked, while the judge cannot be opened."""
     asked: list[str] = []
 
     class Paid(Yes):
@@ -238,6 +239,37 @@ def test_a_judge_that_cannot_be_opened_is_reported_before_the_first_answer_is_pa
 
     models = {"yes": lambda *_: [Paid("yes")], "judge": lambda *_: [Gone("judge")]}
     monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
+    return asked
+
+
+def test_a_judge_that_cannot_be_opened_is_reported_before_the_first_answer_is_paid_for(
+    codis: Path, asked: list[str]
+) -> None:
     with pytest.raises(UserError, match="no server"):
         asyncio.run(run(codis))
     assert not asked
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_needed"),
+    [
+        ({"r1": {"options": ["yes", "no"]}, "r2": {"options": ["yes", "no"]}}, False),
+        ({"r1": {}}, False),
+        ({"r1": {}, "r2": {}}, True),
+        ({"r1": {"options": ["yes", "no"]}, "r2": {}}, True),
+    ],
+)
+def test_a_judge_that_no_answer_can_reach_need_not_be_usable(
+    asked: list[str], lines: dict[str, dict[str, Any]], is_needed: bool
+) -> None:
+    groups = [
+        {"group": "g", "variant": variant, "prompt": f"Is it? {variant}", "references": ["yes"], **line}
+        for variant, line in lines.items()
+    ]
+    Path("groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in groups))
+    running = sightline.arun(
+        "groups:groups.jsonl", model="yes", judge=["judge"], store="s.db", set={"embedder": "none"}
+    )
+    with pytest.raises(UserError, match="no server") if is_needed else contextlib.nullcontext():
+        asyncio.run(running)
+    assert bool(asked) != is_needed

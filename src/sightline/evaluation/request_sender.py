@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
@@ -25,12 +25,15 @@ from sightline.engine.limiter import Limiter
 from sightline.engine.open_models import OpenModels
 from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
+from sightline.engine.threads import run_until_cancelled, until_set
 from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN, PIXELS_PER_TOKEN
+from sightline.evaluation.judges_to_open import judges_to_open
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.run_account import run_budget
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.panel import JudgePanel
 from sightline.models.base import Model
+from sightline.plan.stored_probe import StoredProbe
 from sightline.progress import request_progress
 
 
@@ -86,13 +89,20 @@ class RequestSender:
         """Close the judges."""
         await self._stack.aclose()
 
-    async def ask_model(self, requests: Iterator[KeyedRequest], reread: Reread, total: int) -> Counts:
+    async def ask_model(
+        self,
+        requests: Iterator[KeyedRequest],
+        reread: Reread,
+        total: int,
+        probes: Callable[[], Iterable[StoredProbe]],
+    ) -> Counts:
         """Send the requests of the probes that have no answer yet.
 
         Args:
             requests: The requests; planning them may block, so a thread reads them.
             reread: Plans them again for the check of the endpoint.
             total: How many there are at most, for the progress display.
+            probes: Plans the probes again, to find the judges that may be asked.
 
         Returns:
             What happened. Cancelled, everything answered so far is kept.
@@ -106,7 +116,7 @@ class RequestSender:
                 requests,
                 check=check,
                 reread=reread,
-                before_sending=self._open_judges if paid else None,
+                before_sending=partial(self._open_judges, probes) if paid else None,
             )
         self.notes += check.notes if check is not None else []
         self._note_estimates(name, counts)
@@ -171,14 +181,19 @@ class RequestSender:
         self._note_estimates(name, counts)
         return counts
 
-    async def _open_judges(self) -> None:
+    async def _open_judges(self, probes: Callable[[], Iterable[StoredProbe]]) -> None:
         """Open the judges: one that cannot be used is reported before the first answer is paid for.
 
-        Endpoints stay open. Weights are loaded again when they are needed: memory has room for one model.
+        One that no answer can reach is not opened. Endpoints stay open. Weights are loaded again when they
+        are needed: memory has room for one model.
         """
-        for models in self._prepared.judges.models.values():
-            async with AsyncExitStack() as closed:
-                await (self._opened(models) or OpenModels(closed)).open_usable(models, Counts())
+        names = await run_until_cancelled(
+            lambda stop: judges_to_open(self._prepared, lambda: until_set(probes(), stop))
+        )
+        for name, models in self._prepared.judges.models.items():
+            if name in names:
+                async with AsyncExitStack() as closed:
+                    await (self._opened(models) or OpenModels(closed)).open_usable(models, Counts())
 
     def _opened(self, models: Sequence[Model]) -> OpenModels | None:
         """Where a judge stays open; None for one that runs on this machine."""

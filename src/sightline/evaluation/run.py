@@ -40,7 +40,7 @@ from sightline.judging.text_metrics import identities_of
 from sightline.models.augmented import Augmented
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
-from sightline.plan.stored_probe import read_stored_probes
+from sightline.plan.stored_probe import StoredProbe, read_stored_probes
 from sightline.plugins import file_of
 from sightline.results.description import EvaluationDescription
 
@@ -145,7 +145,7 @@ async def _ask_model(
             await sender.use_cached(stored_requests(prepared, store, run), counts)
             return counts
         requests = _requests(plan, store, run)
-        counts = await sender.ask_model(requests, reread, total)
+        counts = await sender.ask_model(requests, reread, total, partial(_planned_probes, plan))
     except CancelledError:
         raise CancelledError(_kept(run, sender.asked)) from None
     await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
@@ -175,6 +175,12 @@ def _planned_requests(plan: Plan) -> Iterator[KeyedRequest]:
     """The requests of a plan; nothing is written."""
     for chunk in plan.chunks():
         yield from (planned.request for planned in chunk if planned.request is not None)
+
+
+def _planned_probes(plan: Plan) -> Iterator[StoredProbe]:
+    """The probes of a plan; nothing is written."""
+    for chunk in plan.chunks():
+        yield from (planned.probe for planned in chunk)
 
 
 def _store_unasked(requests: Iterator[KeyedRequest], stop: Event) -> None:
