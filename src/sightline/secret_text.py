@@ -11,7 +11,7 @@ HIDDEN = "***"
 # A URL in a text. A path made of a URL has one slash.
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*:/{1,2}\S+", re.IGNORECASE)
 # The greedy match includes each @ that a password should have encoded; a path of the web may have one, too.
-_USER_PASSWORD = re.compile(r"^([\w+.-]+:/{1,2}[^:/@?]*):.*@", re.DOTALL)
+_USER_PASSWORD = re.compile(r"^([\w+.-]+:/{0,3}[^:/@?]*):.*@", re.DOTALL)
 _WEB_USER = re.compile(r"^(https?:/{1,2})[^/?#]*@", re.IGNORECASE)
 _PARAMETER = re.compile(r"([?&;])([^=&;#\s]+)=([^&#\s]*)")
 

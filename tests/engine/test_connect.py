@@ -14,10 +14,12 @@ import pytest
 
 from sightline.engine import connect, memory_store, migrations, postgres, schema
 from sightline.engine.answers import Attempt
+from sightline.engine.connect import sqlite_path
 from sightline.engine.database_errors import NoStoreError
 from sightline.engine.keys import key_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.maintenance.opening import version_of
 from sightline.maintenance.repair import repair
 from sightline.types import Answer
 
@@ -153,6 +155,41 @@ def test_memory_is_one_store_for_the_process_and_leaves_no_file(
     memory_store.forget()
     assert not place.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://me:PW@host/name",
+        "sqlite://host/name",
+        "sqlite://me@host/name",
+        "sqlite:///me:PW@host/name",
+        "sqlite:///name?password=PW",
+        "sqlite:///name?mode=ro",
+        "sqlite+pysqlite://host/name",
+        "sqlite://host:PW/name",
+        "sqlite:name",
+        "sqlite:/me:PW@host/name",
+        "sqlite:me:PW@host/name",
+        "Postgresql:name",
+    ],
+)
+def test_a_url_of_a_file_with_more_than_a_file_is_refused(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for open_it in (Store.open, version_of, sqlite_path):
+        with pytest.raises(UserError, match=r"sqlite:///FILE|postgresql://") as error:
+            open_it(url)
+        assert "PW" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["sqlite:///a@b:c.db", "sqlite:///./x:y@z.db", "./sqlite:name"])
+def test_a_file_may_have_any_name(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Store.open(url).close()
+    assert [file.name for file in tmp_path.iterdir()] == [Path(url.removeprefix("sqlite:///")).name]
 
 
 @pytest.mark.parametrize("version", ["''", "'0'", "'x'", "x'34'", f"'{'9' * 5000}'", "'٤'"])

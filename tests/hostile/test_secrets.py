@@ -160,6 +160,10 @@ WRONG = {
             "postgresql://127.0.0.1:9/name?user=me&sslpassword=PW&pass%77ord=PW",
             "postgresql://127.0.0.1:9/name?passwrd=PW",
             "mysql://me:PW@127.0.0.1/name",
+            "sqlite://me:PW@127.0.0.1/name",
+            "sqlite:///me:PW@127.0.0.1/name",
+            "sqlite:me:PW@127.0.0.1/name",
+            "sqlite:///name?password=PW",
             "postgresql:/me:PW@127.0.0.1/name",
         )
     },

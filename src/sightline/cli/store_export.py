@@ -46,8 +46,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the file."""
+    from sightline.engine.connect import sqlite_path
     from sightline.formats.files import refuse_overwriting
-    from sightline.maintenance.opening import sqlite_path
     from sightline.maintenance.records import export_records
 
     out, store = Path(options.out), sqlite_path(options.store)

@@ -24,6 +24,12 @@ from sightline.secret_text import hide_password
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
 
+_FILE_URL = "sqlite:///FILE"
+_NO_PATH = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+\w+)?:(?!//)", re.IGNORECASE)
+"""How the URL of a store begins whose slashes were forgotten."""
+_USER_IN_PATH = re.compile(r"[^/]*:[^/]*@")
+"""How a path begins that a user, a password and a host were meant to be."""
+
 _VERSION = re.compile("[1-9][0-9]{0,8}")
 
 LOCK_SECONDS = 60
@@ -46,11 +52,9 @@ def connect(url: str, *, create: bool) -> Engine:
             the driver is missing.
         StoreFailedError: The write-ahead log of a file is damaged.
     """
-    if "://" not in url:
-        return _sqlite(Path(url), create=create)
+    if (path := sqlite_path(url)) is not None:
+        return _sqlite(path, create=create)
     parsed = _parse(url)
-    if parsed.get_backend_name() == "sqlite":
-        return _sqlite(sqlite_file(parsed), create=create)
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise UserError(
             f"a store cannot be in a database of this kind: {display(url)}",
@@ -70,16 +74,34 @@ def connect(url: str, *, create: bool) -> Engine:
         ) from None
 
 
-def sqlite_file(url: URL) -> Path:
-    """Find the file that a URL of SQLite names.
+def sqlite_path(url: str) -> Path | None:
+    """Find the file of a store.
 
     Args:
-        url: The URL.
+        url: A path or a database URL.
 
     Returns:
-        The file, which need not exist.
+        The file, which need not exist; None for a database on a server.
+
+    Raises:
+        UserError: The URL is invalid, or has more than a file, such as a host or a password.
     """
-    name = url.database or ""
+    if _NO_PATH.match(url):
+        raise UserError(
+            f"the URL of the store has no //: {hide_password(url)}",
+            expected=f"{_FILE_URL}, postgresql://USER@HOST:PORT/NAME, or ./FILE for a file of this name",
+        )
+    if "://" not in url:
+        return Path(url)
+    parsed = _parse(url)
+    if parsed.get_backend_name() != "sqlite":
+        return None
+    name = parsed.database or ""
+    if parsed.host or parsed.username or parsed.port or parsed.query or _USER_IN_PATH.match(name):
+        raise UserError(
+            f"a store in a file has no host, user or parameters: {display(url)}",
+            expected=f"{_FILE_URL}, with three slashes; or postgresql://USER@HOST:PORT/NAME",
+        )
     return memory_file() if name in MEMORY else Path(name)
 
 

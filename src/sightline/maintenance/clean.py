@@ -11,12 +11,11 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, exists, func, o
 from sqlalchemy import table as table_named
 
 from sightline.engine import index_tables, renewals, run_leases, schema
-from sightline.engine.connect import connect, display
+from sightline.engine.connect import connect, display, sqlite_path
 from sightline.engine.database import Database
 from sightline.engine.sqlite_check import check_sqlite_file
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.maintenance.opening import sqlite_path
 from sightline.maintenance.sizes import content_bytes, file_sizes
 from sightline.maintenance.unused_requests import drop_unused_requests, drop_unused_texts
 

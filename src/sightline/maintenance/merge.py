@@ -11,14 +11,14 @@ from msgspec import Struct
 from sqlalchemy import func, insert, select
 
 from sightline.engine import schema
-from sightline.engine.connect import display
+from sightline.engine.connect import display, sqlite_path
 from sightline.engine.database import insert_new
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.merge_annotations import merge_annotations
 from sightline.maintenance.merge_answers import merge_answers
 from sightline.maintenance.merge_runs import MergedRun, merge_runs
-from sightline.maintenance.opening import refuse_newer, sqlite_path, unchanged_store
+from sightline.maintenance.opening import refuse_newer, unchanged_store
 from sightline.maintenance.sound_rows import LostRows, SoundRows
 from sightline.progress import progress
 

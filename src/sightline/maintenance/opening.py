@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import make_url
-
-from sightline.engine.connect import connect, display, schema_version, sqlite_file
+from sightline.engine.connect import connect, display, schema_version, sqlite_path
 from sightline.engine.database_errors import check_connection, database_errors
 from sightline.engine.postgres import wait_for_migration
 from sightline.engine.schema import SCHEMA_VERSION
@@ -82,22 +80,6 @@ def unchanged_store(url: str) -> Iterator[Store]:
             yield store
         finally:
             store.close()
-
-
-def sqlite_path(url: str) -> Path | None:
-    """The file of a store.
-
-    Args:
-        url: A path or a database URL.
-
-    Returns:
-        The file; None for a database on a server.
-    """
-    if "://" not in url:
-        return Path(url)
-    if not url.startswith("sqlite"):
-        return None
-    return sqlite_file(make_url(url))
 
 
 def _copy(url: str, folder: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sightline.engine.connect import display
+from sightline.engine.connect import display, sqlite_path
 from sightline.engine.dictionaries import add_common_dictionary
 from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
@@ -20,7 +20,6 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import refuse_overwriting
 from sightline.formats.leftovers import temporary_folder
 from sightline.maintenance.lost_requests import restore_requests
-from sightline.maintenance.opening import sqlite_path
 from sightline.maintenance.removal import remove_faulty
 from sightline.maintenance.salvage import Salvaged, read_version, salvage
 from sightline.maintenance.salvaged_rows import LEFT_OUT, checks_of

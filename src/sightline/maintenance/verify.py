@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from sqlalchemy import Column, Table, exists, func, select
 
 from sightline.engine import schema
-from sightline.engine.connect import display
+from sightline.engine.connect import display, sqlite_path
 from sightline.engine.database import Database
 from sightline.engine.database_errors import StoreFailedError, repair_command
 from sightline.engine.store import Store
 from sightline.maintenance.damaged_tables import Unreadable, read_around_damage
 from sightline.maintenance.faults import DELETE, GC, Fault, key_of
-from sightline.maintenance.opening import sqlite_path, unchanged_store
+from sightline.maintenance.opening import unchanged_store
 from sightline.maintenance.row_checks import RowChecks
 from sightline.maintenance.run_checks import faults_of_runs
 from sightline.maintenance.sqlite.pages import Pages
