@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -203,8 +203,10 @@ def _end(process: Process, workload: Workload, name: str, sender: str, store: st
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
+    """Send a signal to a process; one that has ended needs none."""
     assert process.pid is not None
-    os.kill(process.pid, number)
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, number)
 
 
 @contextmanager

@@ -45,20 +45,22 @@ def _entry(number: int) -> Attempt:
     return Attempt(_key(number), b"{}", Answer(""))
 
 
-def test_answers_of_a_few_milliseconds_are_written_together(in_no_time: Any) -> None:
+def test_an_answer_is_written_at_once_and_those_that_follow_a_write_together(in_no_time: Any) -> None:
     async def run() -> None:
         store = Listening()
         committed: list[int] = []
         committer = Committer(store, lambda group: committed.append(len(group)))  # type: ignore[arg-type]
-        for number in range(100):
-            committer.add(_entry(number))
-        await asyncio.sleep(SECONDS / 2)
-        assert store.groups == []
-        await asyncio.sleep(SECONDS)
-        committer.add(_entry(100))
+        for pause, numbers in [
+            (0.0, range(50)),
+            (SECONDS / 4, range(50, 100)),
+            (3 * SECONDS, range(100, 101)),
+        ]:
+            await asyncio.sleep(pause)
+            for number in numbers:
+                committer.add(_entry(number))
         await asyncio.sleep(2 * SECONDS)
-        assert [len(group) for group in store.groups] == committed == [100, 1]
-        assert store.times == pytest.approx([SECONDS, 2.5 * SECONDS])
+        assert [len(group) for group in store.groups] == committed == [50, 50, 1]
+        assert store.times == pytest.approx([0, SECONDS, 3.25 * SECONDS], abs=SECONDS / 10)
         assert [key for group in store.groups for key in group] == [_key(n) for n in range(101)]
         await committer.close()
 

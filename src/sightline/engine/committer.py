@@ -1,4 +1,4 @@
-"""The committer: writes answers to the store off the event loop, a few milliseconds after they arrived."""
+"""The committer: writes answers to the store, off the event loop, as soon as they arrive."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 
 SECONDS = 0.005
-"""How long answers are collected for one transaction, which takes 1 to 2 ms for a few of them.
+"""How long answers are collected after a transaction, which takes 1 to 2 ms for a few of them.
 
-At a kill, the answers of this time and of the transaction are lost.
+An answer that comes later than this after the last transaction is written at once. At a kill, the answers of
+this time and of the transaction are lost.
 """
 
 P = ParamSpec("P")
@@ -40,10 +41,11 @@ class Committer:
         self._timer: asyncio.TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sightline-store")
         self._writes: set[asyncio.Future[None]] = set()
+        self._next_write = 0.0
         self.error: BaseException | None = None
 
     def add(self, attempt: Attempt) -> None:
-        """Queue an attempt; it is written SECONDS later, or after the write that goes on.
+        """Queue an attempt; it is written at once, or SECONDS after the last write.
 
         Args:
             attempt: The attempt.
@@ -84,9 +86,10 @@ class Committer:
             raise self.error
 
     def _schedule(self) -> None:
-        """Write what is queued a little later, after the write that goes on: it makes the group larger."""
+        """Write what is queued; soon after a write a little later, which makes the group larger."""
         if self._buffer and self._timer is None and not self._writes:
-            self._timer = asyncio.get_running_loop().call_later(SECONDS, self._flush)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(max(loop.time(), self._next_write), self._flush)
 
     def _flush(self) -> None:
         if self._timer is not None:
@@ -101,6 +104,7 @@ class Committer:
 
     def _written(self, write: asyncio.Future[None], group: Sequence[Attempt]) -> None:
         self._writes.discard(write)
+        self._next_write = asyncio.get_running_loop().time() + SECONDS
         if not write.cancelled() and write.exception() is not None:
             self.error = self.error or write.exception()
         self._committed(group)
