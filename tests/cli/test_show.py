@@ -113,6 +113,10 @@ def test_groups_over_several_runs_are_counted_by_the_runs_whose_list_has_them(
     assert f"1 of {found['total']} group" in text
 
 
+def test_without_a_filter_several_runs_list_the_inconsistent_groups(capsys: Capture) -> None:
+    assert shown(capsys, "right", "chance") == shown(capsys, "right", "chance", "--inconsistent")
+
+
 def test_groups_of_different_benchmarks_are_not_counted_together() -> None:
     indexes: Any = [SimpleNamespace(result=SimpleNamespace(benchmark=name)) for name in ("codis", "mmr3")]
     with pytest.raises(UserError, match="different benchmarks"):
@@ -201,7 +205,6 @@ def test_a_missing_image_is_one_note_and_not_an_error(capsys: Capture, folder: P
         (["9"], "run 9"),
         (["nobody"], "no run is called 'nobody'"),
         (["--flips", "right"], "--flips needs two runs"),
-        (["chance", "right"], "several runs need --wrong or --inconsistent"),
         (["chance", "right", "--flips", "right"], "--flips needs two runs"),
         (["chance", "-n", "0"], "'0' is not a number from 1 to 1000"),
         (["chance", "--flips", "nobody"], "no run is called 'nobody'"),

@@ -16,7 +16,8 @@ EXAMPLE = """examples:
   sightline show base                     the ten most informative groups of the run named base
   sightline show 3 --inconsistent -n 3    the three groups on which run 3 is most inconsistent
   sightline show 3 --wrong                groups with a wrong answer
-  sightline show 3 4 5 --inconsistent     groups that are inconsistent, those in most of these runs first
+  sightline show 3 4 5                    groups that are inconsistent, those in most of these runs first
+  sightline show 3 4 5 --wrong            groups with a wrong answer in most of these runs
   sightline show 3 --flips 4              groups with an answer that is right in only one of runs 3 and 4
   sightline show 3 --search "red car"     groups whose question, prompt or responses contain these words
   sightline show results/a --data data/codis
@@ -36,8 +37,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="RUN",
         help="number or name of a run in the store, a results folder, or with --task a file of answers"
-        " (default: the latest finished run); several runs need --wrong or --inconsistent, and list the"
-        " groups that are so in most of them first",
+        " (default: the latest finished run); several runs list the groups that are inconsistent (or, with"
+        " --wrong, wrong) in most of them first",
     )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--wrong", action="store_true", help="groups with a wrong answer")
@@ -82,8 +83,6 @@ def execute(options: argparse.Namespace) -> int:
 
     if options.flips is not None and len(options.runs) != 1:
         raise UserError("--flips needs two runs", expected="show RUN --flips OTHER")
-    if len(options.runs) > 1 and not (options.wrong or options.inconsistent):
-        raise UserError("several runs need --wrong or --inconsistent", expected="show RUN RUN --wrong")
     words = [*options.runs, *([] if options.flips is None else [options.flips])]
     data = [Path(folder) for folder in options.data]
     with opened_runs(words, options.store, data, answer_task(options)) as (store, runs):
@@ -91,13 +90,13 @@ def execute(options: argparse.Namespace) -> int:
         index = OutcomeIndex(store, data)
         for number in runs:
             index_run(index, store, number, quiet=options.quiet)
+        several = list(dict.fromkeys(runs)) if len(options.runs) > 1 else []
         wanted = GroupFilter(
             verdict="wrong" if options.wrong else None,
-            consistency="inconsistent" if options.inconsistent else None,
+            consistency="inconsistent" if options.inconsistent or (several and not options.wrong) else None,
             search=options.search,
         )
-        if len(options.runs) > 1:
-            several = list(dict.fromkeys(runs))
+        if several:
             print_recurring(index, several, wanted, options.number, as_json=options.json)
             return 0
         shown: ShownGroups | FlippedGroups
