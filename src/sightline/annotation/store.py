@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Row, delete, select, update
 from sqlalchemy import insert as insert_one
 
+from sightline.annotation.bodies import ANNOTATOR, ENTRY, ITEM, PROJECT, decode
 from sightline.annotation.types import Annotator, Entry, Item, Lease, Project
 from sightline.engine import schema
 from sightline.engine.database import insert, insert_new
@@ -107,7 +108,8 @@ class AnnotationStore:
             The projects in the order of their numbers.
         """
         with self._database.read() as connection:
-            return [_project(row) for row in connection.execute(select(_projects).order_by(_projects.c.id))]
+            rows = connection.execute(select(_projects).order_by(_projects.c.id))
+            return [_project(connection, row) for row in rows]
 
     def project(self, name: str) -> ProjectRow:
         """Look a project up.
@@ -140,9 +142,12 @@ class AnnotationStore:
         Returns:
             The items in the order of their numbers.
         """
-        query = select(_items.c.body).where(_items.c.project == project).order_by(_items.c.number)
+        query = select(_items.c.number, _items.c.body).where(_items.c.project == project)
         with self._database.read() as connection:
-            return [_ITEM.decode(body) for body in connection.scalars(query)]
+            return [
+                decode(connection, ITEM, "annotation_items", number, body)
+                for number, body in connection.execute(query.order_by(_items.c.number))
+            ]
 
     @repeat_if_lost
     def annotators(self, project: int) -> list[Annotator]:
@@ -312,7 +317,7 @@ class Transaction:
         """
         of_form = (_log.c.project == self._project) & (_log.c.form == storable_text(form))
         row = self._connection.execute(select(_log.c.id, _log.c.body).where(of_form)).one_or_none()
-        return None if row is None else replace(_ENTRY.decode(row.body), number=row.id)
+        return None if row is None else _entry(self._connection, *row)
 
     def append(self, entry: Entry) -> Entry:
         """Add an entry, and end the lease of its item.
@@ -368,24 +373,23 @@ class Transaction:
         self._connection.execute(delete(_leases).where(_leases.c.project == self._project, of_item))
 
 
-_PROJECT = msgspec.json.Decoder(Project)
-_ITEM = msgspec.json.Decoder(Item)
-_ANNOTATOR = msgspec.json.Decoder(Annotator)
-_ENTRY = msgspec.json.Decoder(Entry)
-
-
-def _project(row: Row[Any]) -> ProjectRow:
-    return ProjectRow(row.id, _PROJECT.decode(row.body), bytes(row.secret), row.created, row.closed)
+def _project(connection: Connection, row: Row[Any]) -> ProjectRow:
+    project = decode(connection, PROJECT, "annotation_projects", row.id, row.body)
+    return ProjectRow(row.id, project, bytes(row.secret), row.created, row.closed)
 
 
 def _annotators_of(connection: Connection, project: int) -> list[Annotator]:
-    query = select(_annotators.c.body).where(_annotators.c.project == project)
-    return [_ANNOTATOR.decode(body) for body in connection.scalars(query.order_by(_annotators.c.number))]
+    query = select(_annotators.c.number, _annotators.c.body).where(_annotators.c.project == project)
+    return [
+        decode(connection, ANNOTATOR, "annotators", number, body)
+        for number, body in connection.execute(query.order_by(_annotators.c.number))
+    ]
 
 
 def _entries(connection: Connection, project: int, after: int) -> list[Entry]:
     query = select(_log.c.id, _log.c.body).where(_log.c.project == project, _log.c.id > after)
-    return [
-        replace(_ENTRY.decode(body), number=number)
-        for number, body in connection.execute(query.order_by(_log.c.id))
-    ]
+    return [_entry(connection, *row) for row in connection.execute(query.order_by(_log.c.id))]
+
+
+def _entry(connection: Connection, number: int, body: bytes) -> Entry:
+    return replace(decode(connection, ENTRY, "annotation_log", number, body), number=number)

@@ -40,11 +40,12 @@ class CacheTable:
             keys: Keys.
 
         Returns:
-            Key -> body, for the keys that exist.
+            Key -> body, for the keys that exist. A body of another type, which SQLite accepts, is missing.
         """
         with self._database.read() as connection:
             query = f"SELECT key, body FROM {self._table.name} WHERE key IN ({{}})"
-            return {bytes(key): bytes(body) for key, body in rows_in(connection, query, keys)}
+            rows = rows_in(connection, query, keys)
+            return {bytes(key): bytes(body) for key, body in rows if isinstance(body, bytes)}
 
     @repeat_if_lost
     def add(self, bodies: Mapping[bytes, bytes]) -> None:

@@ -42,6 +42,11 @@ class StorableText(TypeDecorator[str]):
     impl = Text
     cache_ok = True
 
+    @property
+    def python_type(self) -> type[str]:
+        """The type of the values."""
+        return str
+
     def process_bind_param(self, value: str | None, dialect: object) -> str | None:
         """Replace what a database cannot hold."""
         return None if value is None else storable_text(value)

@@ -85,8 +85,12 @@ class Store:
         """
         engine, name = connect(url, create=create), display(url)
         check_connection(engine, name)
-        with database_errors(name):
-            prepare(engine, name, create=create)
+        try:
+            with database_errors(name):
+                prepare(engine, name, create=create)
+        except BaseException:
+            engine.dispose()
+            raise
         return cls(engine, name, clock, uptime)
 
     def close(self) -> None:

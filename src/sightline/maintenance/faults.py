@@ -33,9 +33,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     @property
     def row(self) -> str:
         """The primary key of the row as text; '' if it is about no single row."""
-        return ", ".join(
-            f"{name} {value.hex() if isinstance(value, bytes) else value}" for name, value in self.key.items()
-        )
+        return key_text(self.key)
 
 
 def key_of(table: Table, row: RowMapping) -> dict[str, Any]:
@@ -49,3 +47,17 @@ def key_of(table: Table, row: RowMapping) -> dict[str, Any]:
         Column -> value.
     """
     return {column.key: row[column.key] for column in table.primary_key.columns}
+
+
+def key_text(key: Mapping[str, Any]) -> str:
+    """Format the primary key of a row.
+
+    Args:
+        key: Column -> value.
+
+    Returns:
+        The columns and values in one line; '' if there are none.
+    """
+    return ", ".join(
+        f"{name} {value.hex() if isinstance(value, bytes) else value}" for name, value in key.items()
+    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 from sqlalchemy import RowMapping, Table
 from sqlalchemy.engine import Connection
 
+from sightline.annotation.bodies import DECODERS
 from sightline.engine import schema
 from sightline.engine.answers import decode_result, state_of
 from sightline.engine.caches import check_image_row
@@ -21,12 +23,16 @@ from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
 from sightline.engine.texts import text_digest
 from sightline.formats.verdicts import decode_verdict
+from sightline.maintenance.damaged_tables import LARGEST
 from sightline.plan.stored_probe import StoredProbe
 from sightline.results.stored_run import StoredRun, decode_run
 
-_ANNOTATION = ("annotation_projects", "annotation_items", "annotators", "annotation_log")
-
 ANOTHER_CONTENT = "its content is not that of its digest"
+
+TIMES = ("created", "finished", "closed")
+"""The columns that hold times, in seconds since 1970."""
+LARGEST_TIME = 253402300800.0
+"""The first second of the year 10000."""
 
 Row = Mapping[str, Any]
 
@@ -54,7 +60,7 @@ class RowChecks:
             "endpoints": lambda _, row: _undecodable(_ENDPOINT.decode, row["body"]),
             "images": lambda _, row: _undecodable(check_image_row, row["body"]),
             "vectors": lambda _, row: "" if len(row["body"]) % 4 == 0 else "it is no list of numbers",
-            **dict.fromkeys(_ANNOTATION, lambda _, row: _undecodable(msgspec.json.decode, row["body"])),
+            **{table: partial(_check_annotation, decoder) for table, decoder in DECODERS.items()},
             "readings": lambda _, row: _undecodable(msgspec.json.decode, row["body"]),
         }
 
@@ -77,7 +83,7 @@ class RowChecks:
             return
         for row in rows:
             try:
-                problem = _wrong_type(columns, dict(row)) or check(connection, dict(row))
+                problem = wrong_value(columns, dict(row)) or check(connection, dict(row))
             except StoreFailedError as error:
                 problem = error.reason
             if problem:
@@ -85,7 +91,7 @@ class RowChecks:
 
     def _are_sound(self, connection: Connection, rows: Sequence[RowMapping]) -> bool:
         """Whether all of these requests are sound: their texts are read together."""
-        if any(_wrong_type(schema.requests, dict(row)) for row in rows):
+        if any(wrong_value(schema.requests, dict(row)) for row in rows):
             return False
         try:
             found = self._requests.read(connection, {row["id"]: row["body"] for row in rows})
@@ -144,18 +150,37 @@ def _decode_run(body: bytes) -> StoredRun:
     return decode_run(0, msgspec.json.decode(body), is_finished=True)
 
 
+def _check_annotation(decoder: msgspec.json.Decoder[Any], _: Connection, row: Row) -> str:
+    return _undecodable(decoder.decode, row["body"])
+
+
 def _sound(_: Connection, row: Row) -> str:
     """The check of a row whose values have only types."""
     return ""
 
 
-def _wrong_type(table: Table, row: Row) -> str:
-    """Which column of a row has no value of its type, as SQLite allows; '' if none."""
+def wrong_value(table: Table, row: Row) -> str:
+    """Find a value that its column cannot have, which SQLite accepts.
+
+    Args:
+        table: The table.
+        row: A row of it.
+
+    Returns:
+        Which column it is, and what is wrong; '' if the values have the types of their columns, times are in
+        years of four digits, and numbers are from 0 to LARGEST.
+    """
     for column in table.columns:
         value, expected = row[column.key], column.type.python_type
         types = (float, int) if expected is float else (expected,)
-        if not (isinstance(value, types) or (value is None and column.nullable)):
+        if value is None and column.nullable:
+            continue
+        if not isinstance(value, types):
             return f"its {column.key} is of type {type(value).__name__}, expected {expected.__name__}"
+        if expected is int and not 0 <= value < LARGEST:
+            return f"its {column.key} is no number of a store: {value}"
+        if column.key in TIMES and not abs(value) < LARGEST_TIME:
+            return f"its {column.key} is no time: {value}"
     return ""
 
 

@@ -210,7 +210,8 @@ class _Salvage:
         check = self._checks.get(shape.name)
         sound: list[dict[str, Value]] = []
         for row in rows:
-            with suppress(ValueError):  # of the check: the content cannot be decoded
+            # Of the check: the content cannot be decoded, or is of another type.
+            with suppress(ValueError, TypeError, LookupError, OverflowError):
                 named = shape.named(row) if row is not None else None
                 if named is not None and (check is None or check(named)):
                     sound.append(named)
