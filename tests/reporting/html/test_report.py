@@ -88,6 +88,15 @@ def test_codis_counts_pairs_from_its_metrics(codis: Make) -> None:
     assert pairs.rows[0].parts[0][:2] == ("both right", round(value.value * value.n / 100))
 
 
+def test_pairs_say_that_undecided_verdicts_count_as_not_right(codis: Make) -> None:
+    decided, undecided = replace(codis(), undecided=0), replace(codis(), undecided=5)
+    views = section_views([NamedResult("mini", decided), NamedResult("chance", undecided)])
+    (pairs,) = (view for view in views if isinstance(view, Bars) and view.unit == "pairs")
+    (note,) = pairs.notes
+    assert note.startswith("chance: undecided verdicts (5 of ")
+    assert note.endswith("count as not right")
+
+
 def test_iibench_has_a_radar_of_domains_and_mmr3_consistency_against_accuracy(
     iibench: Make, mmr3: Make
 ) -> None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from sightline.benchmarks.report_sections import PairCounts, Shares
 from sightline.metric_types import MetricValue
 from sightline.reporting.html.run_results import NamedResult, number_of, words_of
+from sightline.reporting.notes import undecided_note
 
 
 class BarRow(Struct, frozen=True):
@@ -46,6 +47,7 @@ class Bars(Struct, frozen=True):
     rows: tuple[BarRow, ...]
     several_runs: bool
     extra: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def pair_counts(section: PairCounts, runs: Sequence[NamedResult]) -> Bars | None:
@@ -71,7 +73,11 @@ def pair_counts(section: PairCounts, runs: Sequence[NamedResult]) -> Bars | None
     parts = ("both right", "one right", "none right")
     if not rows:
         return None
-    return Bars("Pairs", words_of(section.label), "pairs", parts, tuple(rows), len(runs) > 1, "same twice")
+    several = len(runs) > 1
+    notes = tuple(
+        f"{run.name}: {note}" if several else note for run in runs for note in undecided_note(run.result, ())
+    )
+    return Bars("Pairs", words_of(section.label), "pairs", parts, tuple(rows), several, "same twice", notes)
 
 
 def _pair_row(
