@@ -255,26 +255,28 @@ def compare(
 
 
 def judge_report(
-    *sources: StrPath,
+    *sources: RunSource,
     human: StrPath | Sequence[StrPath] = (),
     task: str = "",
     data: StrPath | None = None,
     split: str | None = None,
     partly: Partly = "wrong",
     by: str | None = None,
+    store: StrPath = "sightline.db",
 ) -> Tables[JudgeReport]:
     """Compare judges and text metrics with the majority of humans.
 
     Example: `judge_report("results/a", "results/b", human="human.jsonl")`.
 
     Args:
-        *sources: Results folders, verdicts.jsonl files, or (with `task`) answers with verdicts.
-        human: Files with the verdicts of humans.
+        *sources: Runs, results folders, verdicts.jsonl files, or (with `task`) answers with verdicts.
+        human: Annotation projects, and files with the verdicts of humans.
         task: The task of answers in other files, whose rules judge them.
         data: With `task`: the data folder.
         split: With `task`: the split of the data.
         partly: What answers count as that humans mark partly right: `wrong`, or `left-out`.
         by: A label with a table of its own, instead of `category`.
+        store: The store of runs and projects.
 
     Returns:
         The tables of `sightline judge-report`; their content is the report.
@@ -282,15 +284,19 @@ def judge_report(
     Raises:
         UserError: A file is wrong, or humans or judges decided nothing.
     """
-    from sightline.judging.judge_data import read_judge_data
+    from sightline.evaluation.judge_report_data import read_judge_data
     from sightline.judging.judge_report import judge_report as make_report
     from sightline.judging.judge_report import report_labels
     from sightline.reporting.judges import judge_tables
 
     humans = [human] if isinstance(human, str | os.PathLike) else human
-    spec = Spec(task=task, data=None if data is None else os.fspath(data), split=split)
+    folder = None if data is None else os.fspath(data)
+    spec = Spec(task=task, data=folder, split=split, store=_store_of(sources, store))
     judge_data = read_judge_data(
-        [os.fspath(one) for one in sources], [os.fspath(one) for one in humans], spec, partly=partly
+        [word for one in sources if (word := _word(one))],
+        [os.fspath(one) for one in humans],
+        spec,
+        partly=partly,
     )
     made = make_report(judge_data, report_labels(by, judge_data))
     return Tables(made, tuple(judge_tables(made)))
@@ -345,19 +351,11 @@ _SINGLE = (Evaluation, int, str, os.PathLike)
 def _opened(
     runs: Sequence[RunSource | None], url: StrPath
 ) -> Iterator[tuple[list[int | Path | None], Store | None]]:
-    """The number or results folder of each run (None: the latest), and the store if one needs it.
-
-    Evaluations of several stores cannot be used together: their numbers mean different runs.
-    """
+    """The number or results folder of each run (None: the latest), and the store if one needs it."""
     from sightline.results.run_names import find_run
     from sightline.results.run_source import is_stored
 
-    stores = {run.store for run in runs if isinstance(run, Evaluation) and run.run is not None}
-    if len(stores) > 1:
-        raise UserError(
-            "the evaluations are in several stores", found=", ".join(sorted(stores)), expected="one"
-        )
-    place = next(iter(stores), os.fspath(url))
+    place = _store_of(runs, url)
     words = [_word(run) for run in runs]
     stored = [word is None or is_stored(word, place) for word in words]
     store = Store.open(place, create=False) if any(stored) else None
@@ -376,6 +374,19 @@ def _opened(
     finally:
         if store is not None:
             store.close()
+
+
+def _store_of(runs: Sequence[RunSource | None], url: StrPath) -> str:
+    """The store of evaluations, otherwise that of the caller.
+
+    Evaluations of several stores cannot be used together: their numbers mean different runs.
+    """
+    stores = {run.store for run in runs if isinstance(run, Evaluation) and run.run is not None}
+    if len(stores) > 1:
+        raise UserError(
+            "the evaluations are in several stores", found=", ".join(sorted(stores)), expected="one"
+        )
+    return next(iter(stores), os.fspath(url))
 
 
 def _word(run: RunSource | None) -> str | None:

@@ -19,7 +19,9 @@ from sightline.plugins import add_package, load_plugin
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
     from sightline.builders.perturbations import Perturbation, TextPerturbation
+    from sightline.engine.store import Store
     from sightline.formats.export import ExportFormat
+    from sightline.types import Verdict
 
 BENCHMARKS = {
     "codis": "sightline.benchmarks.codis.benchmark:Codis",
@@ -46,6 +48,9 @@ MODELS = {
 
 ADAPTER_LOADER = "sightline.adapter.loading:load_adapter"
 """What loads the adapter of `--model-arg adapter=FOLDER`: a function of the folder's path."""
+
+PROJECT_VERDICTS = "sightline.annotation.project_verdicts:project_verdicts"
+"""What reads the verdicts of `--judge human:PROJECT`: a function of the store and the project's name."""
 
 PERTURBATIONS = {
     "blur": "sightline.builders.perturbations:Blur",
@@ -172,6 +177,24 @@ def load_adapter(folder: str) -> Any:
     """
     module, _, function = ADAPTER_LOADER.partition(":")
     return getattr(importlib.import_module(module), function)(folder)
+
+
+def load_project_verdicts(store: Store, word: str) -> list[Verdict] | None:
+    """Read the verdicts of an annotation project.
+
+    Args:
+        store: The store that holds the project.
+        word: The name or number of the project.
+
+    Returns:
+        The verdicts; None if there is no such project.
+
+    Raises:
+        UserError: The project produces no verdicts, or has none yet.
+    """
+    module, _, function = PROJECT_VERDICTS.partition(":")
+    found: list[Verdict] | None = getattr(importlib.import_module(module), function)(store, word)
+    return found
 
 
 def perturbation(name: str) -> Perturbation | TextPerturbation:

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.errors import UserError
+from sightline.evaluation.judge_report_data import read_judge_data
 from sightline.formats.jsonl import write_answers
 from sightline.formats.verdicts import write_verdicts
-from sightline.judging.judge_data import read_judge_data
 from sightline.judging.judge_report import judge_report
 from sightline.judging.judge_results import JudgeReport, JudgeResult
 from sightline.plan.spec import Spec

@@ -13,6 +13,7 @@ from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.engine.keys import KeyedRequest
 from sightline.errors import UserError
+from sightline.formats.verdicts import read_verdicts
 from sightline.images import ImageLimits
 from sightline.judging.judges import (
     UNREADABLE_IMAGE,
@@ -90,7 +91,7 @@ def test_a_humans_file_needs_four_fields(tmp_path: Path) -> None:
     (tmp_path / "v.jsonl").write_text(
         '{"targets": ["k"], "question": "correct", "verdict": "right", "judge": "ann"}\n'
     )
-    assert HumanJudge.from_file(str(tmp_path / "v.jsonl")).decide(CASE, {})[0].kind == "human"
+    assert HumanJudge("human", read_verdicts(tmp_path / "v.jsonl")).decide(CASE, {})[0].kind == "human"
 
 
 def test_a_benchmark_with_rules_only_refuses_a_model_judge() -> None:

@@ -12,8 +12,6 @@ SUMMARY = "write verdicts, answers or data, the log, and tables of what humans j
 
 EXAMPLE = """examples:
   sightline annotate export blind --out blind
-  sightline score contextual results/a/answers.jsonl --judge human:blind/verdicts.jsonl
-  sightline judge-report results/a results/b --human blind/verdicts.jsonl
   sightline annotate export humans --out humans
   sightline score codis humans/anna/default.jsonl --model human:anna --data data/codis
   sightline annotate export blind --out blind --xlsx
@@ -21,6 +19,7 @@ EXAMPLE = """examples:
 DIR receives log.jsonl, with every entry of the log; judgements.csv, a table of the judgements that stand;
 items.csv, a form for work without a browser; the items for Label Studio and Potato; and what the task
 produces: verdicts.jsonl, a folder per annotator with answers by setting, or data. The files are replaced.
+Commands with this store read verdicts without an export: --judge human:blind, judge-report --human blind.
 """
 
 

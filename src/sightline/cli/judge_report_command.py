@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from sightline.judging.judge_data import JudgeData
 
 EXAMPLE = """examples:
+  sightline judge-report 3 4 --human blind
   sightline judge-report results/a results/b --human human.jsonl
   sightline judge-report results/a --by scene --format markdown > judges.md
   sightline judge-report appendix_cases.jsonl --task contextual --data data/contextual --split val \\
       --set text_metrics=rouge_l,bertscore
 
-A results folder, or its verdicts.jsonl, provides the answers, their text metrics and the verdicts of all
-judges, humans included (--judge human:FILE). With answers there are tables by responder and by category too.
+A run of the store, a results folder or its verdicts.jsonl provides the answers, their text metrics and the
+verdicts of all judges, humans included (--judge human:FILE or human:PROJECT). With answers there are tables
+by responder and by category too.
 docs/judges.md explains each number.
 """
 
@@ -32,10 +34,14 @@ def register(parser: argparse.ArgumentParser) -> None:
         "verdicts",
         nargs="+",
         metavar="VERDICTS",
-        help="results folders, verdicts.jsonl files, or (with --task) answers with verdicts",
+        help="runs (number or name), results folders, verdicts.jsonl files, or (with --task) answers with"
+        " verdicts",
     )
-    human = "verdicts of humans: JSON lines with targets, question, verdict, judge"
-    add("--human", nargs="+", action="extend", default=[], metavar="FILE", help=human)
+    human = (
+        "verdicts of humans: annotation projects (name or number), or files of JSON lines with targets,"
+        " question, verdict, judge"
+    )
+    add("--human", nargs="+", action="extend", default=[], metavar="SOURCE", help=human)
     add(
         "--task",
         default="",
@@ -85,11 +91,11 @@ def execute(options: argparse.Namespace) -> int:
 def _judge_data(options: argparse.Namespace) -> JudgeData:
     """Read the verdicts and answers; compute the text metrics that --set names."""
     from sightline.engine.store import Store
-    from sightline.judging.judge_data import read_judge_data
+    from sightline.evaluation.judge_report_data import read_judge_data
     from sightline.judging.text_metrics import TextMeasures, identities_of, metrics_of
     from sightline.plan.spec import Spec
 
-    spec = Spec(task=options.task, data=options.data, split=options.split)
+    spec = Spec(task=options.task, data=options.data, split=options.split, store=options.store)
     metrics = metrics_of(_text_metric_options(options))
     if not metrics:
         return read_judge_data(options.verdicts, options.human, spec, partly=options.partly)

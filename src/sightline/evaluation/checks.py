@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sightline.errors import UserError
 from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
-from sightline.judging.judges import HUMAN_PREFIX
+from sightline.formats.verdicts import verdict_line
 from sightline.models.base import Model
 from sightline.models.sampling_names import refuse_unknown_sampling
 from sightline.plan.spec import Spec
 from sightline.results.description import EvaluationDescription
 from sightline.results.same_run import refuse_other_run
 from sightline.scoring.scorer import ModelScorer, by_question
-from sightline.types import ImageRef, Probe
+from sightline.types import ImageRef, Probe, Verdict
 
 
 def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
@@ -100,7 +101,7 @@ def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
 def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
     """Check that no judge is named twice, and that repeats have a model to ask.
 
-    Two names are one judge if they lead to one file, or to one model at one server.
+    Two names are one judge if they lead to the same verdicts of humans, or to one model at one server.
 
     Args:
         spec: The evaluation.
@@ -114,7 +115,7 @@ def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
         if name in judges.models:
             identity = judges.models[name][0].identity
         elif name in judges.humans:
-            identity = str(Path(name.removeprefix(HUMAN_PREFIX)).resolve())
+            identity = _digest(judges.humans[name].verdicts)
         else:
             identity = name
         if identity in names:
@@ -151,6 +152,10 @@ def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
                 f"the judge {name} does not accept images",
                 expected="a judge that accepts images, or a judge prompt without images",
             )
+
+
+def _digest(verdicts: Iterable[Verdict]) -> str:
+    return hashlib.sha256(b"\n".join(map(verdict_line, verdicts))).hexdigest()
 
 
 def _check_likelihood(spec: Spec, model: Model) -> None:

@@ -18,6 +18,7 @@ from sightline.evaluation.checks import (
     probe_check,
 )
 from sightline.evaluation.earlier_plan import find_plan
+from sightline.evaluation.human_verdicts import human_judge
 from sightline.evaluation.label_run import check_labels
 from sightline.evaluation.measures import prepare_measures
 from sightline.evaluation.plan_key import plan_key
@@ -29,8 +30,6 @@ from sightline.evaluation.prepared import (
 )
 from sightline.evaluation.survey import survey_samples
 from sightline.judging.judges import (
-    HUMAN_PREFIX,
-    HumanJudge,
     check_judge_kinds,
     current_judge_name,
     judge_kind,
@@ -113,11 +112,7 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     options = ModelOptions(config, seed=spec.seed, keyless=keyless)
     return PreparedJudges(
         models={judge: resolve(judge, options) for judge, kind in kinds.items() if kind == "model"},
-        humans={
-            judge: HumanJudge.from_file(judge.removeprefix(HUMAN_PREFIX))
-            for judge, kind in kinds.items()
-            if kind == "human"
-        },
+        humans={judge: human_judge(judge, spec.store) for judge, kind in kinds.items() if kind == "human"},
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -14,11 +13,12 @@ from msgspec.structs import replace
 from sightline.benchmarks.text_metrics import NAMES
 from sightline.errors import UserError
 from sightline.formats.verdict_flags import Partly, apply_partly, contradictions
-from sightline.formats.verdicts import read_verdicts, verdict_line
-from sightline.judging.judge_sources import AttributedAnswer, JudgeSources, read_source, single_answer_group
+from sightline.formats.verdicts import verdict_line
+from sightline.judging.judge_sources import AttributedAnswer, JudgeSources, single_answer_group
 from sightline.judging.text_metrics import TextMeasures
-from sightline.plan.spec import Spec
 from sightline.types import Labels, Verdict
+
+_NO_OPTIONS: Mapping[str, Any] = {}
 
 
 class JudgedAnswer(Struct, frozen=True):
@@ -53,25 +53,22 @@ class JudgeData(Struct, frozen=True, kw_only=True):
     notes: list[str] = field(default_factory=list)
 
 
-def read_judge_data(
-    sources: Sequence[str],
-    human: Sequence[str],
-    spec: Spec,
+def judge_data(
+    read: JudgeSources,
+    human: Iterable[Verdict] = (),
     *,
     partly: Partly = "wrong",
     texts: TextMeasures | None = None,
 ) -> JudgeData:
-    """Read results folders, verdicts.jsonl files, and files of answers that carry verdicts.
+    """Put the content of the sources together.
 
-    With a verdicts.jsonl, the answers.jsonl and metrics.json of its folder are read too, if they exist. If
-    any source holds answers, verdicts on other answers are left out and counted in a note. A model that
+    If any source holds answers, verdicts on other answers are left out and counted in a note. A model that
     judged under several options (with and without the image) counts as several judges: the scorers of its
     verdicts name the options.
 
     Args:
-        sources: The paths of the folders and files.
-        human: The paths of further files of human verdicts.
-        spec: The task and the data of files that hold only answers; the rules of the task judge them.
+        read: The content of the sources.
+        human: Further verdicts of humans; they come before those that the sources hold of the same human.
         partly: How verdicts `partially correct` count.
         texts: Text metrics to measure on answers with references; None uses those of the folders.
 
@@ -79,18 +76,15 @@ def read_judge_data(
         The answers and the verdicts.
 
     Raises:
-        UserError: A file holds neither verdicts nor answers, or different models measured the folders under
-            one name.
+        UserError: Different models measured the sources under one name.
     """
-    read = JudgeSources()
-    for source in dict.fromkeys(sources):
-        read_source(Path(source), spec, read)
     measured = texts.identities if texts is not None else {}
     versions = {**_one_version_each(read.versions, measured), **measured}
     attributed = read.answers if texts is None else list(_measure(read.answers, texts))
-    for file in human:
-        read.verdicts += [(verdict, {}) for verdict in read_verdicts(Path(file))]
-    verdicts = _distinct(_with_options_in_scorer(read.verdicts))
+    further = [(verdict, _NO_OPTIONS) for verdict in human]
+    # The first decision of a human on an answer counts. Judges stay in the order of the sources.
+    first = [one for one in further if one[0].kind == "human"]
+    verdicts = _distinct(_with_options_in_scorer([*first, *read.verdicts, *further]))
     humans = [verdict for verdict in verdicts if verdict.kind == "human"]
     judges = [verdict for verdict in verdicts if verdict.kind != "human"]
     answers = _judged_answers(attributed, [*judges, *humans])
@@ -124,7 +118,7 @@ def _text(value: Any) -> str:
 
 
 def _one_version_each(
-    versions: Mapping[str, Mapping[str, Path]], remeasured: Collection[str]
+    versions: Mapping[str, Mapping[str, str]], remeasured: Collection[str]
 ) -> dict[str, str]:
     """The model behind each metric. UserError if a metric has several and is not measured again."""
     for name, files in versions.items():
@@ -132,11 +126,11 @@ def _one_version_each(
             (first, _), (other, file), *_ = files.items()
             remedy = f", or --set text_metrics={name} to measure all of them again" if name in NAMES else ""
             raise UserError(
-                "different models measured the scores of these folders",
+                "different models measured the scores of these answers",
                 file=file,
                 field=f"versions.{name}",
                 found=other,
-                expected=f"{first}, as in the first folder{remedy}",
+                expected=f"{first}, as in the first source{remedy}",
             )
     return {name: model for name, files in versions.items() for model in files}
 

@@ -17,7 +17,7 @@ from sightline.formats.content import read_bytes
 from sightline.formats.files import json_records
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
-from sightline.formats.run_metadata import RunMetadata, read_run_metadata
+from sightline.formats.run_metadata import read_run_metadata
 from sightline.formats.verdicts import read_recorded_verdicts
 from sightline.formats.whole_results import METRICS
 from sightline.judging.import_answers import import_answers
@@ -45,12 +45,12 @@ class JudgeSources(Struct):
     """The content of all sources.
 
     Each verdict comes with the options under which its judge judged, as far as they are known. `versions`
-    maps a metric to the models that measured it, each with the file that names it.
+    maps a metric to the models that measured it, each with the file or the run that names it.
     """
 
     answers: list[AttributedAnswer] = field(default_factory=list)
     verdicts: list[tuple[Verdict, Mapping[str, Any]]] = field(default_factory=list)
-    versions: dict[str, dict[str, Path]] = field(default_factory=lambda: defaultdict(dict))
+    versions: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     benchmarks: dict[str, None] = field(default_factory=dict)
 
 
@@ -83,6 +83,21 @@ def single_answer_group(outcome: Outcome) -> Group:
     return Group(outcome.sample, outcome.draw, outcome.cluster, (outcome,))
 
 
+def judge_options(options: Mapping[str, Any], judge: str) -> Mapping[str, Any]:
+    """Choose the options under which a model judged: those of the benchmark, and its sampling.
+
+    Args:
+        options: The effective options of the run.
+        judge: The name of the model.
+
+    Returns:
+        The options.
+    """
+    found = {name: value for name, value in options.items() if name.startswith("judge_")}
+    found["judge_sampling"] = (found.get("judge_sampling") or {}).get(judge)
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _read_folder(source: Path, read: JudgeSources) -> None:
     """Read a results folder, or a verdicts file and its folder."""
     folder, file = (source, source / VERDICTS) if source.is_dir() else (source.parent, source)
@@ -91,7 +106,7 @@ def _read_folder(source: Path, read: JudgeSources) -> None:
     run = read_run_metadata(folder)
     # A run without judged answers has an empty file.
     for verdict in read_recorded_verdicts(file):
-        options = _judge_options(run, verdict.judge) if run is not None and verdict.kind == "model" else {}
+        options = judge_options(run.options, verdict.judge) if run and verdict.kind == "model" else {}
         read.verdicts.append((verdict, options))
     responder = benchmark = ""
     if run is not None:
@@ -99,7 +114,7 @@ def _read_folder(source: Path, read: JudgeSources) -> None:
         read.benchmarks[benchmark] = None
         for name, model in run.versions.items():
             if name in MEASURES:
-                read.versions[name].setdefault(model, folder / METRICS)
+                read.versions[name].setdefault(model, str(folder / METRICS))
     if (folder / ANSWERS).is_file():
         # Without metrics.json the answers were imported; their version is the model, if the file named it.
         read.answers += [
@@ -138,10 +153,3 @@ def _holds_verdicts(file: Path) -> bool:
         return False
     records = json_records(content, file)
     return bool(records) and "targets" in records[0][1]
-
-
-def _judge_options(run: RunMetadata, judge: str) -> Mapping[str, Any]:
-    """The options under which a model judged: those of the benchmark, and its sampling."""
-    options = {name: value for name, value in run.options.items() if name.startswith("judge_")}
-    options["judge_sampling"] = (options.get("judge_sampling") or {}).get(judge)
-    return {name: value for name, value in options.items() if value is not None}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct, field
@@ -13,7 +12,6 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.errors import UserError
-from sightline.formats.verdicts import read_verdicts
 from sightline.images import ImageLimits, transform_for
 from sightline.plugins import wrong_return
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
@@ -26,7 +24,7 @@ UNREADABLE_IMAGE = "the image for the judge cannot be read"
 """The error of a judge that needs the image of a case."""
 
 HUMAN_PREFIX = "human:"
-"""A judge `human:FILE` is the file of human verdicts."""
+"""A judge `human:FILE` is a file of human verdicts, `human:PROJECT` an annotation project of the store."""
 
 _EARLIER_HUMAN_PREFIX = "people:"
 
@@ -179,7 +177,7 @@ class ModelJudge(Judge):
 
 
 class HumanJudge(Judge):
-    """Humans whose verdicts a file holds."""
+    """Humans whose verdicts a file or an annotation project holds."""
 
     max_attempts = 0
 
@@ -187,7 +185,7 @@ class HumanJudge(Judge):
         """Make a judge of verdicts that humans gave before.
 
         Args:
-            name: The name of the judge, `human:FILE`.
+            name: The name of the judge, `human:FILE` or `human:PROJECT`.
             verdicts: The verdicts of all humans.
         """
         self.name = name
@@ -197,21 +195,6 @@ class HumanJudge(Judge):
         self._by_case: dict[tuple[str, tuple[str, ...]], list[Verdict]] = defaultdict(list)
         for verdict in verdicts:
             self._by_case[verdict.question, verdict.targets].append(verdict)
-
-    @classmethod
-    def from_file(cls, file: str) -> HumanJudge:
-        """Read the verdicts of humans.
-
-        Args:
-            file: The path of a verdicts.jsonl.
-
-        Returns:
-            The judge.
-
-        Raises:
-            UserError: The file cannot be read, or a line is not a verdict.
-        """
-        return cls(f"{HUMAN_PREFIX}{file}", read_verdicts(Path(file)))
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         """Humans receive no request."""

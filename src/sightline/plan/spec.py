@@ -67,7 +67,9 @@ class TaskOptions(TypedDict, total=False):
         Argument("option of the benchmark, see `sightline list BENCHMARK`; may repeat", "data", "KEY=VALUE"),
     ]
     seed: Annotated[int, Argument("seed of samples and shuffles", "data", "N", recorded=True)]
-    judge: Annotated[Names, Argument("rules, a model, or human:FILE; may repeat", "judging", "SPEC")]
+    judge: Annotated[
+        Names, Argument("rules, a model, human:FILE, human:PROJECT; may repeat", "judging", "SPEC")
+    ]
     store: Annotated[StrPath, Argument("the store: a file, or a database URL", "results", "URL")]
 
 

@@ -16,15 +16,13 @@ from sightline.outcome_index.group_detail import read_lines
 from sightline.outcome_index.group_filter import GroupFilter
 from sightline.outcome_index.run_index import RunIndex
 from sightline.types import Verdict
-
-MOST_GROUPS = 2_000
-"""Of more groups with human verdicts, the report of judges reads so many, evenly distributed over the run."""
+from sightline.web.annotated_run import MOST_GROUPS, QUESTION, AnnotatedRun, with_annotators
 
 HUMANS = "majority of the humans"
 
 NO_HUMANS = (
-    "No human judged an answer of this run, so that there is no ROC curve: add --judge human:FILE, "
-    "see `sightline annotate`."
+    "No human judged an answer of this run, so that there is no ROC curve: `sightline annotate new rate` "
+    "lets humans judge them."
 )
 
 
@@ -60,35 +58,47 @@ def agreement_matrix(
 
 
 @lru_cache(maxsize=16)
-def report_against_humans(index: RunIndex, model: str) -> tuple[JudgeReport | None, str]:
+def report_against_humans(
+    index: RunIndex, model: str, annotated: AnnotatedRun
+) -> tuple[JudgeReport | None, str]:
     """Compare the judges of a run with its humans. The reports of the latest runs are kept.
 
     Args:
         index: The index of the run.
         model: The model of the run.
+        annotated: The verdicts of annotation projects on its answers.
 
     Returns:
         The judge report with a notice if it leaves out groups, or the reason why there is none.
     """
-    judged = index.numbers_of(GroupFilter(judges="human"))
+    own = index.numbers_of(GroupFilter(judges="human"))
+    judged = sorted({*own, *annotated.by_group})
     if not judged:
         return None, NO_HUMANS
     read = judged[:: -(-len(judged) // MOST_GROUPS)]
+    total = max(len(judged), annotated.groups)
     answers: dict[tuple[str, str], JudgedAnswer] = {}
     verdicts: list[Verdict] = []
-    for outcomes, of_group in map(read_lines, index.blocks.lines(read)):
-        verdicts += [one for one in of_group if one.question == "correct"]
+    for number, (outcomes, of_group) in zip(read, map(read_lines, index.blocks.lines(read)), strict=True):
+        found = with_annotators(of_group, annotated.by_group.get(number, ()))
+        verdicts += [one for one in found if one.question == QUESTION]
         for one in outcomes:
             answers[one.key, one.variant] = JudgedAnswer(
-                one.key, one.variant, one.cluster or one.sample, (model,), one.labels, one.scores
+                one.key,
+                one.variant,
+                one.cluster or one.sample,
+                (model,),
+                one.labels,
+                one.scores,
+                one.sample,
             )
     try:
         report = judge_report(_data(list(answers.values()), verdicts))
     except UserError as error:
         return None, str(error)
-    if len(read) == len(judged):
+    if len(read) == total:
         return report, ""
-    return report, f"Of {len(judged):,} groups with human verdicts, {len(read):,} are compared here."
+    return report, f"Of {total:,} groups with human verdicts, {len(read):,} are compared here."
 
 
 def _data(answers: list[JudgedAnswer], verdicts: Sequence[Verdict]) -> JudgeData:

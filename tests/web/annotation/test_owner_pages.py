@@ -119,7 +119,7 @@ def test_metrics_of_a_run_are_corrected_by_the_annotators(site: Site, owner: Vis
     visit().begin(site.link(site.annotations.project("runs"), "AK")).accept()
     page = owner.open(f"/projects/{number}/corrected").text
     assert "there is no run 7" in page.lower() or "no such run" in page.lower() or "run 7" in page
-    assert "--judge human:runs/verdicts.jsonl" in page
+    assert "--judge human:runs" in page
 
 
 def test_the_chart_ends_at_the_agreement_of_all_items(

@@ -49,9 +49,8 @@ def _corrected(viewer: Viewer, project: Project, source: str, found: Sequence[Ve
     if Path(source).exists():
         # The store has no probes of a results folder or a file: `score` needs the data to judge it again.
         answers = Path(source) / "answers.jsonl" if Path(source).is_dir() else Path(source)
-        judges = f"--judge rules --judge {HUMAN_PREFIX}{project.name}/verdicts.jsonl"
+        judges = f"--judge rules --judge {HUMAN_PREFIX}{project.name}"
         command = (
-            f"sightline annotate export {project.name} --out {project.name}\n"
             f"sightline score {project.benchmark or 'TASK'} {answers} --data {project.data or 'DIR'} {judges}"
         )
         return CorrectedRun(source, note="This run is not in the store.", command=command)
