@@ -87,6 +87,29 @@ def test_a_full_disk_loses_no_checkpoint(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"state.pt", "log.jsonl"}
 
 
+@pytest.mark.parametrize("damage", ["no weights", "other shapes", "no optimizer", "losses of another type"])
+def test_a_state_that_is_not_that_of_the_training_is_refused_by_its_name(
+    folder: Folder, data: Path, tmp_path: Path, damage: str
+) -> None:
+    training = small_training(folder("llava"), data, tmp_path / "out", adapter=KINDS["bilstm"])
+    with pytest.raises(KeyboardInterrupt):
+        run_training(training, stopped_in=3)
+    file = tmp_path / "out" / "state.pt"
+    content = torch.load(file, weights_only=True)
+    state = content["state"]
+    if damage == "no weights":
+        state["weights"].clear()
+    elif damage == "other shapes":
+        state["weights"] = {name: torch.zeros(3, 3, 3) for name in state["weights"]}
+    elif damage == "no optimizer":
+        del state["optimizer"]
+    else:
+        state["losses"] = ["text"]
+    torch.save(content, file)
+    with pytest.raises(UserError, match=r"state\.pt: is not a checkpoint"):
+        run_training(training)
+
+
 def test_writing_a_checkpoint_copies_no_weights(tmp_path: Path) -> None:
     weights = torch.arange(8 * 2**20, dtype=torch.float32)
     checkpoint = TrainingCheckpoint(tmp_path, {"seed": 1})

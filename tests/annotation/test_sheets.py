@@ -70,6 +70,19 @@ def test_a_filled_in_table_comes_back_however_it_was_saved(
     assert state_of(store).of_item(2)[1].values == {"verdict": "right"}
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a\x07b"])
+def test_a_name_that_no_annotator_can_have_is_found_before_anything_is_added(
+    store: AnnotationStore, tmp_path: Path, name: str
+) -> None:
+    rows = filled(store, "anna")
+    rows[-1][rows[0].index("by")] = name
+    file = tmp_path / "filled.csv"
+    file.write_bytes(csv_bytes(rows))
+    with pytest.raises(UserError, match=r"filled\.csv, record .*the name cannot be used"):
+        imported(store, file)
+    assert store.annotators(1) == []
+
+
 def test_judgements_beyond_what_an_item_needs_are_named(store: AnnotationStore, tmp_path: Path) -> None:
     files = []
     for name in ("anna", "ben", "cleo", "zed"):

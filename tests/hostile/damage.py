@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -11,7 +13,20 @@ from hypothesis import strategies as st
 DEEP = 200_000
 """Levels of nesting; every decoder of recursive descent gives up before."""
 
+
+def _database() -> bytes:
+    """A SQLite file of another program."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE a (b)")
+        connection.execute("INSERT INTO a VALUES (1)")
+        return connection.serialize()
+
+
 CONTENTS = (
+    _database(),
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+    b"\x08\x00\x00\x00\x00\x00\x00\x00{}      ",
+    b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00N.",
     b"",
     b" \n",
     b"\x00",

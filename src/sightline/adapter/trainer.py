@@ -111,7 +111,7 @@ class Trainer:
             for name, weight in self._adapted.weights.items():
                 weight.copy_(state["weights"][name])
         self._optimizer.load_state_dict(state["optimizer"])
-        self._losses, self.done = list(state["losses"]), state["done"]
+        self._losses, self.done = list(map(float, state["losses"])), int(state["done"])
 
     def _step(self) -> TrainingStep:
         for group in self._optimizer.param_groups:

@@ -148,7 +148,7 @@ class _TrainingRun:
         if state is None:
             self._checkpoint.write(trainer.state())
         else:
-            trainer.restore(state)
+            self._checkpoint.restore(trainer, state)
             # Otherwise memory would hold a second copy of the weights and of the optimizer's state.
             state.clear()
             if self._checkpoint.lacks_validation(self._training.every):

@@ -11,7 +11,7 @@ import torch
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.adapter.trainer import TrainingStep
+from sightline.adapter.trainer import Trainer, TrainingStep
 from sightline.adapter.validate import Validation
 from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicFile
@@ -66,7 +66,7 @@ class TrainingCheckpoint:
             names = sorted({*training, *self.training})
         # A file that is not a checkpoint can fail with any exception of pickle.
         except Exception as error:
-            raise UserError(f"is not a checkpoint ({error})", file=file, expected="another --out") from None
+            raise self._broken(error) from None
         for name in names:
             if training.get(name) != self.training.get(name):
                 raise UserError(
@@ -77,6 +77,22 @@ class TrainingCheckpoint:
                     expected=f"{self.training.get(name)}, or another --out",
                 )
         return state
+
+    def restore(self, trainer: Trainer, state: Mapping[str, Any]) -> None:
+        """Continue a training from the state that `read` returned.
+
+        Args:
+            trainer: What trains.
+            state: The state.
+
+        Raises:
+            UserError: The state is not that of this training.
+        """
+        try:
+            trainer.restore(state)
+        # Whatever is wrong in it: names, shapes, types.
+        except Exception as error:
+            raise self._broken(error) from None
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Write a checkpoint, then the log.
@@ -145,6 +161,14 @@ class TrainingCheckpoint:
             The validations in the order of the steps; the first is that of the model without the adapter.
         """
         return [entry.validation for entry in self.entries if entry.validation is not None]
+
+    def _broken(self, error: Exception) -> UserError:
+        why = next(iter(str(error).splitlines()), "") or type(error).__name__
+        return UserError(
+            f"is not a checkpoint of this training ({why})",
+            file=self._folder / STATE,
+            expected="another --out",
+        )
 
     def _write_log(self) -> None:
         encode = msgspec.json.Encoder().encode

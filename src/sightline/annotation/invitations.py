@@ -42,8 +42,7 @@ def invite(
             project that is disjoint from this one.
     """
     name = " ".join(name.split())
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise UserError("the name cannot be used", found=name, expected=f"1 to {LONGEST_NAME} characters")
+    check_name(name)
     if role not in ROLES:
         raise unknown_name("role", role, ROLES)
     known = {item.stratum for item in store.items(row.number)} if strata else set()
@@ -67,6 +66,19 @@ def invite(
                 store.change_annotator(row.number, one.number, lambda found: replace(found, strata=strata))
             return renew(store, row, one.number, expires)
     return store.invite(row.number, Annotator(0, name, role, expires=expires, strata=strata))
+
+
+def check_name(name: str) -> None:
+    """Check the name of an annotator.
+
+    Args:
+        name: The name, without blanks around it.
+
+    Raises:
+        UserError: It is empty or too long, or a page cannot show it.
+    """
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise UserError("the name cannot be used", found=name, expected=f"1 to {LONGEST_NAME} characters")
 
 
 def renew(store: AnnotationStore, row: ProjectRow, number: int, expires: float) -> Annotator:

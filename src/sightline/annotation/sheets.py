@@ -172,6 +172,8 @@ def _filled(
     state: State, path: Path
 ) -> Iterator[tuple[str, str, int, tuple[str, Mapping[str, str | tuple[str, ...]]]]]:
     """The judgements of a file: where it is, the annotator, the item, remark and values."""
+    from sightline.annotation.invitations import check_name
+
     read = read_annotated if path.suffix in (".json", ".jsonl") else _lines
     for where, key, by, remark, given in read(state, path):
         if not any(any(texts) for texts in given.values()):
@@ -184,6 +186,7 @@ def _filled(
         if any(author.casefold() == name.casefold() for author in item.authors):
             raise UserError(f"'{name}' is an author of this item", file=path, record=where, field=BY)
         try:
+            check_name(name)
             values = checked_values(state.project.task, item, given)
         except UserError as error:
             raise UserError(

@@ -14,6 +14,8 @@ from sightline.images import MAX_BYTES as MAX_FILE
 
 MAX_TOTAL = 8 * 1024**3
 """The most bytes of all members together, extracted or not."""
+LONGEST_NAME = 1000
+"""The most characters of the name of a member; a file system has fewer in a path."""
 IMAGES = "images"
 
 
@@ -64,6 +66,8 @@ def _path_in_folder(name: str, release: Release) -> str | None:
 
     All members are in one top folder, whose name contains the revision.
     """
+    if len(name) > LONGEST_NAME:
+        raise InvalidReleaseError(f"the name of a member has {len(name):,} characters")
     parts = PurePosixPath(name).parts
     path = "/".join(parts[1:])
     for file in release.contents:
