@@ -138,12 +138,20 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
             open_it(str(tmp_path / "pipe"))
 
 
+@pytest.mark.parametrize("url", ["", " "])
+def test_an_empty_name_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="--store is empty"):
+        Store.open(url)
+
+
 @pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite://"])
 def test_memory_is_one_store_for_the_process_and_leaves_no_file(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="there is no store here"):
+    with pytest.raises(
+        UserError, match=r"^sqlite:///:memory:: there is no store here.*lasts for one process"
+    ):
         Store.open(url, create=False)
     first = Store.open(url)
     run = first.runs.start({"a": 1})

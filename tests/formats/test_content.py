@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -77,3 +78,9 @@ def test_lines_of_a_truncated_archive_and_of_a_missing_file_are_refused(tmp_path
     ):
         with pytest.raises(UserError, match=said):
             list(numbered_lines(file))
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "answers.jsonl")
+    with pytest.raises(UserError, match=r"answers\.jsonl: cannot be read several times \(found 'a pipe'"):
+        read_bytes(tmp_path / "answers.jsonl")

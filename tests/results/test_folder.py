@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from tests.results.conftest import Collect, MakeResult, OneWord
 
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.digests import file_digest
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.run_metadata import read_run_metadata
@@ -53,6 +55,22 @@ def test_an_error_leaves_the_earlier_folder_as_it_was(
     with pytest.raises(ZeroDivisionError):
         write(tmp_path, collect, make_result, error=ZeroDivisionError())
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_full_disk_is_reported_with_the_file_of_the_user_and_the_remedy(
+    tmp_path: Path, collect: Collect, make_result: MakeResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(EnvironmentFailedError) as error:
+        write(tmp_path / "out", collect, make_result)
+    file = re.escape(str(tmp_path / "out"))
+    assert re.match(
+        rf"{file}/\w+\.jsonl: cannot be written: No space left on device; make room", str(error.value)
+    )
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_file_of_another_run_is_refused_and_an_edited_report_is_not(

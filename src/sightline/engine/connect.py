@@ -16,13 +16,18 @@ from sqlalchemy.exc import ArgumentError
 from sightline.engine import postgres, schema
 from sightline.engine.database_errors import no_store
 from sightline.engine.dictionaries import add_common_dictionary
-from sightline.engine.memory_store import MEMORY, memory_file
+from sightline.engine.memory_store import MEMORY, is_memory_file, memory_file
 from sightline.engine.migrations import migrate
 from sightline.engine.sqlite_check import check_sqlite_file, not_a_store
 from sightline.errors import UserError
 from sightline.secret_text import hide_password
 
-NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre"}
+NETWORK_FILESYSTEMS = {
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "panfs",
+    "wekafs", "orangefs", "glusterfs", "fuse.sshfs", "fuse.glusterfs", "fuse.juicefs", "fuse.s3fs",
+    "fuse.rclone", "fuse.gcsfuse", "fuse.ceph-fuse", "fuse.beegfs", "fuse.moosefs",
+}  # fmt: skip
+"""File systems that other machines may write to; claims rely on this (owners.py)."""
 
 _FILE_URL = "sqlite:///FILE"
 _NO_PATH = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+\w+)?:(?!//)", re.IGNORECASE)
@@ -90,6 +95,10 @@ def sqlite_path(url: str) -> Path | None:
         raise UserError(
             f"the URL of the store has no //: {hide_password(url)}",
             expected=f"{_FILE_URL}, postgresql://USER@HOST:PORT/NAME, or ./FILE for a file of this name",
+        )
+    if not url.strip():
+        raise UserError(
+            "--store is empty", expected="a file for the store, or postgresql://USER@HOST:PORT/NAME"
         )
     if "://" not in url:
         return Path(url)
@@ -219,6 +228,8 @@ def schema_version(connection: Connection, name: str) -> int:
 
 def _sqlite(path: Path, *, create: bool) -> Engine:
     if not path.exists() and not create:
+        if is_memory_file(path):
+            raise no_store("sqlite:///:memory:", "; a store in memory lasts for one process")
         raise no_store(path)
     if path.is_dir():
         raise UserError("this is a folder", file=path, expected="a file for the store")

@@ -37,6 +37,18 @@ def memory_file() -> Path:
     return _files[0]
 
 
+def is_memory_file(path: Path) -> bool:
+    """Whether a path is that of the file of this process.
+
+    Args:
+        path: The path of a store.
+
+    Returns:
+        True for the path that `memory_file` returned.
+    """
+    return path in _files
+
+
 def forget() -> None:
     """Remove the file, as at the end of the process."""
     _opened.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Self
 
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.leftovers import hold, remove_leftovers, temporary_path
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The errors of a full disk, and of a user's share of it."""
 
 
 class AtomicFile:
@@ -103,7 +107,8 @@ class AtomicFile:
         """Do nothing: the end flushes the file. Libraries that write to a file call this."""
 
     def _failed(self, error: OSError) -> EnvironmentFailedError:
-        return EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror or error}")
+        remedy = "; make room, then run the same command again" if error.errno in NO_ROOM else ""
+        return EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror or error}{remedy}")
 
 
 class AtomicLineFile:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -122,9 +124,13 @@ def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
         The open file, which decompresses what is gzipped.
 
     Raises:
-        UserError: The file is missing, unreadable or truncated, which may appear while the block reads it.
+        UserError: The file is missing, a pipe, unreadable or truncated; the last may appear while the block
+            reads it.
     """
     try:
+        # A pipe without a writer would wait for ever, and most files are read several times.
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise UserError("cannot be read several times", file=path, found="a pipe", expected="a file")
         with BufferedReader(FileIO(path), BUFFER) as file:
             if file.peek(2)[:2] == b"\x1f\x8b":
                 with gzip.open(file) as content:

@@ -107,7 +107,7 @@ class EvaluationOptions(TaskOptions, total=False):
     concurrency: Annotated[int, Argument("maximum number of requests in flight at one host", "requests", "N")]
     max_requests: Annotated[
         int | None,
-        Argument("stop after N requests; every attempt counts (exit status 4)", "requests", "N"),
+        Argument("stop this run after N requests; every attempt counts (exit status 4)", "requests", "N"),
     ]
     max_cost: Annotated[
         float | None,

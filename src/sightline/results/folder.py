@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -108,8 +108,9 @@ class ResultsFolder:
             lines: The lines of one or several groups.
         """
         if self._path is not None:
-            self._answers.write(lines.answers)
-            self._verdicts.write(lines.verdicts)
+            with self._draft_errors():
+                self._answers.write(lines.answers)
+                self._verdicts.write(lines.verdicts)
 
     def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
         """Write the files that need the complete result, then put all files in their places.
@@ -125,12 +126,13 @@ class ResultsFolder:
         """
         if self._path is None:
             return
-        self._growing.close()
-        write_atomically(self._drafts / REPORT, [report.encode()])
-        answers = AnswersToExport(self._drafts / ANSWERS, data, result.model)
-        for one in benchmark.export_formats.values():
-            if one.file and one.applies(answers):
-                one.write(answers, self._drafts / one.file)
+        with self._draft_errors():
+            self._growing.close()
+            write_atomically(self._drafts / REPORT, [report.encode()])
+            answers = AnswersToExport(self._drafts / ANSWERS, data, result.model)
+            for one in benchmark.export_formats.values():
+                if one.file and one.applies(answers):
+                    one.write(answers, self._drafts / one.file)
         files = {file.name: file_digest(file) for file in sorted(self._drafts.iterdir())}
         content = {**msgspec.to_builtins(result), "files": files}
         metrics = msgspec.json.format(msgspec.json.encode(content), indent=1)
@@ -139,6 +141,14 @@ class ResultsFolder:
                 self._put_in_place(files, metrics)
         except OSError as error:
             raise EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror}") from None
+
+    @contextmanager
+    def _draft_errors(self) -> Iterator[None]:
+        """Name the folder in errors of its drafts, which no longer exist when the user reads the message."""
+        try:
+            yield
+        except EnvironmentFailedError as error:
+            raise EnvironmentFailedError(str(error).replace(str(self._drafts), str(self._path))) from None
 
     def _put_in_place(self, files: Collection[str], metrics: bytes) -> None:
         """Replace the files of an earlier run, and no other ones; metrics.json is removed first."""
