@@ -239,6 +239,53 @@ def test_back_next_skip_zoom_and_keys_by_keyboard(served: tuple[Site, str], visi
     ]
 
 
+def test_the_back_button_of_the_browser_leads_to_the_items_that_were_judged(
+    served: tuple[Site, str], visit: Open
+) -> None:
+    site = served[0]
+    row = site.add(task("rate"), responses(site.folder, 4), "AK")
+    page = visit(site.link(row, "AK"))
+    page.keyboard.press("n")
+    page.wait_for_url("**/item")
+    first = _judge(page, "AK")
+    second = _judge(page, "AK")
+    page.go_back()
+    page.wait_for_url(f"**/items/{second}?**")
+    expect(page.locator(".note")).to_contain_text("You have answered this item")
+    expect(page.locator("[aria-pressed=true]")).to_be_visible()
+    page.go_back()
+    page.wait_for_url(f"**/items/{first}?**")
+    page.keyboard.press("r")
+    page.wait_for_url(f"**/item?saved={first}")
+    assert [(entry.item, entry.values["verdict"]) for entry in site.log(row)] == [
+        (first, "wrong" if first in WRONG["AK"] else "right"),
+        (second, "wrong" if second in WRONG["AK"] else "right"),
+        (first, "wrong"),
+    ]
+
+
+def test_an_author_goes_back_to_the_question_by_keyboard(served: tuple[Site, str], visit: Open) -> None:
+    site = served[0]
+    item = Item(1, images={"image": (draw(site.folder, "1.png", "red"),)})
+    row = site.add(task("author-codis"), [item], "AK")
+    page = visit(site.link(row, "AK"))
+    page.goto(f"/annotate/{row.number}/item")
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    page.get_by_label("Question").fill("Is it red?")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Similar existing items")).to_be_visible()
+    page.locator("[name=f-context_1]").fill("It is a sign.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("b")
+    page.get_by_label("Question").fill("Is it a stop sign?")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Is it a stop sign?")).to_be_visible()
+    expect(page.locator("[name=f-context_1]")).to_have_value("It is a sign.")
+    page.locator("[name=f-answer_1]").press("Enter")
+    expect(page.get_by_role("alert")).to_be_visible()  # Enter saves, and a context is missing.
+
+
 def test_several_fields_by_keyboard_with_an_answer_first(served: tuple[Site, str], visit: Open) -> None:
     site = served[0]
     row = _review(site)

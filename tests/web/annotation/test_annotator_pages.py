@@ -188,6 +188,29 @@ def test_a_part_after_an_answer_is_not_in_the_page_before_it(site: Site, visit: 
     assert entry.values == {"answer": "cat\r\ndog", "accurate": "no", "why": "It is a bird."}
 
 
+def test_an_answer_that_was_given_blind_stays_after_the_part_that_follows_it(site: Site, visit: Visit) -> None:
+    item = Item(1, texts={"question": ("Q?",), "options": ("cat", "bird"), "reference": ("the truth",)})
+    page = visit().begin(site.link(site.add(ANSWER_FIRST, [item], "AK"), "AK")).judge(f_answer="0")
+    assert 'value="earlier"' not in page.text
+    assert page.send(page.form(action="earlier")).status == 422
+
+
+def test_an_author_goes_back_to_the_question_and_nothing_is_lost(site: Site, visit: Visit) -> None:
+    item = Item(1, images={"image": (draw(site.folder, "1.png", "red"),)})
+    row = site.add(task("author-codis"), [item], "AK")
+    page = visit().begin(site.link(row, "AK"))
+    assert 'value="earlier"' not in page.text
+    page.judge(f_category="0", f_question="Is it red?")
+    assert "Similar existing items" in page.text
+    page.send(page.form(action="earlier", f_context_1="It is a sign."))
+    assert "Similar existing items" not in page.text
+    assert 'value="Is it red?"' in page.text or ">\nIs it red?<" in page.text
+    page.judge(f_category="0", f_question="Is it a stop sign?")
+    assert "Is it a stop sign?" in page.text
+    assert "It is a sign." in page.text
+    assert site.log(row) == []
+
+
 def test_texts_are_saved_as_they_were_typed_with_line_feeds(site: Site, visit: Visit) -> None:
     made = Task("note", "Note", "images", (Field("note", "text", "Note", lines=3),))
     row = site.add(made, [Item(1, texts={})], "AK")

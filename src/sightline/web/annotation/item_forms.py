@@ -19,13 +19,16 @@ from sightline.web.addresses import read_word
 from sightline.web.annotation.annotator_pages import CLOSED, STOPPED, show_item
 from sightline.web.annotation.desk import Desk, desk_of
 from sightline.web.annotation.form_fields import Fields, given_values, number, one
-from sightline.web.annotation.item_view import fields_until, steps_of, view_item
+from sightline.web.annotation.item_view import can_go_back, fields_until, steps_of, view_item
 from sightline.web.viewer import Viewer
 
 FAILED = "The server cannot save now."
 
+EARLIER = "earlier"
+"""The action of a form that leads back to the step before; it is no action of the log."""
+
 ON_ITEMS: tuple[Action, ...] = ("judge", "skip", "broken", "undo")
-"""The actions of the form of an item."""
+"""The actions of the form of an item that the log has."""
 
 
 def act(viewer: Viewer, request: Request, fields: Fields) -> Response:
@@ -57,9 +60,12 @@ def act(viewer: Viewer, request: Request, fields: Fields) -> Response:
 def _acted(desk: Desk, item: Item, fields: Fields) -> Response:
     live, annotator = desk.holder.live, desk.holder.annotator
     task = live.row.project.task
+    step = _step(desk, item, fields)
+    if one(fields, "action") == EARLIER and step and can_go_back(task, item, step):
+        given = given_values(task, item, fields)
+        return show_item(desk, item, given, step=step - 1, form=one(fields, "form"))
     action = _action(fields)
     given = given_values(task, item, fields) if action == "judge" else {}
-    step = _step(desk, item, fields)
     if action == "judge" and step + 1 < steps_of(task, item):
         checked_values(replace(task, fields=fields_until(task, item, step), records=""), item, given)
         return show_item(desk, item, given, step=step + 1, form=one(fields, "form"))

@@ -66,8 +66,11 @@ class ItemView(Struct, frozen=True):
         buttons: The one field whose options are buttons that send the form; None if there is none.
         in_bar: Whether these buttons are short, and stand in the bar.
         filled: The fields that were filled in before; the form sends them again.
+        later: The fields of later steps that were filled in before the annotator went back.
         step: The number of this step, from 0.
         steps: The number of steps: a part can be shown only after an answer.
+        can_go_back: Whether the fields of the step before can be changed. Not after a part of the item was
+            shown: the answer was to be given without it.
     """
 
     parts: Sequence[ShownPart]
@@ -75,8 +78,10 @@ class ItemView(Struct, frozen=True):
     buttons: ShownField | None
     in_bar: bool
     filled: Sequence[ShownField]
+    later: Sequence[ShownField]
     step: int
     steps: int
+    can_go_back: bool
 
 
 def view_item(
@@ -107,8 +112,12 @@ def view_item(
         buttons=single,
         in_bar=single is not None and single.is_short and len(single.options) <= MOST_BUTTONS,
         filled=[_shown_field(task, item, field, given) for field in filled],
+        later=[]
+        if step == ALL_STEPS
+        else [_shown_field(task, item, field, given) for of_step in steps[step + 1 :] for field in of_step],
         step=step,
         steps=len(steps),
+        can_go_back=step > 0 and can_go_back(task, item, step),
     )
 
 
@@ -124,6 +133,21 @@ def fields_until(task: Task, item: Item, step: int) -> tuple[Field, ...]:
         The fields of this step and of those before.
     """
     return tuple(field for fields in _steps(task, item)[: step + 1] for field in fields)
+
+
+def can_go_back(task: Task, item: Item, step: int) -> bool:
+    """Whether an annotator can go back from a step to the one before.
+
+    Args:
+        task: The task.
+        item: The item.
+        step: The number of the step, above 0.
+
+    Returns:
+        True if the step shows only what follows from the annotator's own words: similar items.
+    """
+    before = {field.name for field in _steps(task, item)[step - 1]}
+    return all(part.kind == "similar" for part in task.shows if part.after in before)
 
 
 def steps_of(task: Task, item: Item) -> int:

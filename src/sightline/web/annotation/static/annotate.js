@@ -71,7 +71,10 @@ const draftKey = judged && `${DRAFT}${judged.getAttribute("action")} ${judged.da
 const typed = () => [...judged.elements].filter((one) => one.matches("textarea, input:not([type=hidden])"));
 
 function keepDraft() {
-  const values = typed().map((one) => [one.name, one.value, one.checked ?? false]);
+  const present = new Set(typed().map((one) => one.name));
+  // An item can have steps: what was typed in the others stays.
+  const others = (JSON.parse(localStorage.getItem(draftKey))?.values ?? []).filter(([name]) => !present.has(name));
+  const values = [...others, ...typed().map((one) => [one.name, one.value, one.checked ?? false])];
   localStorage.setItem(draftKey, JSON.stringify({ time: Date.now(), values }));
 }
 
@@ -119,6 +122,13 @@ document.addEventListener("visibilitychange", () => {
 });
 document.addEventListener("submit", () => {
   if (seconds) seconds.value = ((seen + (since === null ? 0 : performance.now() - since)) / 1000).toFixed(2);
+});
+
+// The browser's Back button leads to the item that was judged on a page, not to the one that is next now.
+document.addEventListener("submit", (event) => {
+  const own = judged && event.target.id !== "undo" && location.pathname.endsWith("/item");
+  // Another URL than that of the form, which the browser would put in the place of this page.
+  if (own) history.replaceState(null, "", `${judged.getAttribute("action")}?from=item`);
 });
 
 // Fields that are asked only with some values of others.
