@@ -38,7 +38,10 @@ class _Found(NamedTuple):
 
 
 class Claims:
-    """The claims of this process. Use it as `store.claims`."""
+    """The claims of this process. Use it as `store.claims`.
+
+    It serves one runner at a time: `renewed` and `release` concern all claims.
+    """
 
     def __init__(self, database: Database, uptime: Callable[[], float]) -> None:
         """Prepare it; nothing is claimed yet.
