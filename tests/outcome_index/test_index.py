@@ -7,7 +7,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import msgspec
 import pytest
@@ -73,15 +73,22 @@ def words(text: str) -> set[str]:
 
 
 def right_share(group: Group) -> str:
-    right = [one.verdict == "right" for one in group]
-    return "all" if all(right) else "some" if any(right) else "none"
+    """The share that every way to decide the open verdicts gives; undecided if they give several."""
+    open_verdicts = {"undecided": (True, False), "error": (True, False), "right": (True,)}
+    ways = product(*(open_verdicts.get(one.verdict, (False,)) for one in group))
+    found = {"all" if all(right) else "some" if any(right) else "none" for right in ways}
+    return found.pop() if len(found) == 1 else "undecided"
 
 
 def consistency(group: Group) -> str | None:
     """All questions of a group have the same reference: two answers must choose the same option."""
     chosen = [chosen_option(one) for one in group if one.answered]
     same = [one is not None and one == other for one, other in combinations(chosen, 2)]
-    return None if not same else "consistent" if all(same) else "inconsistent"
+    if len(group) == 1:
+        return None
+    if not all(same):
+        return "inconsistent"
+    return "consistent" if len(chosen) == len(group) else "undecided"
 
 
 def longest(group: Group) -> str:
@@ -93,7 +100,7 @@ def longest(group: Group) -> str:
 def order(judged: JudgedGroup) -> tuple[bool, bool, int]:
     """Complete groups first, inconsistent ones before consistent ones, then by right answers."""
     group = judged.group
-    shares = ["none", "some", "all"]
+    shares = ["none", "some", "undecided", "all"]
     return (
         not all(one.answered for one in group),
         consistency(group) != "inconsistent",

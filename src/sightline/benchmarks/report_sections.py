@@ -14,17 +14,15 @@ class ByLabel(Struct, frozen=True):
 
 
 class PairCounts(Struct, frozen=True):
-    """How many pairs of answers are both right, one right, or none, and how many are the same answer twice.
+    """How many pairs of answers are both right, one right, none or undecided; how many are the same twice.
 
     Attributes:
         both: The metric of pairs with both answers right.
-        each: The metric of right answers.
         differ: The metric of pairs whose answers differ.
         label: The label by which the counts are broken down.
     """
 
     both: str
-    each: str
     differ: str
     label: str
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
+from math import comb
 from typing import NamedTuple
 
 from sightline.metrics.answer_pairs import normalised_answers
@@ -18,7 +19,7 @@ from sightline.outcome_index.types import (
 )
 from sightline.scoring.letters import LETTERS
 from sightline.scoring.similarity import SIMILAR
-from sightline.types import Group, Outcome, Verdict
+from sightline.types import Group, Outcome, Verdict, VerdictName
 
 QUESTION_CHARACTERS = 200
 """The most characters of a question that lists show."""
@@ -26,8 +27,11 @@ QUESTION_CHARACTERS = 200
 COMPARED = (SIMILAR, "same_meaning")
 """The questions of verdicts that say whether two answers are the same, in the order in which they count."""
 
-_SHARES: tuple[RightShare, ...] = ("none", "some", "unscored", "all")
+_SHARES: tuple[RightShare, ...] = ("none", "some", "undecided", "unscored", "all")
 """The order of lists."""
+
+_UNKNOWN: tuple[VerdictName, ...] = ("undecided", "error")
+"""Verdicts that leave open whether the answer is right."""
 
 _SIMILARITY_STEPS = 1 << 20
 
@@ -75,7 +79,7 @@ def group_entry(group: Group, verdicts: list[Verdict], digest: bytes = b"") -> G
     """
     pairs = list(_agreements(group))
     wrong = [pair for pair in pairs if pair.same != pair.expected]
-    consistency: Consistency | None = ("inconsistent" if wrong else "consistent") if pairs else None
+    consistency = _consistency(group, pairs)
     right, similarity = _right_share(group), _least_similarity(group)
     views = _judge_views(verdicts)
     flags = (
@@ -177,13 +181,24 @@ def _expected(outcome: Outcome) -> frozenset[str]:
     return frozenset(by_letter.get(reference.strip(), reference) for reference in outcome.references)
 
 
+def _consistency(group: Group, pairs: Sequence[_Agreement]) -> Consistency | None:
+    if len(group) < 2:
+        return None
+    if any(pair.same != pair.expected for pair in pairs):
+        return "inconsistent"
+    return "consistent" if len(pairs) == comb(len(group), 2) else "undecided"
+
+
 def _right_share(group: Group) -> RightShare:
     if not all(outcome.scored for outcome in group):
         return "unscored"
     right = sum(outcome.right for outcome in group)
+    unknown = sum(outcome.verdict in _UNKNOWN for outcome in group)
     if right == len(group):
         return "all"
-    return "some" if right else "none"
+    if right and right + unknown < len(group):
+        return "some"
+    return "undecided" if unknown else "none"
 
 
 def _least_similarity(group: Group) -> float | None:

@@ -29,7 +29,7 @@ class GroupFilter(Struct, frozen=True):
 
     Attributes:
         right: Whether all, some or none of the answers are right.
-        consistency: Whether the answers fit together, or cannot be compared.
+        consistency: Whether the answers fit together, or the group has a single probe.
         verdict: The verdict of any answer.
         judges: What judges did.
         length: The words of the longest response.

@@ -161,6 +161,17 @@ class RunIndex:
         """
         return self._sets.select(wanted)
 
+    def count(self, wanted: GroupFilter) -> int:
+        """Count the groups that fulfil a filter.
+
+        Args:
+            wanted: The filter.
+
+        Returns:
+            Their number.
+        """
+        return self.select(wanted).bit_count()
+
     def numbers_of(self, wanted: GroupFilter) -> list[int]:
         """Find the groups that fulfil a filter.
 

@@ -12,14 +12,17 @@ from sightline.results.flips import Change, ChangeCounts
 from sightline.results.run_list import RunLine
 from sightline.types import Outcome, Verdict, VerdictName
 
-RightShare = Literal["all", "some", "none", "unscored"]
-"""Whether all, some or none of the answers of a group are right; `unscored` if an answer is not scored."""
+RightShare = Literal["all", "some", "none", "undecided", "unscored"]
+"""Whether all, some or none of the answers of a group are right; `undecided` if that depends on an undecided
+verdict or on a missing answer; `unscored` if an answer is not scored."""
 
-Consistency = Literal["consistent", "inconsistent"]
-"""Inconsistent: answers differ where the references are equal, or are equal where the references differ."""
+Consistency = Literal["consistent", "inconsistent", "undecided"]
+"""Inconsistent: answers differ where the references are equal, or are equal where the references differ.
+Consistent: every two answers were compared, and fit together. Undecided: no two answers are known not to fit,
+but the comparison of some is undecided, or an answer is missing or empty."""
 
 Comparability = Literal["incomparable"]
-"""The group has no two comparable answers: answers are missing, empty, or their comparison is undecided."""
+"""The group has a single probe."""
 
 INCOMPARABLE: Comparability = "incomparable"
 
@@ -123,7 +126,7 @@ class GroupFacts(Struct, frozen=True):
         question: The question, shortened.
         marks: One mark for each probe.
         right: Whether all, some or none of its answers are right.
-        consistency: Whether its answers fit together; None for a group without two comparable answers.
+        consistency: Whether its answers fit together; None for a group of one probe.
         flags: What stands out, such as `judges differ`, `truncated`, `same answer`.
         similarity: The smallest similarity of two of its answers, 0 to 1; None if it was not measured.
         labels: Label name -> values, of all its probes.

@@ -35,7 +35,9 @@ FIELD_WORDS = {
 
 VALUE_WORDS = {
     ("consistency", "inconsistent"): "inconsistent, or same answer twice",
-    ("consistency", "incomparable"): "not comparable",
+    ("consistency", "incomparable"): "single answer",
+    ("consistency", "undecided"): "undecided, or an answer missing",
+    ("right", "undecided"): "undecided, or an answer missing",
 }
 """Field and value of a filter -> its words, where the value is not enough."""
 

@@ -88,7 +88,7 @@ class _Counted(Struct, frozen=True):
 
 def _counted(viewer: Viewer, summary: RunSummary, result: Result) -> _Counted:
     index = viewer.index.open(summary.run)
-    named = NamedResult(run_name(summary.line), result)
+    named = NamedResult(run_name(summary.line), result, index.count)
     return _Counted(
         stats=stats(named),
         table=result_table([named]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from sightline.benchmarks.report_sections import (
 )
 from sightline.metric_types import MetricValue
 from sightline.metrics.agreement_definitions import WITH_HUMANS
+from sightline.outcome_index.group_filter import GroupFilter
 from sightline.outcome_index.types import ChangedGroup, ComparedMetric, RunComparison
 from sightline.registry import benchmark_class, benchmark_names
 from sightline.reporting.html.bars_section import Bars
@@ -76,25 +78,34 @@ def test_ids_of_a_page_are_unique(codis: Make) -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_codis_counts_pairs_from_its_metrics(codis: Make) -> None:
-    result = codis()
-    views = section_views([NamedResult("mini", result)])
-    pairs = next(view for view in views if isinstance(view, Bars) and view.unit == "pairs")
-    value = next(m for m in result.metrics if (m.metric, m.subset) == ("acc_p", "all"))
-    assert value.value is not None
+def counted_by(**shares: int) -> Callable[[GroupFilter], int]:
+    """As many groups of each share of right answers in every category."""
+    return lambda wanted: shares.get(str(wanted.right), 0)
+
+
+def test_codis_counts_pairs_by_right_answers(codis: Make) -> None:
+    run = NamedResult("mini", codis(), counted_by(all=6, some=3, none=1, unscored=4))
+    (pairs,) = (view for view in section_views([run]) if isinstance(view, Bars) and view.unit == "pairs")
+    assert pairs.parts == ("both right", "one right", "none right")
+    assert pairs.notes == ()
+    assert len(pairs.rows) == 6
     for row in pairs.rows:
-        assert sum(count for _, count, _ in row.parts) == row.n
+        assert [count for _, count, _ in row.parts] == [6, 3, 1]
+        assert row.n == 10
         assert sum(share for _, _, share in row.parts) == pytest.approx(100)
-    assert pairs.rows[0].parts[0][:2] == ("both right", round(value.value * value.n / 100))
 
 
-def test_pairs_say_that_undecided_verdicts_count_as_not_right(codis: Make) -> None:
-    decided, undecided = replace(codis(), undecided=0), replace(codis(), undecided=5)
-    views = section_views([NamedResult("mini", decided), NamedResult("chance", undecided)])
-    (pairs,) = (view for view in views if isinstance(view, Bars) and view.unit == "pairs")
+def test_an_undecided_pair_is_counted_as_such_and_not_as_none_right(codis: Make) -> None:
+    runs = [
+        NamedResult("mini", codis(), counted_by(all=8, none=2)),
+        NamedResult("chance", codis(), counted_by(some=1, none=2, undecided=7)),
+    ]
+    (pairs,) = (view for view in section_views(runs) if isinstance(view, Bars) and view.unit == "pairs")
+    assert pairs.parts[-1] == "undecided"
+    assert [count for _, count, _ in pairs.rows[0].parts] == [8, 0, 2, 0]
+    assert [count for _, count, _ in pairs.rows[1].parts] == [0, 1, 2, 7]
     (note,) = pairs.notes
-    assert note.startswith("chance: undecided verdicts (5 of ")
-    assert note.endswith("count as not right")
+    assert note.startswith("undecided: pairs in which")
 
 
 def test_iibench_has_a_radar_of_domains_and_mmr3_consistency_against_accuracy(
@@ -136,7 +147,7 @@ def test_declared_sections_name_metrics_of_their_benchmark(name: str) -> None:
 def _metrics_of(section: ReportSection) -> set[str]:
     match section:
         case PairCounts():
-            return {section.both, section.each, section.differ}
+            return {section.both, section.differ}
         case Shares():
             return {metric for metric, _ in section.parts}
         case Against():

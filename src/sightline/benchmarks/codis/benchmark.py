@@ -72,7 +72,7 @@ class Codis(Benchmark):
     }
     correlated_metrics = (("context_awareness", "acc_p"), ("context_awareness", "acc_q"))  # section 4.2
     report_sections = (
-        PairCounts("acc_p", "acc_q", "context_awareness", "category"),
+        PairCounts("acc_p", "context_awareness", "category"),
         ByLabel("acc_p", "category"),
         Together("Use of the context", ("context_awareness", "output_variability")),
         Shares(

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from msgspec import Struct
 
 from sightline.benchmarks.report_sections import PairCounts, Shares
 from sightline.metric_types import MetricValue
+from sightline.outcome_index.group_filter import GroupFilter
+from sightline.outcome_index.types import RightShare
 from sightline.reporting.html.run_results import NamedResult, number_of, words_of
-from sightline.reporting.notes import undecided_note
+
+PAIR_PARTS: Mapping[RightShare, str] = {
+    "all": "both right",
+    "some": "one right",
+    "none": "none right",
+    "undecided": "undecided",
+}
+"""The parts of the bars of pairs."""
+
+UNDECIDED_PAIRS = (
+    "undecided: pairs in which the number of right answers depends on an undecided verdict or no answer;"
+    " metrics count these as not right"
+)
 
 
 class BarRow(Struct, frozen=True):
@@ -60,36 +74,58 @@ def pair_counts(section: PairCounts, runs: Sequence[NamedResult]) -> Bars | None
     Returns:
         The section; None without numbers.
     """
-    rows = []
-    for name in [
-        "all",
-        *dict.fromkeys(name for run in runs for name in run.by_label(section.both, section.label)),
-    ]:
-        subset = name if name == "all" else f"{section.label}={name}"
-        for run in runs:
-            both, each, differ = (run.value(m, subset) for m in (section.both, section.each, section.differ))
-            if both is not None and each is not None and both.n and each.n == 2 * both.n:
-                rows.append(_pair_row("All" if name == "all" else name, run.name, both, each, differ))
-    parts = ("both right", "one right", "none right")
-    if not rows:
+    found = [
+        (name, run.name, counts, run.value(section.differ, _subset(section, name)))
+        for name in [
+            "",
+            *dict.fromkeys(name for run in runs for name in run.by_label(section.both, section.label)),
+        ]
+        for run in runs
+        if (counts := _right_counts(run, section.label, name))
+    ]
+    if not found:
         return None
+    has_undecided = any(counts["undecided"] for _, _, counts, _ in found)
+    parts = {share: words for share, words in PAIR_PARTS.items() if share != "undecided" or has_undecided}
+    rows = [_pair_row(name or "All", run, counts, parts, differ) for name, run, counts, differ in found]
+    notes = (UNDECIDED_PAIRS,) if has_undecided else ()
     several = len(runs) > 1
-    notes = tuple(
-        f"{run.name}: {note}" if several else note for run in runs for note in undecided_note(run.result, ())
+    return Bars(
+        "Pairs",
+        words_of(section.label),
+        "pairs",
+        tuple(parts.values()),
+        tuple(rows),
+        several,
+        "same twice",
+        notes,
     )
-    return Bars("Pairs", words_of(section.label), "pairs", parts, tuple(rows), several, "same twice", notes)
+
+
+def _subset(section: PairCounts, name: str) -> str:
+    return f"{section.label}={name}" if name else "all"
+
+
+def _right_counts(run: NamedResult, label: str, name: str) -> dict[RightShare, int]:
+    """The pairs of a run by how many of their answers are right; empty without scored pairs."""
+    if run.count is None:
+        return {}
+    labels = ((label, name),) if name else ()
+    counts = {share: run.count(GroupFilter(right=share, labels=labels)) for share in PAIR_PARTS}
+    return counts if sum(counts.values()) else {}
 
 
 def _pair_row(
-    name: str, run: str, both: MetricValue, each: MetricValue, differ: MetricValue | None
+    name: str,
+    run: str,
+    counts: Mapping[RightShare, int],
+    shown: Mapping[RightShare, str],
+    differ: MetricValue | None,
 ) -> BarRow:
-    """Counts of pairs from the shares of right pairs and of right answers."""
-    two = round(number_of(both) * both.n / 100)
-    one = round(number_of(each) * each.n / 100) - 2 * two
-    counts = {"both right": two, "one right": one, "none right": both.n - two - one}
+    n = sum(counts.values())
     same = "" if differ is None or differ.value is None else f"{(100 - differ.value) * differ.n / 100:,.0f}"
-    parts = tuple((part, count, 100 * count / both.n) for part, count in counts.items())
-    return BarRow(name, run, both.n, parts, same)
+    parts = tuple((words, counts[share], 100 * counts[share] / n) for share, words in shown.items())
+    return BarRow(name, run, n, parts, same)
 
 
 def shares(section: Shares, runs: Sequence[NamedResult]) -> Bars | None:

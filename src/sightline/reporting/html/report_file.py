@@ -144,7 +144,10 @@ def _sizes(groups: int) -> Iterator[tuple[int, int]]:
 
 
 def _part(index: OutcomeIndex, runs: Sequence[ReportedRun], groups: int, width: int) -> PartContent:
-    named = tuple(NamedResult(name, run.result) for name, run in zip(names_of(runs), runs, strict=True))
+    named = tuple(
+        NamedResult(name, run.result, index.open(run.number).count)
+        for name, run in zip(names_of(runs), runs, strict=True)
+    )
     first, *others = runs
     sources = [thumbnails(index.images(run.number), width) for run in runs]
     most = -(-groups // len(runs))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
 from sightline.benchmarks.published import paper_of
 from sightline.metric_types import MetricValue, Result
+from sightline.outcome_index.group_filter import GroupFilter
 from sightline.registry import benchmark_class
 from sightline.reporting.html.plots import PERCENT_SCALE, Scale, scale_of
 from sightline.reporting.leading import leading_metrics
@@ -15,10 +16,17 @@ from sightline.reporting.notes import label_of
 
 
 class NamedResult(Struct, frozen=True):
-    """A result, and what the page calls it: the model, and more where that does not tell runs apart."""
+    """A result, and what the page calls it.
+
+    Attributes:
+        name: The model, and more where that does not tell runs apart.
+        result: The result.
+        count: The number of groups that a filter selects; None where the answers are not indexed.
+    """
 
     name: str
     result: Result
+    count: Callable[[GroupFilter], int] | None = None
 
     def value(self, metric: str, subset: str = "all") -> MetricValue | None:
         """The value of a metric over a subset; None if the result has none."""
