@@ -1,7 +1,9 @@
-"""The long form: many kills, stops, locks and wrong clocks over run, judge, score, sweep and merge.
+"""The long form: many kills, stops, locks, wrong clocks, full disks and broken servers.
 
-    python -m tests.chaos [--kill N] [--stop N] [--lock N] [--skew N] [--lease S] [--only NAME ...] [--seed N]
+    python -m tests.chaos [--kill N] [--stop N] [--lock N] [--skew N] [--disk N] [--broken N] [--lease S]
+                          [--only NAME ...] [--seed N]
 
+The commands are run, run with a judge, score, sweep and store merge.
 Prints a line for each trial, and a table in the end. The exit status is 1 if results differed, or if a
 request was sent again that was not in flight at an interruption.
 """

@@ -160,14 +160,55 @@ def skew(case: Case, workload: Workload, server: Server, store: str, prefix: str
     return []
 
 
+def disk(case: Case, workload: Workload, server: Server, store: str, prefix: str) -> Sequence[Interruption]:
+    """Let the disk be full from a random write of a command on, then repeat it with room."""
+    sender = f"{prefix}-a"
+    total = workload.writes(case.name)
+    server.reset()
+    allowed = random.Random(case.seed).randrange(total)
+    ended = workload.disk.run(workload.arguments(case.name, sender, store), allowed)
+    assert ended.status in (0, 3), f"status {ended.status}: {workload.output(sender)}"
+    assert "internal error" not in workload.output(sender), workload.output(sender)
+    workload.check_whole(case.name, sender, store)
+    with _started(workload, case.name, f"{prefix}-b", store, out=sender) as process:
+        _end(process, workload, case.name, sender, store, f"{prefix}-b")
+    workload.check_no_leftovers(sender)
+    return [Interruption(sender, ended.full_at)] if ended.full_at is not None else []
+
+
+def broken(case: Case, workload: Workload, server: Server, store: str, prefix: str) -> Sequence[Interruption]:
+    """Let the server break: half a reply, a reset, garbage, a slow drip, or errors only for a time.
+
+    Where too many requests fail in a row, the command ends early, and is repeated.
+    """
+    server.reset(BREAKDOWNS[case.seed % len(BREAKDOWNS)])
+    with _started(workload, case.name, f"{prefix}-a", store) as process:
+        process.join(PATIENCE)
+        assert process.exitcode in (0, 1), workload.output(f"{prefix}-a")
+    with _started(workload, case.name, f"{prefix}-a", store) as process:
+        _end(process, workload, case.name, f"{prefix}-a", store)
+    return []
+
+
+BREAKDOWNS = ("half", "reset", "garbage", "drip", "storm")
+
 Disturbance = Callable[[Case, Workload, Server, str, str], Sequence[Interruption]]
-DISTURBANCES: Mapping[str, Disturbance] = {"kill": kill, "stop": stop, "lock": lock, "skew": skew}
+DISTURBANCES: Mapping[str, Disturbance] = {
+    "kill": kill,
+    "stop": stop,
+    "lock": lock,
+    "skew": skew,
+    "disk": disk,
+    "broken": broken,
+}
 
 
 @contextmanager
-def _started(workload: Workload, name: str, sender: str, store: str, skew: float = 0.0) -> Iterator[Process]:
+def _started(
+    workload: Workload, name: str, sender: str, store: str, skew: float = 0.0, out: str | None = None
+) -> Iterator[Process]:
     """A command, which does not outlive the block."""
-    process = workload.start(name, sender, store, skew=skew)
+    process = workload.start(name, sender, store, skew=skew, out=out)
     try:
         yield process
     finally:
@@ -196,10 +237,12 @@ def _wait_for(server: Server, process: Process, chance: random.Random) -> None:
     time.sleep(pause)
 
 
-def _end(process: Process, workload: Workload, name: str, sender: str, store: str) -> None:
+def _end(
+    process: Process, workload: Workload, name: str, out: str, store: str, sender: str | None = None
+) -> None:
     process.join(PATIENCE)
-    assert process.exitcode == 0, workload.output(sender)
-    workload.check(name, sender, store)
+    assert process.exitcode == 0, workload.output(sender or out)
+    workload.check(name, out, store)
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

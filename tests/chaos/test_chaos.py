@@ -1,4 +1,4 @@
-"""The short form of the trials: one kill, one stop."""
+"""The short form of the trials: one kill, one stop, a full disk, broken servers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.disturbances import Case, run_case
+from tests.chaos.full_disk import why_not
 from tests.chaos.workload import CONCURRENCY, Server, Workload
 
 LEASE = 3.0
@@ -23,4 +24,25 @@ def test_what_was_answered_is_not_paid_for_again(tmp_path: Path, name: str, dist
         server.stop()
     # How soon an answer is stored depends on the load of the machine.
     assert trial.doubled.in_flight + trial.doubled.just_answered <= 2 * CONCURRENCY
+    assert len(trial.doubled.others) <= CONCURRENCY
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "disturbance", "seed"),
+    [
+        pytest.param("run", "disk", 1, marks=pytest.mark.skipif(bool(why_not()), reason=why_not())),
+        ("run", "broken", 0),
+        ("judge", "broken", 2),
+    ],
+)
+def test_results_are_equal_after_a_full_disk_and_with_a_broken_server(
+    tmp_path: Path, name: str, disturbance: str, seed: int
+) -> None:
+    server = Server()
+    try:
+        workload = Workload(tmp_path, server, LEASE)
+        trial = run_case(Case(name, disturbance, seed, 0.0), workload, server, workload.store("s"))
+    finally:
+        server.stop()
     assert len(trial.doubled.others) <= CONCURRENCY

@@ -8,16 +8,21 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
+from tests.chaos.full_disk import FullDisk
 from tests.chaos.victim import work
 
 from sightline.engine import schema
+from sightline.engine.database_errors import NoStoreError
 from sightline.engine.store import Store
+from sightline.maintenance.verify import verify
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("run", "judge", "score", "sweep", "merge")
@@ -44,8 +49,9 @@ class Server:
             found: list[dict[str, Any]] = json.load(reply)
             return found
 
-    def reset(self) -> None:
-        urllib.request.urlopen(f"http://{self.address}/reset", b"").close()
+    def reset(self, fault: str = "busy") -> None:
+        """Empty the log; `fault` is a name of `server.FAULTS`."""
+        urllib.request.urlopen(f"http://{self.address}/reset", fault.encode()).close()
 
     def stop(self) -> None:
         self._process.kill()
@@ -62,6 +68,7 @@ class Workload:
         self._server = server
         self._lease = lease
         self._expected: dict[str, Any] = {}
+        self._writes: dict[str, int] = {}
         folder.mkdir(parents=True, exist_ok=True)
         lines = [
             {
@@ -76,12 +83,52 @@ class Workload:
         (folder / "groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         (folder / "sightline.toml").write_text(f'[hosts."{server.address}"]\nkey = "CHAOS_SENDER"\n')
 
-    def start(self, name: str, sender: str, store: str, *, skew: float = 0.0) -> Process:
-        """Start a command, whose requests the server logs under the sender."""
-        words = self._words(name, self._folder / sender, store)
-        process = _processes.Process(target=work, args=(words, self._folder, sender, self._lease, skew))
+    def start(
+        self, name: str, sender: str, store: str, *, skew: float = 0.0, out: str | None = None
+    ) -> Process:
+        """Start a command, whose requests the server logs under the sender; `out` is another's results."""
+        process = _processes.Process(target=work, args=self.arguments(name, sender, store, skew, out))
         process.start()
         return process
+
+    def arguments(
+        self, name: str, sender: str, store: str, skew: float = 0.0, out: str | None = None
+    ) -> tuple[Sequence[str], Path, str, float, float]:
+        """What `victim.work` gets for a command."""
+        return (
+            self._words(name, self._folder / (out or sender), store),
+            self._folder,
+            sender,
+            self._lease,
+            skew,
+        )
+
+    def writes(self, name: str) -> int:
+        """How many writes a command makes."""
+        if name not in self._writes:
+            sender = f"counted-{name}"
+            ended = self.disk.run(self.arguments(name, sender, self.store(sender)))
+            assert ended.status == 0, self.output(sender)
+            self._writes[name] = ended.writes
+        return self._writes[name]
+
+    @cached_property
+    def disk(self) -> FullDisk:
+        """A disk that can become full."""
+        return FullDisk(self._folder)
+
+    def check_whole(self, name: str, sender: str, store: str) -> None:
+        """Fail if a command that ended on a full disk left anything half-written."""
+        if name != "merge" and (self._folder / sender / "metrics.json").exists():
+            self.check(name, sender, store)
+        with suppress(NoStoreError):
+            faults = list(verify(store, show_progress=False))
+            assert not faults, faults
+
+    def check_no_leftovers(self, sender: str) -> None:
+        """Fail if files in progress remain in a results folder, or beside it."""
+        files = [*self._folder.glob(f".{sender}*.tmp"), *(self._folder / sender).rglob(".*.tmp")]
+        assert not files, files
 
     def prepare(self, name: str) -> None:
         """Make what a command needs, and what it gives undisturbed."""
