@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from tests.web.counted_runs import run
 
 from sightline.benchmarks.published import published
+from sightline.metric_types import MetricValue
 from sightline.web.leaderboard_table import build_leaderboard
 from sightline.web.leaderboard_types import Choice, Leaderboard
 
@@ -31,6 +32,15 @@ def test_the_latest_run_of_a_model_counts_and_other_options_are_another_row() ->
     assert measured(build_leaderboard(runs, ALL)) == [("a", "", 30.0, ""), ("a", "cot=off", 10.0, "")]
 
 
+def test_a_limit_makes_no_row_and_the_run_over_most_samples_counts() -> None:
+    limited = run(3, "a", 90.0, {"limit": 20, "shuffle": 1}, samples=20)
+    both = [run(1, "a", 20.0), run(2, "b", 30.0), limited]
+    assert measured(build_leaderboard(both, ALL)) == [("b", "", 30.0, ""), ("a", "", 20.0, "")]
+    only_limited = [run(1, "b", 30.0), run(2, "c", 10.0), limited]
+    (first, *_) = measured(build_leaderboard(only_limited, ALL))
+    assert first == ("a", "", 90.0, "20 samples; the others have 353")
+
+
 def test_a_value_of_other_samples_data_judges_or_with_missing_answers_says_why() -> None:
     usual = [run(1, "a", 1.0), run(2, "b", 2.0)]
     for changed, words in (
@@ -54,6 +64,14 @@ def test_published_rows_and_humans_are_those_of_the_paper() -> None:
     assert "Human 1" not in shown
     none = build_leaderboard([run(1, "a", 20.0)], replace(ALL, published=False, human=False))
     assert len(none.rows) == 1
+
+
+def test_the_best_human_is_a_row_of_humans_and_no_model() -> None:
+    accuracy = MetricValue("accuracy", "all", 40.0, 1399, 1187, 1.0, 99.0, "wilson")
+    changed = {"benchmark": "iibench", "setting": "none", "samples": 1399, "metrics": [accuracy]}
+    table = build_leaderboard([run(1, "a", None, **changed)], ALL)
+    assert [row.name for row in table.rows if row.kind == "human"] == ["Human best", "Human"]
+    assert not any("human" in row.name.lower() for row in table.rows if row.kind != "human")
 
 
 def test_synthetic_data_have_no_published_rows() -> None:

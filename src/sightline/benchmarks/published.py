@@ -86,7 +86,7 @@ class PublishedSetting(Struct, frozen=True):
 
 
 class Paper(Struct, frozen=True):
-    """A paper: its row of humans, if it has one, what it ran, its tables.
+    """A paper: its row of humans, if it has one, its further rows of humans, what it ran, its tables.
 
     `options` hold for all its figures, `row_options` for those of a row. `concerns` lists the metrics that
     an option affects, where it does not affect all. An option within another one is written
@@ -101,6 +101,7 @@ class Paper(Struct, frozen=True):
     settings: dict[str, PublishedSetting]
     tables: list[PublishedTable]
     human: str | None = None
+    other_humans: list[str] = field(default_factory=list)
     row_options: dict[str, dict[str, Any]] = field(default_factory=dict)
     concerns: dict[str, list[str]] = field(default_factory=dict)
     whole: list[str] = field(default_factory=list)
@@ -111,6 +112,11 @@ class Paper(Struct, frozen=True):
     def row_names(self) -> list[str]:
         """The rows of all tables in printed order, each once."""
         return list(dict.fromkeys(row for table in self.tables for row in table.rows))
+
+    @property
+    def human_rows(self) -> list[str]:
+        """The rows of humans: the one that stands beside every result, then the others."""
+        return [*([self.human] if self.human else []), *self.other_humans]
 
     def row(self, name: str) -> str:
         """Find a row by its name in any case and punctuation.

@@ -22,7 +22,7 @@ CHANCE_MODEL = "baseline/chance"
 FEW_ERRORS = 0.01
 """The share of probes that may lack an answer before a value is no longer comparable."""
 
-OF_OTHERS = ("split", *NOT_THEIRS, "data", "model_identity", "judge_sampling")
+OF_OTHERS = ("split", "limit", "shuffle", *NOT_THEIRS, "data", "model_identity", "judge_sampling")
 """The listed options that say nothing about how the model was asked."""
 
 
@@ -35,7 +35,7 @@ class _Counted(Struct, frozen=True):
 
 
 def build_leaderboard(runs: Iterable[RunSummary], choice: Choice) -> Leaderboard:
-    """Make the table.
+    """Make the table. Of several runs of a row, the latest of those over the most samples counts.
 
     Args:
         runs: The runs of the store; those without a result are left out.
@@ -81,9 +81,11 @@ def _column(
     setting = setting if setting in settings else default
     shown = [(run, result) for run, result in runs if result.setting == setting]
     metric = leading_metrics(benchmark, [result.metrics for _, result in shown])[0]
-    latest = {
-        _row_key(run): _Counted(run, result, _value(result, metric, choice.judge)) for run, result in shown
-    }
+    latest: dict[_RowKey, _Counted] = {}
+    for run, result in shown:
+        earlier = latest.get(_row_key(run))
+        if earlier is None or result.samples >= earlier.result.samples:
+            latest[_row_key(run)] = _Counted(run, result, _value(result, metric, choice.judge))
     usual = _usual(list(latest.values()))
     definition = usual.result.metric_definitions.get(metric, MetricDefinition("", "higher", PERCENT))
     published, why_unpublished = _published(usual.result, metric, choice)
@@ -194,9 +196,10 @@ def _published(
     for value in values:
         if value.table != tables[0][0]:
             continue
-        is_human = value.row == paper.human
+        is_human = value.row in paper.human_rows
         if choice.human if is_human else choice.published:
-            key = ("human", "Human", "") if is_human else ("published", value.row, "published")
+            name = "Human" if value.row == paper.human else value.row.replace("_", " ")
+            key = ("human", name, "") if is_human else ("published", name, "published")
             found.setdefault(key, value)
     return list(found.items()), ""
 

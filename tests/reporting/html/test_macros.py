@@ -80,7 +80,7 @@ def test_a_plot_says_its_numbers(render: Render) -> None:
         PublishedValue("Gemini", 26.1, "Table 3", comparable=False),
     ]
     metric = MetricValue("acc_p", "all", 36.9, 84, 53, 26.9, 48.2, "wilson", published=figures)
-    cell = metric_plot(metric, PERCENT_SCALE, human="Human", chance=25.0)
+    cell = metric_plot(metric, PERCENT_SCALE, humans=["Human"], chance=25.0)
     assert cell.label == (
         "36.9 percent, 95 % CI 26.9 to 48.2, GPT-4V published 33.3 percent, human 85.2 percent,"
         " chance 25.0 percent"

@@ -39,7 +39,7 @@ class Chart(Struct, frozen=True):
         values: The values in the order of the table.
         zero: Whether the values are differences, which have a line at zero.
         margin: With `zero`: the margin of equivalence, drawn on both sides of zero.
-        human: The published row of humans, which has its own mark.
+        humans: The published rows of humans, which have their own mark.
         ranges: The range of each panel; percent if it is absent.
         interval: What the whiskers are.
     """
@@ -48,7 +48,7 @@ class Chart(Struct, frozen=True):
     values: tuple[ChartValue, ...]
     zero: bool = False
     margin: float | None = None
-    human: str | None = None
+    humans: Sequence[str] = ()
     ranges: Mapping[str, Range] = {}
     interval: str = "95 % CI"
 

@@ -49,7 +49,7 @@ def published_style(nth: int, *, human: bool = False) -> dict[str, Any]:
 
 
 def is_human(name: str, chart: Chart) -> bool:
-    """Whether a published row of a chart is that of humans.
+    """Whether a published row of a chart is one of humans.
 
     Args:
         name: The name in the chart.
@@ -58,4 +58,4 @@ def is_human(name: str, chart: Chart) -> bool:
     Returns:
         Whether it is.
     """
-    return chart.human is not None and name.startswith(f"{chart.human}, ")
+    return any(name.startswith(f"{row}, ") for row in chart.humans)

@@ -77,7 +77,9 @@ def results_chart(
         else ChartValue(_over_all(metric), metric.metric, name, metric)
         for name, metric in held
     )
-    return Chart(title_of(results, by, runs), values, human=_human(results), ranges=_ranges(results, values))
+    return Chart(
+        title_of(results, by, runs), values, humans=_humans(results), ranges=_ranges(results, values)
+    )
 
 
 def varied_chart(points: Sequence[ResultPoint], metrics: Sequence[str] = ()) -> Chart:
@@ -106,7 +108,7 @@ def varied_chart(points: Sequence[ResultPoint], metrics: Sequence[str] = ()) -> 
     if not values:
         raise UserError("nothing to plot: no metric of the table has a value")
     return Chart(
-        title_of(results, None), tuple(values), human=_human(results), ranges=_ranges(results, values)
+        title_of(results, None), tuple(values), humans=_humans(results), ranges=_ranges(results, values)
     )
 
 
@@ -146,6 +148,6 @@ def _ranges(
     } | {value.panel: (None, None) for value in values if value.metric.unit == "points"}
 
 
-def _human(results: Sequence[Result]) -> str | None:
+def _humans(results: Sequence[Result]) -> Sequence[str]:
     paper = paper_of(results[0].benchmark)
-    return None if paper is None else paper.human
+    return () if paper is None else paper.human_rows

@@ -18,7 +18,7 @@ from sightline.reporting.html.plots import PlotCell, Scale, metric_plot
 from sightline.reporting.html.run_results import (
     NamedResult,
     chance_of,
-    human_row,
+    human_rows,
     meaning,
     metric_scale,
     number_of,
@@ -185,7 +185,7 @@ def _forest(
     chart: Radar | None = None,
 ) -> Forest:
     values = [value for _, _, value in cells]
-    benchmark, human = runs[0].result.benchmark, human_row(runs[0].result.benchmark)
+    benchmark, humans = runs[0].result.benchmark, human_rows(runs[0].result.benchmark)
     scale = metric_scale(runs, values[0].metric, values)
     columns = list(dict.fromkeys(one.row for value in values for one in value.published or ()))
     rows = tuple(
@@ -193,7 +193,7 @@ def _forest(
             name,
             run,
             value,
-            metric_plot(value, scale, human=human, chance=chance_of(benchmark, value.metric)),
+            metric_plot(value, scale, humans=humans, chance=chance_of(benchmark, value.metric)),
             tuple(_figure(value, row) for row in columns),
         )
         for name, run, value in cells

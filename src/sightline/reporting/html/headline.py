@@ -19,7 +19,7 @@ from sightline.reporting.html.plots import (
 from sightline.reporting.html.run_results import (
     NamedResult,
     chance_of,
-    human_row,
+    human_rows,
     leading,
     meaning,
     metric_scale,
@@ -95,7 +95,7 @@ def stats(run: NamedResult) -> list[Stat]:
             metric_plot(
                 one,
                 metric_scale([run], one.metric, [one]),
-                human=human_row(benchmark),
+                humans=human_rows(benchmark),
                 chance=chance_of(benchmark, one.metric),
             ),
         )
@@ -168,12 +168,11 @@ def _published_rows(
         metric = compared.value(name)
         for figure in reversed((metric.published if metric else None) or []):
             figures.setdefault(figure.row, [None] * len(metrics))[column] = figure
-    human = human_row(benchmark)
     rows = [
         ResultRow(
             row,
             f"published, {first.table}",
-            PlotCell(scale, (PlotPoint("human" if row == human else "published", first.value),)),
+            PlotCell(scale, (PlotPoint("human" if row in paper.human_rows else "published", first.value),)),
             figures=tuple(cells),
             comparable=first.comparable,
         )

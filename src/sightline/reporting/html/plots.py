@@ -126,21 +126,21 @@ def difference_scale(values: Iterable[float | None]) -> Scale:
 
 
 def metric_plot(
-    metric: MetricValue, scale: Scale, *, human: str | None = None, chance: float | None = None
+    metric: MetricValue, scale: Scale, *, humans: Sequence[str] = (), chance: float | None = None
 ) -> PlotCell:
     """The plot of a value beside published figures that are comparable.
 
     Args:
         metric: The value.
         scale: The scale.
-        human: The row of humans in the paper, if there is one.
+        humans: The rows of humans in the paper.
         chance: The value that guessing gives, if it is known.
 
     Returns:
         The plot.
     """
     published = [
-        PlotPoint("human" if one.row == human else "published", one.value, name=_row_words(one.row, human))
+        PlotPoint("human" if one.row in humans else "published", one.value, name=_row_words(one.row, humans))
         for one in metric.published or ()
         if one.comparable
     ]
@@ -166,8 +166,8 @@ def _first_of_rows(points: Sequence[PlotPoint]) -> list[PlotPoint]:
     return list({point.name: point for point in reversed(points)}.values())[::-1]
 
 
-def _row_words(row: str, human: str | None) -> str:
-    return "human" if row == human else f"{row} published"
+def _row_words(row: str, humans: Sequence[str]) -> str:
+    return "human" if row in humans[:1] else f"{row} published"
 
 
 def _interval_words(point: PlotPoint, unit: Unit, *, signed_bounds: bool) -> str:

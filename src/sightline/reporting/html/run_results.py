@@ -47,10 +47,10 @@ def leading(runs: Sequence[NamedResult]) -> list[str]:
     return leading_metrics(runs[0].result.benchmark, [run.result.metrics for run in runs])
 
 
-def human_row(benchmark: str) -> str | None:
-    """The row of humans in the paper of a benchmark."""
+def human_rows(benchmark: str) -> Sequence[str]:
+    """The rows of humans in the paper of a benchmark."""
     paper = paper_of(benchmark)
-    return paper.human if paper else None
+    return paper.human_rows if paper else ()
 
 
 def chance_of(benchmark: str, metric: str) -> float | None:
