@@ -1,7 +1,7 @@
 """The long form: many kills, stops, locks, wrong clocks, full disks and broken servers.
 
     python -m tests.chaos [--kill N] [--stop N] [--lock N] [--skew N] [--disk N] [--broken N] [--lease S]
-                          [--only NAME ...] [--seed N]
+                          [--only NAME ...] [--seed N] [--store sqlite|postgresql]
 
 The commands are run, run with a judge, score, sweep and store merge.
 Prints a line for each trial, and a table in the end. The exit status is 1 if results differed, or if a
@@ -17,7 +17,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.chaos.disturbances import DISTURBANCES, Case, Trial, run_case
+from tests.chaos.full_disk import why_not
 from tests.chaos.workload import NAMES, Server, Workload
+from tests.postgres_server import PostgresServer, find_programs
 
 LONGER_THAN_LEASE = 1.6
 
@@ -32,13 +34,20 @@ def main() -> int:
     parser.add_argument("--lease", type=float, default=15.0, help="seconds of a claim's lease (default: 15)")
     parser.add_argument("--only", nargs="*", default=NAMES, help="these commands")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
     options = parser.parse_args()
+    programs = find_programs()
+    if options.store == "postgresql" and (options.disk or programs is None):
+        parser.error("PostgreSQL is not installed" if programs is None else "--disk is about files")
+    if options.disk and why_not():
+        parser.error(f"--disk {why_not()}")
     trials: list[Trial] = []
     failed = 0
     with tempfile.TemporaryDirectory(prefix="sightline-chaos-") as folder:
         server = Server()
+        postgres = PostgresServer(programs) if options.store == "postgresql" and programs else None
         try:
-            workload = Workload(Path(folder), server, options.lease)
+            workload = Workload(Path(folder), server, options.lease, postgres)
             for case in _cases(options):
                 store = workload.store(f"{case.disturbance}-{case.name}-{case.seed}")
                 try:
@@ -49,6 +58,8 @@ def main() -> int:
                     print(f"FAILED {case}: {error}", flush=True)
         finally:
             server.stop()
+            if postgres is not None:
+                postgres.close()
     _print_table(trials)
     print(f"{failed} trials failed")
     return 1 if failed or any(trial.doubled.others for trial in trials) else 0

@@ -1,4 +1,4 @@
-"""The short form of the trials: one kill, one stop, a full disk, broken servers."""
+"""The short form of the trials: one kill, one stop, a full disk, broken servers, a kill on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from tests.chaos.disturbances import Case, run_case
 from tests.chaos.full_disk import why_not
 from tests.chaos.workload import CONCURRENCY, Server, Workload
+from tests.postgres_server import PostgresServer
 
 LEASE = 3.0
 
@@ -23,6 +24,21 @@ def test_what_was_answered_is_not_paid_for_again(tmp_path: Path, name: str, dist
     finally:
         server.stop()
     # How soon an answer is stored depends on the load of the machine.
+    assert trial.doubled.in_flight + trial.doubled.just_answered <= 2 * CONCURRENCY
+    assert len(trial.doubled.others) <= CONCURRENCY
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_what_was_answered_is_not_paid_for_again_on_a_server(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    server = Server()
+    try:
+        workload = Workload(tmp_path, server, LEASE, postgres)
+        trial = run_case(Case("run", "kill", 1, 0.0), workload, server, workload.store("s"))
+    finally:
+        server.stop()
     assert trial.doubled.in_flight + trial.doubled.just_answered <= 2 * CONCURRENCY
     assert len(trial.doubled.others) <= CONCURRENCY
 

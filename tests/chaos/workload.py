@@ -18,6 +18,7 @@ from typing import Any
 from sqlalchemy import func, select
 from tests.chaos.full_disk import FullDisk
 from tests.chaos.victim import work
+from tests.postgres_server import PostgresServer
 
 from sightline.engine import schema
 from sightline.engine.database_errors import NoStoreError
@@ -63,10 +64,21 @@ class Server:
 class Workload:
     """A folder with the data of the commands. `prepare` a command before it is disturbed."""
 
-    def __init__(self, folder: Path, server: Server, lease: float) -> None:
+    def __init__(
+        self, folder: Path, server: Server, lease: float, postgres: PostgresServer | None = None
+    ) -> None:
+        """Write the data.
+
+        Args:
+            folder: The folder.
+            server: The model server.
+            lease: How long a claim holds, in seconds.
+            postgres: Where the stores of trials are; None: in files.
+        """
         self._folder = folder
         self._server = server
         self._lease = lease
+        self._postgres = postgres
         self._expected: dict[str, Any] = {}
         self._writes: dict[str, int] = {}
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +119,7 @@ class Workload:
         """How many writes a command makes."""
         if name not in self._writes:
             sender = f"counted-{name}"
-            ended = self.disk.run(self.arguments(name, sender, self.store(sender)))
+            ended = self.disk.run(self.arguments(name, sender, self._file(sender)))
             assert ended.status == 0, self.output(sender)
             self._writes[name] = ended.writes
         return self._writes[name]
@@ -141,7 +153,7 @@ class Workload:
             self.prepare("judge")
             shutil.copy(self._folder / "expected-judge" / "answers.jsonl", self._folder / "answers.jsonl")
         sender = f"expected-{name}"
-        store = self.store(sender)
+        store = self._file(sender)
         process = self.start(name, sender, store)
         process.join()
         assert process.exitcode == 0, self.output(sender)
@@ -156,7 +168,12 @@ class Workload:
         return (self._folder / f"{sender}.log").read_text()
 
     def store(self, name: str) -> str:
-        """The path of a new store."""
+        """The path or URL of a new store."""
+        if self._postgres is not None:
+            return self._postgres.url(self._postgres.create_database())
+        return self._file(name)
+
+    def _file(self, name: str) -> str:
         return str(self._folder / f"{name}.db")
 
     def _words(self, name: str, out: Path, store: str) -> Sequence[str]:
