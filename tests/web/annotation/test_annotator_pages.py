@@ -188,7 +188,7 @@ def test_a_part_after_an_answer_is_not_in_the_page_before_it(site: Site, visit: 
     assert entry.values == {"answer": "cat\r\ndog", "accurate": "no", "why": "It is a bird."}
 
 
-def test_an_answer_that_was_given_blind_stays_after_the_part_that_follows_it(site: Site, visit: Visit) -> None:
+def test_an_answer_that_was_given_blind_stays_after_its_part_is_shown(site: Site, visit: Visit) -> None:
     item = Item(1, texts={"question": ("Q?",), "options": ("cat", "bird"), "reference": ("the truth",)})
     page = visit().begin(site.link(site.add(ANSWER_FIRST, [item], "AK"), "AK")).judge(f_answer="0")
     assert 'value="earlier"' not in page.text
