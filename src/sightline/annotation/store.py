@@ -52,7 +52,7 @@ class AnnotationStore:
             clock: Returns the seconds since 1970.
         """
         self.name = store.name
-        self._database = store.database
+        self.database = store.database
         self._clock = clock
 
     def create(self, project: Project, items: Sequence[Item]) -> int:
@@ -75,7 +75,7 @@ class AnnotationStore:
         self, project: Project, items: Sequence[Item], uid: str, secret: bytes, created: float
     ) -> int:
         """Add a project that a lost attempt may have added already."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             found = connection.execute(
                 select(_projects.c.id, _projects.c.uid).where(_projects.c.name == project.name)
             ).one_or_none()
@@ -107,7 +107,7 @@ class AnnotationStore:
         Returns:
             The projects in the order of their numbers.
         """
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             rows = connection.execute(select(_projects).order_by(_projects.c.id))
             return [_project(connection, row) for row in rows]
 
@@ -143,7 +143,7 @@ class AnnotationStore:
             The items in the order of their numbers.
         """
         query = select(_items.c.number, _items.c.body).where(_items.c.project == project)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return [
                 decode(connection, ITEM, "annotation_items", number, body)
                 for number, body in connection.execute(query.order_by(_items.c.number))
@@ -159,7 +159,7 @@ class AnnotationStore:
         Returns:
             The annotators in the order of their numbers.
         """
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return _annotators_of(connection, project)
 
     def invite(self, project: int, annotator: Annotator) -> Annotator:
@@ -225,7 +225,7 @@ class AnnotationStore:
         Returns:
             The entries after it, in their order.
         """
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return _entries(connection, project, after)
 
     @repeat_if_lost
@@ -284,7 +284,7 @@ class AnnotationStore:
     @contextmanager
     def _changing(self, project: int) -> Iterator[Connection]:
         """A transaction that holds the row of a project: its entries are committed in their order."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             query = select(_projects.c.id).where(_projects.c.id == project).with_for_update()
             if connection.execute(query).first() is None:
                 raise UserError("there is no such project", file=self.name, found=project)

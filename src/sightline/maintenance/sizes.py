@@ -37,7 +37,7 @@ CONTENT = {
     "index_sorts": "index of outcomes: other orders of the groups (cache)",
     "index_thumbnails": "thumbnails of images (cache)",
     "index_words": "index of outcomes: words of the texts (cache)",
-    "meta": "the version of the schema",
+    "meta": "the version of the schema, the URL of the last server",
     "models": "the models that requests are for",
     "readings": "OCR results (cache)",
     "requests": "what was sent: numbers of texts, and images by digest",
