@@ -1,4 +1,4 @@
-"""The links that `annotate invite` prints begin where the store is served, or a note says on what they rely."""
+"""The links that `annotate invite` prints begin where the store is served, or a note names what is assumed."""
 
 from __future__ import annotations
 
