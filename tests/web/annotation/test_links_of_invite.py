@@ -1,4 +1,4 @@
-"""The links that `annotate invite` prints begin where the store is served, or a note names what is assumed."""
+"""The links of `annotate invite` begin where the store is served, or a note says on what they rely."""
 
 from __future__ import annotations
 
