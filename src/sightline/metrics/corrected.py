@@ -39,10 +39,11 @@ class ClusterTerms(NamedTuple):
 class Correction(Struct, frozen=True):
     """The humans' value and the corrected value of a metric, and the bias of the judge.
 
-    Each of `human`, `corrected` and `bias` holds one value. Its clusters are those of the sample.
+    Each of `human`, `sampled`, `corrected` and `bias` holds one value. Its clusters are those of the sample.
 
     Attributes:
         human: The value of the labelled clusters.
+        sampled: The judge's value of the labelled clusters.
         corrected: The corrected value.
         bias: The judge's value minus the humans' value, on the labelled clusters.
         weight: How much the judge counts, 0-1; 0 where the judge would make the interval wider.
@@ -51,6 +52,7 @@ class Correction(Struct, frozen=True):
     """
 
     human: Estimates
+    sampled: Estimates
     corrected: Estimates
     bias: Estimates
     weight: float
@@ -99,6 +101,7 @@ def correct(
     difference = of_sample - own
     return Correction(
         human=by_human,
+        sampled=ratio_estimates((weights * sampled.sums)[None], (weights * sampled.counts)[None]),
         corrected=_estimate(value + weight * (judge_value - sample_value), variance, by_human),
         bias=_estimate(sample_value - value, float(difference @ difference) + unseen, by_human),
         weight=weight,

@@ -12,7 +12,9 @@ CORRECTED = (
     "corrected: the humans' value plus what the judge knows of the other clusters (prediction-powered"
     " inference, PPI++). It holds if the labelled clusters are a random sample"
 )
+SAMPLED = "on labelled: the judge's value of the clusters that humans labelled, as the humans' value"
 BIAS = "bias: the judge's value minus the humans', on the labelled clusters"
+WEIGHT = "weight: how much the judge counts, from 0 (the humans alone) to 1; lambda of PPI++"
 NARROWED = "narrowed: by how much the corrected interval is narrower than that of the humans alone"
 NEEDED = (
     "to halve: how many more clusters humans have to label for a corrected interval of half the width; '-' if"
@@ -37,15 +39,21 @@ def corrected_tables(result: Result) -> list[ReportTable]:
         (Column("text", "metric", "metric"), lambda one: one.metric),
         *([(Column("text", "judge", "judge"), lambda one: judges[one.judge])] if len(judges) > 1 else []),
         (Column("value", "judge\n95 %", "judged"), lambda one: value_cell(one.judged)),
+        (Column("value", "on labelled\n95 %", "sampled"), _sampled),
         (Column("value", "humans\n95 %", "human"), lambda one: value_cell(one.human)),
         (Column("value", "corrected\n95 %", "corrected"), lambda one: value_cell(one.corrected)),
         (Column("value", "bias\n95 %", "bias"), lambda one: value_cell(one.bias)),
+        (Column("value", "weight", "weight"), lambda one: Value(one.weight, unit="number")),
         (Column("value", "narrowed\n%", "narrowed"), _narrowed),
         (Column("count", "labelled", "labelled"), lambda one: one.labelled),
         (Column("count", "clusters", "clusters"), lambda one: one.judged.clusters),
         (Column("count", "to halve", "needed"), lambda one: "-" if one.needed is None else one.needed),
     ]
     return [build_table("Corrected by humans", fields, values, _notes(result))]
+
+
+def _sampled(value: CorrectedValue) -> Cell:
+    return Value(None) if value.sampled is None else value_cell(value.sampled)
 
 
 def _narrowed(value: CorrectedValue) -> Cell:
@@ -60,8 +68,10 @@ def _notes(result: Result) -> list[str]:
     left_out = [f"{counted(partly, 'cluster')} with some labels only: left out"] if partly else []
     return [
         f"{read} read all clusters, {humans} a part of them",
+        SAMPLED,
         CORRECTED,
         BIAS,
+        WEIGHT,
         NARROWED,
         NEEDED,
         *left_out,

@@ -216,9 +216,11 @@ def _with_values(found: CorrectedValue, metric: Metric, correction: Correction, 
 
     human = measured(found.human, correction.human)
     corrected = measured(found.corrected, correction.corrected)
+    sampled = replace(found.human, judge=found.judge)
     return replace(
         found,
         human=human,
+        sampled=measured(sampled, correction.sampled),
         corrected=corrected,
         bias=measured(found.bias, correction.bias, difference=True),
         weight=correction.weight,
@@ -240,4 +242,5 @@ def _narrowed(human: MetricValue, corrected: MetricValue) -> float | None:
     if human.low is None or human.high is None or corrected.low is None or corrected.high is None:
         return None
     width = human.high - human.low
-    return 100 * (1 - (corrected.high - corrected.low) / width) if width else None
+    # Equal widths differ by rounding errors, which would be shown as -0.0.
+    return round(100 * (1 - (corrected.high - corrected.low) / width), 9) + 0.0 if width else None
