@@ -22,6 +22,7 @@ from sightline.cli.main import main
 from sightline.engine import schema
 from sightline.engine.caches import CacheTable
 from sightline.engine.endpoint_log import EndpointRecord
+from sightline.engine.run_labels import RunLabels
 from sightline.engine.store import Store
 
 RUN = "run groups:groups.jsonl --model baseline/chance --set embedder=none --quiet"
@@ -144,6 +145,23 @@ def test_a_value_of_another_type_is_damage_of_the_store(capsys: pytest.CaptureFi
             assert "store verify" in printed
 
     check()
+
+
+@pytest.mark.usefixtures("folder")
+def test_only_the_store_of_the_command_is_to_blame(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _put("run_labels", "name", b"\x00\xff")
+    shutil.copy("wrong.db", "sightline.db")
+    assert main(["runs", "list"]) == 3
+    assert (
+        "the store sightline.db is damaged: the row run 1 of the table run_labels" in capsys.readouterr().err
+    )
+    monkeypatch.setattr(RunLabels, "all", lambda _: 1 / 0)
+    for name in ("--store sound.db", "--store=sound.db"):
+        assert main(["runs", "list", *name.split()]) == 3
+        assert "internal error: ZeroDivisionError" in capsys.readouterr().err
+    Path("sightline.db").unlink()
 
 
 @pytest.mark.usefixtures("folder")

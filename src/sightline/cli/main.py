@@ -126,7 +126,8 @@ def _stop_unexpected(error: Exception, words: Sequence[str], debug: bool) -> int
     from sightline.cli.quickstart_command import STORE
     from sightline.maintenance.wrong_values import damage_by_wrong_value
 
-    if damage := damage_by_wrong_value([*words, STORE]):
+    is_named = any(word.partition("=")[0] == "--store" for word in words)
+    if damage := damage_by_wrong_value(words if is_named else [*words, STORE]):
         return _stop(error, FAILED, debug, str(damage))
     return _stop(error, FAILED, debug, f"internal error: {error!r}; use --debug for the traceback")
 
