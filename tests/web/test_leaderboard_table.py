@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 from tests.web.counted_runs import run
 
@@ -68,8 +70,8 @@ def test_published_rows_and_humans_are_those_of_the_paper() -> None:
 
 def test_the_best_human_is_a_row_of_humans_and_no_model() -> None:
     accuracy = MetricValue("accuracy", "all", 40.0, 1399, 1187, 1.0, 99.0, "wilson")
-    changed = {"benchmark": "iibench", "setting": "none", "samples": 1399, "metrics": [accuracy]}
-    table = build_leaderboard([run(1, "a", None, **changed)], ALL)
+    changed: dict[str, Any] = {"setting": "none", "samples": 1399, "metrics": [accuracy]}
+    table = build_leaderboard([run(1, "a", None, benchmark="iibench", **changed)], ALL)
     assert [row.name for row in table.rows if row.kind == "human"] == ["Human best", "Human"]
     assert not any("human" in row.name.lower() for row in table.rows if row.kind != "human")
 

@@ -68,6 +68,24 @@ def test_a_report_is_valid_html_without_a_request(codis: Make, iibench: Make, mm
     assert "default-src &#39;none&#39;" in page
 
 
+def test_a_report_of_several_benchmarks_opens_the_first_one_and_folds_the_others(
+    codis: Make, iibench: Make
+) -> None:
+    page = page_of(part(codis, "mini"), part(iibench, "mini"))
+    assert re.findall(r'<details class="fold part"( open)?>', page) == [" open", ""]
+    assert '<details class="fold" open>' not in page
+    assert "fold part" not in page_of(part(codis, "mini"))
+    assert '<details class="fold" open>' in page_of(part(codis, "mini"))
+
+
+def test_a_report_shows_the_first_groups_and_folds_the_others(codis: Make) -> None:
+    one = part(codis, "mini")
+    view = group_view(PAIR, shown)
+    groups = GroupList("Most informative groups", "7 of 353 groups", (view,) * 7)
+    before, _, after = page_of(replace(one, groups=(groups,))).partition("<summary>4 more groups</summary>")
+    assert (before.count("<article"), after.count("<article")) == (3, 4)
+
+
 def test_one_run_has_its_value_in_the_title(codis: Make) -> None:
     page = page_of(part(codis, "mini"))
     assert re.search(r"<h1>mini on CODIS: acc_p [\d.]+\xa0%</h1>", page)

@@ -30,6 +30,10 @@ VERSIONS = {"reported": "reported model version", "judges": "reported judge vers
 """Entry of `versions` in metrics.json -> what a reader calls it."""
 
 
+OPEN_GROUPS = 3
+"""The groups of a list that are shown at once; the others are folded."""
+
+
 class GroupList(Struct, frozen=True):
     """Some groups of a run under a heading."""
 
@@ -100,7 +104,12 @@ def report_page(parts: Sequence[PartContent], date: str, notice: str = "") -> st
     made = tuple(map(_part, parts))
     report = Report(_title(parts), date, _lede(parts, made), made, notice=notice)
     template = environment().get_template("report.html")
-    return template.render(report=report, css=Markup(stylesheet()), policy=content_security_policy())
+    return template.render(
+        report=report,
+        open_groups=OPEN_GROUPS,
+        css=Markup(stylesheet()),
+        policy=content_security_policy(),
+    )
 
 
 def _part(content: PartContent) -> ReportPart:
