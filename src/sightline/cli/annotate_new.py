@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sightline.cli.options import add_store, pairs
 from sightline.cli.printing import print_json
+from sightline.counts import counted
 from sightline.errors import UserError
 from sightline.output import print_line, print_note
 
@@ -109,7 +110,7 @@ def execute(options: argparse.Namespace) -> int:
         parts = ", ".join(f"{count:,} {phase}" for phase, count in phases.items() if phase)
         print_line(
             f"project {number}, {created.project.name}: {len(created.items):,} items"
-            f"{f' ({parts})' if parts else ''}, {created.project.annotators} annotators per item"
+            f"{f' ({parts})' if parts else ''}, {counted(created.project.annotators, 'annotator')} per item"
         )
     for note in created.notes:
         print_note(note)

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sightline.web.access_pages import Cookie, refusal, welcome
+from sightline.web.access_pages import STYLE_DIGEST, Cookie, refusal, welcome
 
 if TYPE_CHECKING:
     from sightline.web.annotation.gate import Gate
@@ -32,7 +32,7 @@ POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
-        "style-src 'self'",
+        f"style-src 'self' '{STYLE_DIGEST}'",
         "img-src 'self'",
         "connect-src 'self'",
         "form-action 'self'",
@@ -40,7 +40,7 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""The content security policy: nothing inline, nothing from another host."""
+"""The content security policy: nothing from another host, nothing inline but the style of the refusal."""
 
 HEADERS: Mapping[str, str] = {
     "content-security-policy": POLICY,

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 
 from msgspec import Struct
 from starlette.responses import HTMLResponse, Response
+
+STYLE = (
+    ":root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}"
+    "main{max-width:36rem;margin:12vh auto;padding:0 1.25rem}h1{font-size:1.5rem;line-height:1.25}"
+)
+"""The style of the refusal: it is in the page, because a stranger gets no other file."""
+
+STYLE_DIGEST = f"sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}"
+"""The digest by which the content security policy allows this style, and no other inline one."""
 
 NOT_KEPT = {"cache-control": "no-store"}
 
@@ -39,8 +50,8 @@ def refusal(status: int, reason: str, title: str = "Not allowed") -> Response:
     """
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Sightline</title></head>'
-        f"<body><main><h1>{html.escape(title)}</h1><p>{html.escape(reason)}</p></main></body></html>",
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Sightline</title>'
+        f"<style>{STYLE}</style></head><body><main><h1>{html.escape(title)}</h1><p>{html.escape(reason)}</p></main></body></html>",
         status,
         headers=NOT_KEPT,
     )

@@ -120,3 +120,13 @@ def test_a_project_without_verdicts_is_refused(
     words = ["score", "codis", "results/answers.jsonl", "--data", str(codis), "--quiet"]
     assert main([*words, "--judge", judge]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_holds_for_all_runs_is_said_once_below_the_corrected_metrics(rated: Path, codis: Path) -> None:
+    command("run", "codis", "--model", "baseline/chance", "--data", codis, "--quiet", "--seed", "7")
+    command("annotate", "new", "rate", "1", "2", "--name", "both", "--data", codis, "--items", str(RATED))
+    command("annotate", "invite", "both", "Dora", "Emil", "Fay")
+    work("both", _verdict)
+    page = _page(rated, "/projects/2/corrected")
+    assert len(re.findall(r"<h2>baseline/chance on codis:default, run \d", page)) == 2
+    assert page.count("lambda of PPI++") == 1

@@ -103,6 +103,8 @@ def test_annotators_who_differ_see_what_the_others_said_without_their_names(site
     page.reject()
     assert "The others said" in page.text
     assert "Accept" in page.text.partition("The others said")[2].partition("</section>")[0]
+    assert page.text.index("The others said") < page.text.index('id="judge"')
+    assert "The annotators differ on this item." in page.text
     assert "Annabel" not in page.text
     page.accept()
     assert 'id="judge"' not in page.text

@@ -15,7 +15,8 @@ from sightline.annotation.links import form_token, is_form_token
 from sightline.annotation.live import NotYourItemError
 from sightline.annotation.similar import with_similar
 from sightline.annotation.store import ProjectClosedError
-from sightline.annotation.types import Entry, Item
+from sightline.annotation.task import Task
+from sightline.annotation.types import Entry, Item, Values
 from sightline.web.annotation.desk import Desk, desk_of
 from sightline.web.annotation.form_fields import Fields, one
 from sightline.web.annotation.gate import holder_of
@@ -171,7 +172,20 @@ def _others(desk: Desk, item: Item) -> list[str]:
     """What the other annotators said about an item that is to be agreed on; nobody is named."""
     task, holder = desk.state.project.task, desk.holder
     found = others_said(desk.state, holder.annotators, holder.annotator, item.number)
-    return sorted(said(task, entry.values) for entry in found)
+    own = desk.done.get(item.number)
+    return sorted(_differing(task, entry.values, own.values if own else {}) for entry in found)
+
+
+def _differing(task: Task, values: Values, own: Values) -> str:
+    """What another annotator said otherwise, a line a field; a task with one field needs no labels."""
+    if len(task.fields) == 1:
+        return said(task, values)
+    lines = [
+        f"{field.label or field.name}: {said(task, {field.name: values[field.name]})}"
+        for field in task.fields
+        if values.get(field.name, "") and values.get(field.name) != own.get(field.name)
+    ]
+    return "\n".join(lines) or "the same as you"
 
 
 def _end(desk: Desk, reason: str) -> Response:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -42,7 +43,16 @@ def corrected_page(viewer: Viewer, request: Request) -> Response:
     state, annotators = live.refresh(), live.annotators()
     found = list(verdicts(state, annotators)) if project.task.produces == "verdicts" else []
     runs = [_corrected(viewer, project, source, found) for source in project.sources] if found else []
-    return viewer.page("corrected_page.html", {"section": "Annotate", "row": live.row, "runs": runs})
+    tables = [table for run in runs for table in run.tables]
+    # What holds for all runs is said once, below them.
+    shared = [note for note in tables[0].notes if all(note in one.notes for one in tables)] if tables else []
+    runs = [replace(run, tables=[_without(table, shared) for table in run.tables]) for run in runs]
+    context = {"section": "Annotate", "row": live.row, "runs": runs, "notes": shared}
+    return viewer.page("corrected_page.html", context)
+
+
+def _without(table: ReportTable, notes: Collection[str]) -> ReportTable:
+    return replace(table, notes=tuple(note for note in table.notes if note not in notes))
 
 
 def _corrected(viewer: Viewer, project: Project, source: str, found: Sequence[Verdict]) -> CorrectedRun:
