@@ -21,14 +21,38 @@ DEFAULT_FILE = "sightline.toml"
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
+_Seconds = Annotated[float, Meta(gt=0)]
+
+
+class BatchSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How --batch uses the batches of a host. The defaults are OpenAI's limits.
+
+    Attributes:
+        lines: The most requests in a file.
+        bytes: The most bytes of a file.
+        window: The time in which the host answers, as it spells it.
+        poll: Seconds between the first two looks at a batch; each following pause is longer by half.
+        slowest_poll: The longest pause, in seconds.
+        appears: Seconds until a batch that was created is surely in the list of batches.
+    """
+
+    lines: Annotated[int, Meta(ge=1)] = 50_000
+    bytes: Annotated[int, Meta(ge=1)] = 200_000_000
+    window: str = "24h"
+    poll: _Seconds = 5.0
+    slowest_poll: _Seconds = 60.0
+    appears: Annotated[float, Meta(ge=0)] = 30.0
+
+
 class Host(Struct, frozen=True, forbid_unknown_fields=True):
-    """A host, such as `api.openai.com` or `127.0.0.1:8000`: the variable of its API key, and its proxy.
+    """A host, such as `api.openai.com` or `127.0.0.1:8000`: variable of its API key, proxy, batches.
 
     `key` names an environment variable. Its value is sent to this host only.
     """
 
     key: str | None = None
     proxy: str | None = None
+    batch: BatchSettings = field(default_factory=BatchSettings)
 
 
 class NamedModel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,10 +64,14 @@ class NamedModel(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Price(Struct, frozen=True, forbid_unknown_fields=True):
-    """Cost per million tokens, in the currency of the user's choice: finite numbers, at least 0."""
+    """Cost per million tokens, in the currency of the user's choice: finite numbers, at least 0.
+
+    `batch` is the price of the same model with --batch; None if it is not given.
+    """
 
     prompt: Annotated[float, Meta(ge=0)] = 0.0
     completion: Annotated[float, Meta(ge=0)] = 0.0
+    batch: Price | None = None
 
     def __post_init__(self) -> None:
         """Refuse nan and inf, which TOML has."""
@@ -83,17 +111,19 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
         """
         return self.hosts.get(f"{name}:{port}") or self.hosts.get(name) or Host()
 
-    def price(self, model: str) -> Price | None:
+    def price(self, model: str, *, in_batches: bool = False) -> Price | None:
         """Find the price of a model, by its whole name or by the part after '#' or the last '/'.
 
         Args:
             model: The model as for --model.
+            in_batches: Whether it is asked in batches.
 
         Returns:
-            The price; None if the file has none.
+            The price, that of single requests if there is none for batches; None if the file has none.
         """
         names = (model, model.rpartition("#")[2], model.rpartition("/")[2])
-        return next((self.prices[name] for name in names if name in self.prices), None)
+        price = next((self.prices[name] for name in names if name in self.prices), None)
+        return price.batch if price is not None and price.batch is not None and in_batches else price
 
     def require_prices(self, models: Iterable[str]) -> None:
         """Check that the price of every model is known, as --max-cost needs.

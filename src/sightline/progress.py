@@ -34,6 +34,7 @@ class RequestCounts(Protocol):
     refused: int
     last_error: str
     loading: str
+    waiting: str
 
     @property
     def done(self) -> int:
@@ -166,6 +167,8 @@ def _status(counts: RequestCounts, began: float) -> str:
     """Rate, time left, cache hits, failures and tokens: short, because a terminal has 80 columns."""
     if counts.loading:
         return visible(f"loading {counts.loading}")
+    if counts.waiting:
+        return visible(counts.waiting)
     seconds = max(time.monotonic() - began, 1e-3)
     rate = (counts.answered + counts.failed) / seconds
     left = counts.total - counts.done

@@ -92,7 +92,7 @@ def test_info_lists_tables_models_dates_and_runs(capsys: Capture, folder: Path) 
     found = as_json(capsys, "info")
     rows = {table["table"]: table["rows"] for table in found["tables"]}
     assert (rows["answers"], rows["requests"], rows["runs"], rows["verdicts"]) == (40, 40, 2, 1)
-    assert (found["schema_version"], found["needs_migration"], found["models"]) == (4, False, ["m"])
+    assert (found["schema_version"], found["needs_migration"], found["models"]) == (5, False, ["m"])
     assert [(one["run"], one["task"], one["state"]) for one in found["runs"]] == [
         (1, "groups:default", "complete"),
         (2, "groups:default", "complete"),

@@ -274,3 +274,19 @@ def test_a_store_of_version_3_keeps_every_row_and_takes_annotation_projects(
     assert capsys.readouterr().out == (EARLIER / "version_2.csv").read_text()
     version_3.go_back()
     assert version_3.rows("SELECT value FROM meta WHERE name = 'schema_version'") == [("3",)]
+
+
+def test_a_store_of_version_4_takes_batches_and_keeps_every_row(store_url: str) -> None:
+    """Version 4 (commit 9ff12c5) had the tables of version 5 but for those of batches."""
+    store = Store.open(store_url)
+    run = store.runs.start({"benchmark": "codis"})
+    with store.database.write() as connection:
+        for table in ("batch_requests", "batches"):
+            connection.exec_driver_sql(f"DROP TABLE {table}")
+        connection.exec_driver_sql("UPDATE meta SET value = '4' WHERE name = 'schema_version'")
+    store.close()
+    migrated = Store.open(store_url)
+    assert migrated.batches.all() == []
+    assert migrated.runs.get(run) == ({"benchmark": "codis"}, False)
+    migrated.close()
+    assert _rows(store_url, "SELECT value FROM meta WHERE name = 'schema_version'") == [("5",)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sightline.cli.pipe import output_errors
+from sightline.counts import counted
 from sightline.escaping import for_json
 from sightline.metric_types import Result
 from sightline.output import print_document, print_line, print_note
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sightline.engine.counts import Counts
     from sightline.evaluation.estimate import RunEstimate
     from sightline.evaluation.evaluation import Evaluation
+    from sightline.evaluation.request_estimate import RequestsEstimate
     from sightline.reporting.report_table import ReportTable
     from sightline.reporting.varied_options import ResultPoint
 
@@ -149,11 +151,21 @@ def print_run_summary(evaluation: Evaluation) -> None:
         elif stopped == "host":
             reason = captioned.last_error or counts.last_error or judged.last_error
             print_note(f"{what} stopped: too many failed in a row ({reason})")
+    _print_in_batches(evaluation)
     if result.errors:
         _print_failed(evaluation)
     if result.not_sent:
         print_note(f"{result.not_sent:,} of {result.probes:,} probes were not sent")
     print_conditions_met(evaluation.conditions_met)
+
+
+def _print_in_batches(evaluation: Evaluation) -> None:
+    """Print how many requests were left to batches, and how to get their answers."""
+    if number := sum(counts.in_batches for counts in evaluation.all_counts):
+        print_note(
+            f"{counted(number, 'request')} not sent, because a batch at the provider holds them; add --batch"
+            " to fetch the answers, or --fresh TAG to ask everything again"
+        )
 
 
 def print_budget_stop(what: str) -> None:
@@ -226,7 +238,7 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
     for judge in estimate.judges:
         print_line(
             f"judge {judge.model}: {judge.requests:,} requests, {judge.cached:,} cached,"
-            f" {judge.to_ask:,} to ask (at most {judge.to_ask_at_most:,}),"
+            f" {judge.to_ask:,} to ask (at most {judge.to_ask_at_most:,}{_files(judge)}),"
             f" expected cost {_cost(judge.expected_cost)},"
             f" cost at full length {_cost(judge.full_length_cost)}"
         )
@@ -238,6 +250,13 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
         print_line(f"{what:<28}{_cost(cost)}")
     for note in estimate.notes:
         print_note(note)
+
+
+def _files(judge: RequestsEstimate) -> str:
+    """The files that the requests to a judge are in."""
+    if judge.batch_files is None or judge.batch_bytes is None:
+        return ""
+    return f"; in batches: {counted(judge.batch_files, 'file')}, {judge.batch_bytes:,} bytes"
 
 
 def _cost(cost: float | None) -> str:

@@ -13,6 +13,7 @@ EXAMPLE = """examples:
   sightline run iibench:cot --model openai/gpt-4o --data data/iibench --against GPT-4o --limit 50
   sightline run codis --model baseline/chance --data data/codis --dry-run
   sightline run contextual --augment layout --model openai/gpt-4 --data data/contextual
+  sightline run iibench --model openai/gpt-4o --data data/iibench --batch
 """
 
 

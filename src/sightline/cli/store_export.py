@@ -23,6 +23,7 @@ kinds of records:
   verdicts     verdicts of humans
   endpoints    checks of endpoints
   annotations  every entry of the logs of annotation projects
+  batches      batches at providers that are not fetched yet, with the keys of their requests
 
 `sightline run --out` writes the judged answers of a run.
 """
@@ -32,7 +33,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `store export`."""
     parser.epilog = EXAMPLE
     parser.add_argument(
-        "kind", metavar="KIND", help="runs, probes, answers, verdicts, endpoints or annotations"
+        "kind", metavar="KIND", help="runs, probes, answers, verdicts, endpoints, annotations or batches"
     )
     parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
     parser.add_argument(

@@ -43,11 +43,12 @@ class Admission:
         self._admitted = 0
         self._admitted_again = 0
 
-    async def admit(self, following: int = 0) -> bool:
+    async def admit(self, following: int = 0, expected_cost: float | None = None) -> bool:
         """Wait until one more request may be outstanding.
 
         Args:
             following: How many requests are admitted next; the budget is asked for all of them together.
+            expected_cost: The cost of each of them at most, where no answer can show it in time.
 
         Returns:
             False where the budget is reached, which `counts.stopped` then says.
@@ -56,7 +57,9 @@ class Admission:
             self._queue.pause()
         await self._room.acquire()
         while not self._reserved:
-            self._reserved = await self._account.reserve(self._model, self._budget, following + 1)
+            self._reserved = await self._account.reserve(
+                self._model, self._budget, following + 1, expected_cost
+            )
             if self._reserved:
                 break
             if not self._account.has_outstanding:

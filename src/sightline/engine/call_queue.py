@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -64,22 +65,27 @@ class CallQueue:
         """
         return [self._calls.get_nowait() for _ in range(self._calls.qsize())]
 
-    async def take_batch(self, size: int) -> list[Call]:
+    async def take_batch(self, size: int, gather: float = 0.0) -> list[Call]:
         """Wait for a batch of calls.
 
         Args:
             size: How many calls the model takes at once.
+            gather: Seconds for which an incomplete batch waits for calls that are sent again.
 
         Returns:
             `size` calls; fewer (at least one) where no more arrive for now.
         """
         calls = [await self._calls.get()]
+        until = asyncio.get_running_loop().time() + gather
         while len(calls) < size:
+            rest = until - asyncio.get_running_loop().time()
             if not self._calls.empty():
                 calls.append(self._calls.get_nowait())
-            elif self._is_filling:
+            elif self._is_filling or rest > 0:
                 self._changed.clear()
-                await self._changed.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(None if self._is_filling else rest):
+                        await self._changed.wait()
             else:
                 break
         return calls

@@ -28,6 +28,8 @@ class Counts(Struct):
         last_error: Message of the latest failure.
         unavailable: One message for each host that could not be used at all.
         loading: Name of the model that is loading, which may take minutes; '' otherwise.
+        in_batches: Requests that are in a provider's batch, which this run does not fetch.
+        waiting: The state of the batches that this run waits for; '' without batches.
     """
 
     total: int = 0
@@ -44,6 +46,8 @@ class Counts(Struct):
     last_error: str = ""
     unavailable: list[str] = field(default_factory=list)
     loading: str = ""
+    in_batches: int = 0
+    waiting: str = ""
 
     @property
     def done(self) -> int:
@@ -83,6 +87,7 @@ class Counts(Struct):
             stopped="budget" if "budget" in stops else self.stopped or later.stopped,
             last_error=later.last_error or self.last_error,
             unavailable=[*self.unavailable, *later.unavailable],
+            in_batches=self.in_batches + later.in_batches,
         )
 
 

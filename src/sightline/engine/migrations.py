@@ -143,10 +143,16 @@ def _add_annotation(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables)
 
 
+def _add_batches(connection: Connection) -> None:
+    """4 -> 5: create the tables of batches at providers."""
+    schema.metadata.create_all(connection, [schema.batches, schema.batch_requests])
+
+
 MIGRATIONS: Mapping[int, tuple[str | Callable[[Connection], None], ...]] = {
     1: (_list_models,),
     2: (_store_once, _identify_runs),
     3: (_add_annotation,),
+    4: (_add_batches,),
 }
 """Version -> the steps that lead to the next version: SQL statements, and functions."""
 

@@ -8,7 +8,7 @@ hashes images) and looks them up in a thread, so that the event loop stays respo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -54,13 +54,27 @@ class RequestSelector:
         counts: Counts,
         *,
         retry_errors: bool,
+        cost_in_batch: Callable[[KeyedRequest], float] | None = None,
     ) -> None:
+        """Prepare it; nothing is looked up.
+
+        Args:
+            store: The store.
+            committer: Writes to the store, in its own thread.
+            admission: Admits the requests.
+            queue: Receives them.
+            counts: The counts of the run.
+            retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
+            cost_in_batch: The cost of a request at most, where the model is asked in batches. None where it
+                is not: requests that are in a batch are then left to it.
+        """
         self._store = store
         self._committer = committer
         self._admission = admission
         self._queue = queue
         self._counts = counts
         self._retry_errors = retry_errors
+        self._cost_in_batch = cost_in_batch
         self._recent: dict[str, None] = {}
         self._on_their_way: set[str] = set()
         self._failed: set[bytes] = set()
@@ -98,21 +112,25 @@ class RequestSelector:
             calls: The calls.
 
         Returns:
-            The others: the store has a result by now.
+            The others: the store has a result by now, or a batch holds the request.
         """
         await self._committer.run(self._store.claims.renew)
         generation = self._store.claims.generation
-        claimed, settled = await self._committer.run(
+        claimed, settled, in_batches = await self._committer.run(
             self._claim, {call.keyed.request.key: call.keyed for call in calls}
         )
+        self._counts.in_batches += len(in_batches)
+        self._counts.cached += len(settled)
         for call in calls:
+            if call.keyed.request.key in in_batches:
+                continue
             if call.keyed.request.key not in claimed:
                 asyncio.get_running_loop().call_later(REVISIT_SECONDS, self._queue.put, call)
             elif call.keyed.request.key not in settled:
                 call.claimed = generation
                 self._queue.put(call)
-        self._on_their_way -= settled
-        return [call for call in calls if call.keyed.request.key in settled]
+        self._on_their_way -= settled | in_batches
+        return [call for call in calls if call.keyed.request.key in settled | in_batches]
 
     def written(self, attempts: Iterable[Attempt]) -> None:
         """Forget requests whose result the store now holds.
@@ -151,24 +169,38 @@ class RequestSelector:
         if not unanswered:
             return True
         generation = self._store.claims.generation
-        claimed, settled = await self._committer.run(self._claim, unanswered)
+        claimed, settled, in_batches = await self._committer.run(self._claim, unanswered)
+        self._counts.in_batches += len(in_batches)
         self._claimed_elsewhere.update(
-            (key, keyed) for key, keyed in unanswered.items() if key not in claimed
+            (key, keyed) for key, keyed in unanswered.items() if key not in claimed | in_batches
         )
         own = {key: keyed for key, keyed in unanswered.items() if key in claimed}
         to_send = self._without_cached(own, settled)
+        cost = None
+        if self._cost_in_batch is not None:
+            cost = max(map(self._cost_in_batch, to_send.values()), default=0.0)
         for following, (key, keyed) in zip(reversed(range(len(to_send))), to_send.items(), strict=True):
-            if not await self._admission.admit(following):
+            if not await self._admission.admit(following, cost):
                 return False
             self._on_their_way.add(key)
             self._queue.put(Call(keyed, generation))
         return True
 
-    def _claim(self, requests: ByKey) -> tuple[set[str], set[str]]:
-        """The keys that this process may send, and those of them that are settled by now."""
+    def _claim(self, requests: ByKey) -> tuple[set[str], set[str], set[str]]:
+        """The keys that this process may send, those that are settled by now, and those in batches."""
         claimed = self._store.claims.take(list(requests))
-        # Another process may have answered between the first look-up and the claim.
-        return claimed, self._settled(list(claimed))
+        # Another process may have answered, or put into a batch, between the first look-up and the claim.
+        in_batches = self._in_batches(requests) if self._cost_in_batch is None else set()
+        settled = self._settled(list(claimed | in_batches))
+        in_batches -= settled
+        if given_up := [bytes.fromhex(key) for key in claimed & in_batches]:
+            with self._store.database.write() as connection:
+                self._store.claims.end(connection, given_up)
+        return claimed - in_batches, settled & claimed, in_batches
+
+    def _in_batches(self, requests: ByKey) -> set[str]:
+        """The keys of requests that a provider answers in a batch, maybe for another process."""
+        return {key for batch in self._store.batches.holding(list(requests)) for key in batch.keys}
 
     def _settled(self, keys: Sequence[str]) -> set[str]:
         return self._store.answers.settled(keys, retry_errors=self._retry_errors) if keys else set()

@@ -31,6 +31,7 @@ from sightline.engine.request_selector import REQUESTS_PER_LOOKUP, RequestSelect
 from sightline.engine.retry import is_capacity_refusal, retry_delay
 from sightline.engine.storable import storable
 from sightline.engine.store import Store
+from sightline.engine.token_estimate import full_length_usage
 from sightline.models.base import Model
 from sightline.types import Answer, Failure
 
@@ -43,12 +44,17 @@ class RunnerOptions(Struct, frozen=True):
         budget: Limits of calls and money.
         account: What was spent of the budget; by default nothing, and nobody else spends of it.
         retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
+        in_batches: Whether the models are asked in a provider's batches. A request then counts towards a
+            maximum cost as if its answer had full length, because one answer may take a day.
+        check_budget: The budget with the price of checks of endpoints; None: that of the other requests.
     """
 
     concurrency: int
     budget: Budget = field(default_factory=Budget)
     account: Account = field(default_factory=Account)
     retry_errors: bool = False
+    in_batches: bool = False
+    check_budget: Budget | None = None
 
 
 class Runner:
@@ -132,7 +138,8 @@ class Runner:
     def _means(self) -> Means:
         """What a check of endpoints may send."""
         options = self._options
-        return Means(options.budget, options.account, self._counts, options.concurrency)
+        budget = options.check_budget or options.budget
+        return Means(budget, options.account, self._counts, options.concurrency)
 
     async def _run(
         self,
@@ -160,6 +167,7 @@ class Runner:
             self._queue,
             counts,
             retry_errors=options.retry_errors,
+            cost_in_batch=self._full_length_cost if options.in_batches else None,
         )
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -183,6 +191,9 @@ class Runner:
         finally:
             self._admission.close(self._sent, self._sent_again)
             await self._committer.close()
+
+    def _full_length_cost(self, keyed: KeyedRequest) -> float:
+        return self._options.budget.cost_of(full_length_usage(keyed))
 
     async def _select(self, requests: Iterable[KeyedRequest]) -> None:
         await self._selector.queue_unanswered(requests)
@@ -209,7 +220,7 @@ class Runner:
                 await limiter.wait_for_slot()
             except HostUnavailableError:
                 return
-            calls = await self._admit_again(await self._queue.take_batch(model.batch_size))
+            calls = await self._admit_again(await self._take_batch(model))
             # Nothing is awaited between this and the model: the claims may lapse meanwhile.
             if not all(self._store.claims.hold(call.claimed) for call in calls):
                 await self._claim_again([*calls, *self._queue.take_all()])
@@ -225,11 +236,13 @@ class Runner:
                 raise
             _report_to(limiter, results)
 
+    async def _take_batch(self, model: Model) -> list[Call]:
+        return await self._queue.take_batch(model.batch_size, model.capabilities.gather)
+
     async def _claim_again(self, calls: Sequence[Call]) -> None:
         """Make sure of the claims of calls; what another process has answered meanwhile is not sent."""
         for call in await self._selector.claim_again(calls):
             self._retrying.pop(call.keyed.request.key, None)
-            self._counts.cached += 1
             self._admission.withdraw(was_sent=call.attempts > 0, is_admitted=call.is_admitted)
         self._finish_if_done()
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from sightline.engine.storable import StorableText
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")
@@ -81,6 +81,32 @@ claims = Table(
     Column("key", LargeBinary(32), primary_key=True),
     Column("owner", String(32), nullable=False),
     Column("until", Float, nullable=False),
+)
+
+# Batches at providers whose answers are not all in the store yet; see batch_journal.py. `address` and `file`,
+# the provider's id of the input file, are the identity of a batch in all stores. `batch` is the provider's id
+# of the batch, which is missing until the provider has created it.
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("address", StorableText, nullable=False),
+    Column("file", String(200), nullable=False),
+    Column("batch", String(200)),
+    Column("state", String(40), nullable=False),
+    Column("requests", Integer, nullable=False),
+    Column("created", Float, nullable=False),
+    Index("batches_by_file", "file"),
+    sqlite_autoincrement=True,
+)
+
+# The requests in each of these batches; a request is in one batch at most.
+batch_requests = Table(
+    "batch_requests",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("batch", _row_id, nullable=False),
+    Index("batch_requests_by_batch", "batch"),
 )
 
 # `uid` is the identity of a run in all stores: a merge copies a run once.

@@ -13,6 +13,7 @@ from functools import partial
 from sqlalchemy import Engine
 
 from sightline.engine.answers import Answers
+from sightline.engine.batch_journal import BatchJournal
 from sightline.engine.caches import Caches
 from sightline.engine.claims import Claims
 from sightline.engine.connect import connect, display, prepare
@@ -54,6 +55,7 @@ class Store:
         self.labels = RunLabels(self.database)
         self.leases = RunLeases(self.database, uptime)
         self.endpoints = EndpointLog(self.database, clock)
+        self.batches = BatchJournal(self.database, clock)
         self.caches = Caches(self.database)
         self.ledger = partial(Ledger, self.database, uptime)
 

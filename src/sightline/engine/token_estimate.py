@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from msgspec.structs import replace
 
 from sightline.engine.keys import KeyedRequest
@@ -10,6 +13,36 @@ from sightline.types import Answer, Text, Usage
 CHARACTERS_PER_TOKEN = 4
 PIXELS_PER_TOKEN = 750
 """A rough mean over current vision encoders; the real number is the server's."""
+
+
+DEFAULT_MAX_TOKENS = 1024
+"""The assumed maximum length of an answer without a token limit."""
+
+
+def token_limit(sampling: Mapping[str, Any]) -> int | None:
+    """The token limit of an answer.
+
+    Args:
+        sampling: The effective sampling options.
+
+    Returns:
+        The limit; None without one.
+    """
+    limits = (sampling.get(name) for name in ("max_tokens", "max_completion_tokens"))
+    return next((int(limit) for limit in limits if limit is not None), None)
+
+
+def full_length_usage(keyed: KeyedRequest) -> Usage:
+    """Estimate the tokens of a request whose answer is as long as its limit.
+
+    Args:
+        keyed: The request.
+
+    Returns:
+        The tokens.
+    """
+    limit = token_limit(keyed.request.sampling) or DEFAULT_MAX_TOKENS
+    return Usage(prompt_tokens(keyed), limit)
 
 
 def prompt_tokens(keyed: KeyedRequest) -> int:

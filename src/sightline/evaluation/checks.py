@@ -12,12 +12,15 @@ from sightline.evaluation.augment import check_augmentation, images_in_probes
 from sightline.evaluation.prepared import PreparedJudges, PreparedModels, PreparedTask
 from sightline.formats.verdicts import verdict_line
 from sightline.models.base import Model
+from sightline.models.batch.endpoint import BatchEndpoint
 from sightline.models.sampling_names import refuse_unknown_sampling
 from sightline.plan.spec import Spec
 from sightline.results.description import EvaluationDescription
 from sightline.results.same_run import refuse_other_run
 from sightline.scoring.scorer import ModelScorer, by_question
 from sightline.types import ImageRef, Probe, Verdict
+
+_BATCHES = "openai/NAME or http://HOST/v1#NAME, or no --batch"
 
 
 def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
@@ -96,6 +99,33 @@ def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
         check_augmentation(models.replacement, model, images)
     if options.get("answer_by") == "likelihood":
         _check_likelihood(spec, model)
+
+
+def check_batch(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
+    """Check that --batch applies to every endpoint that would be paid, and to one at least.
+
+    Args:
+        spec: The evaluation.
+        models: The model.
+        judges: The judges.
+
+    Raises:
+        UserError: An endpoint has no batches, or none is called.
+    """
+    if not spec.batch:
+        return
+    called = [model for group in (models.models, *judges.models.values()) for model in group]
+    for model in called:
+        if model.capabilities.endpoint and not isinstance(model, BatchEndpoint):
+            raise UserError(f"--batch: Sightline has no batches for {model.name}", expected=_BATCHES)
+    if not any(isinstance(model, BatchEndpoint) for model in called):
+        raise UserError("--batch has no effect: neither model nor judge is an endpoint", expected=_BATCHES)
+    if spec.captioner is not None:
+        raise UserError(
+            "--batch writes no captions, which the requests need first",
+            found=f"--captioner {spec.captioner}",
+            expected="--captions FILE, which `sightline build caption` writes",
+        )
 
 
 def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:

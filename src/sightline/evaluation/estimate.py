@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from sightline.config import DEFAULT_FILE
 from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.store import Store
-from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN
+from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN, DEFAULT_MAX_TOKENS, token_limit
+from sightline.evaluation.batches import price_note
 from sightline.evaluation.description import judge_sampling, model_identity
 from sightline.evaluation.image_text import UncachedImages, cached_images_as_text
 from sightline.evaluation.judge_panel import prepared_panel
@@ -21,14 +22,14 @@ from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_estimate import (
-    DEFAULT_MAX_TOKENS,
     AnswerLengths,
+    BatchTally,
     RequestsEstimate,
     RequestTally,
-    token_limit,
 )
 from sightline.judging.groups import CollectedAnswers
 from sightline.models.base import Model
+from sightline.models.batch.endpoint import BatchEndpoint
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, read_stored_probes
@@ -233,7 +234,9 @@ def _tally(
     checked = prepared.spec.fingerprint == "on" and models[0].capabilities.endpoint
     return RequestTally(
         model=name,
-        price=prepared.config.price(name),
+        price=prepared.config.price(name, in_batches=isinstance(models[0], BatchEndpoint)),
+        check_price=prepared.config.price(name),
+        batches=BatchTally(models[0].settings) if isinstance(models[0], BatchEndpoint) else None,
         max_tokens=token_limit(sampling) or DEFAULT_MAX_TOKENS,
         endpoints=len(models) if checked else 0,
     )
@@ -258,6 +261,7 @@ def _notes(
     prepared: Prepared, both: Sequence[RequestsEstimate], source: str, uncached: UncachedImages | None
 ) -> Iterator[str]:
     """What is missing from the costs, and why."""
+    spec = prepared.spec
     for one in both:
         if (one.to_ask or one.checks) and not one.has_price:
             yield (
@@ -271,11 +275,15 @@ def _notes(
             )
     if source and both[0].to_ask:
         yield f"expected lengths of answers: from {source}"
-    samplings = {prepared.spec.model: prepared.models.models[0].effective(prepared.task.options.sampling)}
-    samplings |= {name: judge_sampling(prepared.spec, one[0]) for name, one in prepared.judges.models.items()}
+    samplings = {spec.model: prepared.models.models[0].effective(prepared.task.options.sampling)}
+    samplings |= {name: judge_sampling(spec, one[0]) for name, one in prepared.judges.models.items()}
     for name, sampling in samplings.items():
         if token_limit(sampling) is None:
             yield f"{name} has no token limit: its full length is taken as {DEFAULT_MAX_TOKENS:,} tokens"
+    batched = {spec.model: prepared.models.models, **prepared.judges.models} if spec.batch else {}
+    for name, models in batched.items():
+        if isinstance(models[0], BatchEndpoint) and (note := price_note(name, prepared.config)):
+            yield note
     if len(both) > 1:
         yield "requests to judges: at most, because equal answers are judged once"
     if uncached is not None and uncached.to_caption:

@@ -16,7 +16,8 @@ NOT_PLANNED = frozenset(
     {
         *("judge", "decide", "judge_gen", "judge_repeats"),
         *("store", "out", "force", "against", "fail_if", "name", "tag"),
-        *("concurrency", "max_requests", "max_cost", "retry_errors", "fingerprint", "accept_changed"),
+        *("concurrency", "max_requests", "max_cost", "retry_errors", "batch"),
+        *("fingerprint", "accept_changed"),
     }
 )
 """The options that no probe and no request depends on. All others are part of the key."""

@@ -11,6 +11,7 @@ from sightline.benchmarks.published import published
 from sightline.config import Config, load_config
 from sightline.evaluation.augment import image_replacement
 from sightline.evaluation.checks import (
+    check_batch,
     check_distinct_judges,
     check_judge_images,
     check_model,
@@ -101,7 +102,13 @@ def prepare_evaluation(
 
 def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> PreparedModels:
     options = ModelOptions(
-        config, spec.model_arg, spec.model_id, spec.seed, keyless, answer_files=benchmark.answer_files
+        config,
+        spec.model_arg,
+        spec.model_id,
+        spec.seed,
+        keyless,
+        batch=spec.batch,
+        answer_files=benchmark.answer_files,
     )
     models = resolve(spec.model, options)
     return PreparedModels(models=models, replacement=image_replacement(spec, keyless=keyless))
@@ -109,7 +116,7 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
 
 def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     kinds = {judge: judge_kind(judge) for judge in spec.judge}
-    options = ModelOptions(config, seed=spec.seed, keyless=keyless)
+    options = ModelOptions(config, seed=spec.seed, keyless=keyless, batch=spec.batch)
     return PreparedJudges(
         models={judge: resolve(judge, options) for judge, kind in kinds.items() if kind == "model"},
         humans={judge: human_judge(judge, spec.store) for judge, kind in kinds.items() if kind == "human"},
@@ -143,6 +150,7 @@ def _check(prepared: Prepared) -> None:
         check_model(spec, task, models)
     check_judge_images(task, prepared.judges)
     check_sampling_names(spec, models, prepared.judges)
+    check_batch(spec, models, prepared.judges)
     check_labels(spec)
     if spec.max_cost is not None:
         prepared.config.require_prices([*([spec.model] if models.models else []), *prepared.judges.models])

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct, field
 
-from sightline.config import Price
+from sightline.config import BatchSettings, Price
 from sightline.engine.answers import is_settled, state_of
 from sightline.engine.asking_again import Candidate, is_comparable, plan_of, select_candidates
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.token_estimate import completion_tokens, prompt_tokens
 from sightline.evaluation.key_set import KeySet
+from sightline.models.batch.input_files import AROUND_BODY
 from sightline.types import Answer, Failure, Usage
-
-DEFAULT_MAX_TOKENS = 1024
-"""The assumed maximum length of an answer without a token limit."""
 
 
 class RequestsEstimate(Struct, frozen=True, kw_only=True):
@@ -38,6 +35,8 @@ class RequestsEstimate(Struct, frozen=True, kw_only=True):
             checks may send. Not a bound: `prompt_tokens` is an estimate, above all that of images, and calls
             that fail and are sent again are not part of it. None without a price if anything would be sent.
         has_price: Whether sightline.toml has its price.
+        batch_files: Files of --batch that are uploaded; None if the model is not asked in batches.
+        batch_bytes: Their bytes, with images as they are in the data; None likewise.
     """
 
     model: str
@@ -52,6 +51,8 @@ class RequestsEstimate(Struct, frozen=True, kw_only=True):
     expected_cost: float | None
     full_length_cost: float | None
     has_price: bool
+    batch_files: int | None = None
+    batch_bytes: int | None = None
 
 
 class AnswerLengths(Struct):
@@ -87,6 +88,29 @@ class AnswerLengths(Struct):
         return self.prompt_tokens / self.rough_prompt_tokens if self.rough_prompt_tokens else 1.0
 
 
+class BatchTally(Struct):
+    """Counts the files of batches that requests fill, and their bytes."""
+
+    settings: BatchSettings
+    files: int = 0
+    bytes: int = 0
+    _lines: int = 0
+    _size: int = 0
+
+    def add(self, keyed: KeyedRequest) -> None:
+        """Count a request.
+
+        Args:
+            keyed: The request.
+        """
+        images = sum(4 * ((file.stamp[0] + 2) // 3) for file in keyed.request.images.values())
+        line = AROUND_BODY + len(keyed.canonical) + images
+        is_full = self._lines == self.settings.lines or self._size + line > self.settings.bytes
+        if not self.files or is_full:
+            self.files, self._lines, self._size = self.files + 1, 0, 0
+        self._lines, self._size, self.bytes = self._lines + 1, self._size + line, self.bytes + line
+
+
 class RequestTally(Struct, kw_only=True):
     """Counts the requests to one model.
 
@@ -96,6 +120,8 @@ class RequestTally(Struct, kw_only=True):
         max_tokens: The token limit of an answer.
         attempts: Requests for one reply, if replies hold no verdict.
         endpoints: Endpoints that are checked before cached answers are used; 0 for none.
+        check_price: Its price for the requests of these checks; None if sightline.toml has none.
+        batches: The files of its batches; None if it is not asked in batches.
         counted: The keys of its distinct requests.
         to_send: The keys of those that are not answered.
         image_bytes: The bytes of the images in the requests to send.
@@ -108,6 +134,8 @@ class RequestTally(Struct, kw_only=True):
     max_tokens: int
     attempts: int = 1
     endpoints: int = 0
+    check_price: Price | None = None
+    batches: BatchTally | None = None
     counted: KeySet = field(default_factory=KeySet)
     to_send: KeySet = field(default_factory=KeySet)
     image_bytes: int = 0
@@ -146,6 +174,8 @@ class RequestTally(Struct, kw_only=True):
                 self.to_send.add(key)
                 self.image_bytes += size[0]
                 self.rough_tokens += size[1]
+                if self.batches is not None:
+                    self.batches.add(keyed)
         self._candidates = select_candidates(self._candidates, comparable)
 
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
@@ -182,6 +212,8 @@ class RequestTally(Struct, kw_only=True):
             expected_cost=self._total(expected_usage, checked),
             full_length_cost=self._total(Usage(prompt * self.attempts, at_most), most_checks),
             has_price=self.price is not None,
+            batch_files=self.batches.files if self.batches is not None else None,
+            batch_bytes=self.batches.bytes if self.batches is not None else None,
         )
 
     def _total(self, usage: Usage | None, checks: Sequence[Candidate]) -> float | None:
@@ -193,20 +225,7 @@ class RequestTally(Struct, kw_only=True):
         return self.price.of(usage) + self.endpoints * sum(map(self._cost, checks))
 
     def _cost(self, candidate: Candidate) -> float:
-        return self.price.of(candidate.cached.usage) if self.price is not None else 0.0
-
-
-def token_limit(sampling: Mapping[str, Any]) -> int | None:
-    """The token limit of an answer.
-
-    Args:
-        sampling: The effective sampling options.
-
-    Returns:
-        The limit; None without one.
-    """
-    limits = (sampling.get(name) for name in ("max_tokens", "max_completion_tokens"))
-    return next((int(limit) for limit in limits if limit is not None), None)
+        return self.check_price.of(candidate.cached.usage) if self.check_price is not None else 0.0
 
 
 def _size(keyed: KeyedRequest) -> tuple[int, int]:

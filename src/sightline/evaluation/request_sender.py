@@ -25,8 +25,9 @@ from sightline.engine.limiter import Limiter
 from sightline.engine.open_models import OpenModels
 from sightline.engine.runner import Runner, RunnerOptions
 from sightline.engine.store import Store
-from sightline.engine.threads import run_until_cancelled, until_set
+from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN, PIXELS_PER_TOKEN
+from sightline.evaluation.batches import batch_notes, connect_batches, live_models
 from sightline.evaluation.judges_to_open import judges_to_open
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.run_account import run_budget
@@ -118,8 +119,9 @@ class RequestSender:
                 reread=reread,
                 before_sending=partial(self._open_judges, probes) if paid else None,
             )
+        await self._close_batches()
         self.notes += check.notes if check is not None else []
-        self._note_estimates(name, counts)
+        self._note_requests(name, models, counts)
         return counts
 
     async def use_cached(self, stored: StoredRequests, counts: Counts) -> None:
@@ -177,8 +179,9 @@ class RequestSender:
                     await self._runner(name, models, counts).run(
                         requests(attempt), opened, check, partial(requests, attempt)
                     )
+        await self._close_batches()
         self.notes += check.notes if check is not None else []
-        self._note_estimates(name, counts)
+        self._note_requests(name, models, counts)
         return counts
 
     async def _open_judges(self, probes: Callable[[], Iterable[StoredProbe]]) -> None:
@@ -201,13 +204,26 @@ class RequestSender:
 
     def _runner(self, name: str, models: Sequence[Model], counts: Counts) -> Runner:
         """What sends to a model within the budget; prices go by `name`."""
-        spec = self._prepared.spec
-        budget = replace(run_budget(spec), price=self._prepared.config.price(name))
-        options = RunnerOptions(spec.concurrency, budget, self._account, retry_errors=spec.retry_errors)
+        spec, config = self._prepared.spec, self._prepared.config
+        batched = connect_batches(models, self._store, counts, show_progress=self._show_progress)
+        limits = run_budget(spec)
+        options = RunnerOptions(
+            spec.concurrency,
+            replace(limits, price=config.price(name, in_batches=batched)),
+            self._account,
+            retry_errors=spec.retry_errors,
+            in_batches=batched,
+            check_budget=replace(limits, price=config.price(name)),
+        )
         return Runner(self._store, models, self._limiters, options, counts)
 
-    def _note_estimates(self, name: str, counts: Counts) -> None:
-        """Say which cost is based on estimates."""
+    async def _close_batches(self) -> None:
+        """Forget the batches whose answers are in the store by now."""
+        await run_in_thread(self._store.batches.close_answered)
+
+    def _note_requests(self, name: str, models: Sequence[Model], counts: Counts) -> None:
+        """Say which cost is based on estimates or other prices, and which requests were not sent."""
+        self.notes += batch_notes(name, models, self._prepared.config, counts)
         if number := counts.spending.estimated:
             self.notes.append(
                 f"{name}: {number:,} of {counts.answered:,} answers came without tokens; their cost is an"
@@ -219,4 +235,5 @@ class RequestSender:
         spec = self._prepared.spec
         if spec.fingerprint == "off" or not models[0].capabilities.endpoint:
             return None
-        return EndpointCheck(self._store, models, CheckPolicy(remedy, spec.accept_changed), self._began)
+        policy = CheckPolicy(remedy, spec.accept_changed)
+        return EndpointCheck(self._store, live_models(models), policy, self._began)

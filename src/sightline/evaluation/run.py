@@ -20,6 +20,7 @@ from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.errors import UserError
+from sightline.evaluation.batches import open_batches_note
 from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.earlier_plan import keep_plan, take_over
@@ -114,7 +115,11 @@ async def _evaluate(
         counts = await _ask_model(prepared, augmented, sender, store, run)
         await run_in_thread(_store_human_verdicts, prepared, store, run)
         collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
-        judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
+        try:
+            judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
+        except CancelledError:
+            batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
+            raise CancelledError(_kept(run, counts) + batches) from None
     caption_notes = replacement.notes if replacement is not None else []
     description = with_notes(description, [*caption_notes, *sender.notes])
     evaluation = await judge_and_write(
@@ -147,7 +152,8 @@ async def _ask_model(
         requests = _requests(plan, store, run)
         counts = await sender.ask_model(requests, reread, total, partial(_planned_probes, plan))
     except CancelledError:
-        raise CancelledError(_kept(run, sender.asked)) from None
+        batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
+        raise CancelledError(_kept(run, sender.asked) + batches) from None
     await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
     await run_in_thread(keep_plan, prepared, plan, images, counts, store, run)
     return counts

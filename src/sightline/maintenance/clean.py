@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, exists, func, o
 from sqlalchemy import table as table_named
 
 from sightline.engine import index_tables, renewals, run_leases, schema
+from sightline.engine.batch_journal import drop_answered
 from sightline.engine.connect import connect, display, sqlite_path
 from sightline.engine.database import Database
 from sightline.engine.sqlite_check import check_sqlite_file
@@ -134,6 +135,8 @@ def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[D
         requests, answers = drop_unused_requests(connection, name)
         dropped.append(Dropped(table="requests", rows=requests, reason="that no run refers to"))
         dropped.append(Dropped(table="answers", rows=answers, reason="that no run refers to"))
+    in_batches = drop_answered(connection)
+    dropped.append(Dropped(table="batch_requests", rows=in_batches, reason="that are answered"))
     texts = drop_unused_texts(connection, name)
     dropped.append(Dropped(table="texts", rows=texts, reason="that no request has"))
     # No process works with the store now.

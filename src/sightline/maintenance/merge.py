@@ -17,6 +17,7 @@ from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.merge_annotations import merge_annotations
 from sightline.maintenance.merge_answers import merge_answers
+from sightline.maintenance.merge_batches import merge_batches
 from sightline.maintenance.merge_runs import MergedRun, merge_runs
 from sightline.maintenance.opening import refuse_newer, unchanged_store
 from sightline.maintenance.sound_rows import LostRows, SoundRows
@@ -108,6 +109,7 @@ def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
         with progress(f"merge {display(url)}", count, "rows", show_progress=show_progress) as advance:
             answers = merge_answers(source, sound, target, advance)
         _merge_endpoints(sound, target)
+        merge_batches(sound, target)
         _merge_caches(sound, target)
         notes = merge_annotations(sound, target)
         runs = merge_runs(source, sound, target)

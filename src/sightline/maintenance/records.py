@@ -158,6 +158,16 @@ def _annotations(store: Store, run: int | None) -> Iterator[Record]:
             }
 
 
+def _batches(store: Store, run: int | None) -> Iterator[Record]:
+    """The batches at providers that are not fetched yet, whatever runs their requests are of."""
+    for page in read_pages(store.database, schema.batches):
+        for row in page:
+            requests = schema.batch_requests.c
+            with store.database.read() as connection:
+                keys = connection.scalars(select(requests.key).where(requests.batch == row["id"])).all()
+            yield {**row, "keys": sorted(key.hex() for key in keys)}
+
+
 KINDS: Mapping[str, Callable[[Store, int | None], Iterator[Record]]] = {
     "runs": _runs,
     "probes": _probes,
@@ -165,5 +175,6 @@ KINDS: Mapping[str, Callable[[Store, int | None], Iterator[Record]]] = {
     "verdicts": _verdicts,
     "endpoints": _endpoints,
     "annotations": _annotations,
+    "batches": _batches,
 }
 """Kind of records -> the function that reads them from a store, of one run or of all."""

@@ -18,7 +18,7 @@ from sightline.engine.caches import check_image_row
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.dictionaries import PLAIN, Dictionaries
 from sightline.engine.endpoint_log import EndpointRecord
-from sightline.engine.probe_chunks import ProbeChunk, probes_of
+from sightline.engine.probe_chunks import KEY_BYTES, ProbeChunk, probes_of
 from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
 from sightline.engine.texts import text_digest
@@ -57,6 +57,7 @@ class RowChecks:
             "probes": self._check_probes,
             "runs": lambda _, row: _undecodable(_decode_run, row["body"]),
             "verdicts": lambda _, row: _undecodable(decode_verdict, row["body"]),
+            "batch_requests": lambda _, row: "" if len(row["key"]) == KEY_BYTES else "its key is no SHA-256",
             "endpoints": lambda _, row: _undecodable(_ENDPOINT.decode, row["body"]),
             "images": lambda _, row: _undecodable(check_image_row, row["body"]),
             "vectors": lambda _, row: "" if len(row["body"]) % 4 == 0 else "it is no list of numbers",

@@ -91,7 +91,19 @@ def _check_endpoint(row: Row) -> bool:
     return bool(msgspec.json.decode(row["body"], type=EndpointRecord).identity == row["identity"])
 
 
+def _check_batch(row: Row) -> bool:
+    is_numbered: bool = max(row["id"], row["requests"]) < _LARGEST
+    return is_numbered and bool(row["address"] and row["file"])
+
+
+def _check_batch_request(row: Row) -> bool:
+    is_numbered: bool = row["batch"] < _LARGEST
+    return is_numbered and len(row["key"]) == KEY_BYTES
+
+
 _CHECKS: Mapping[str, Callable[[Row], bool]] = {
+    "batches": _check_batch,
+    "batch_requests": _check_batch_request,
     "dictionaries": _check_dictionary,
     "texts": _check_text,
     "requests": _check_request,

@@ -20,6 +20,8 @@ CONTENT = {
     "annotation_projects": "annotation projects: their tasks and sources",
     "annotators": "annotators: names, roles, links",
     "answers": "every attempt: an answer, or a failure",
+    "batch_requests": "requests in batches at providers",
+    "batches": "batches at providers that are not fetched yet",
     "definitions": "what the probes of runs are, shared by runs",
     "dictionaries": "dictionaries of the compression",
     "plans": "what runs planned, found by the same run (cache)",

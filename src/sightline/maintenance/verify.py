@@ -25,6 +25,7 @@ from sightline.progress import Advance, progress
 
 REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.answers.c.request, schema.requests.c.id),
+    (schema.batch_requests.c.batch, schema.batches.c.id),
     (schema.probes.c.run, schema.runs.c.id),
     (schema.verdicts.c.run, schema.runs.c.id),
     (schema.run_labels.c.run, schema.runs.c.id),

@@ -29,6 +29,8 @@ class Capabilities(Struct, frozen=True):
         endpoint: Whether it is known by URL and name only, so that its weights may change under the same
             identity. The engine then checks it before cached answers are used.
         limits: Limits of the images that it accepts.
+        gather: Seconds for which an incomplete batch waits for more requests. Above 0 only where a call takes
+            hours.
     """
 
     images: bool = True
@@ -40,6 +42,7 @@ class Capabilities(Struct, frozen=True):
     replays: bool = False
     endpoint: bool = False
     limits: ImageLimits = ImageLimits()
+    gather: float = 0.0
 
 
 class Model(Protocol):

@@ -92,8 +92,9 @@ class OpenAICompatible(Model):
         self.model = endpoint.model
         limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
         self.capabilities = Capabilities(limits=limits, endpoint=True)
-        self._models_url = endpoint.address.rstrip("/") + "/models"
-        self._url = endpoint.address.rstrip("/") + "/chat/completions"
+        self.address = endpoint.address.rstrip("/")
+        self._models_url = f"{self.address}/models"
+        self._url = f"{self.address}/chat/completions"
         parts = urlsplit(endpoint.address)
         self._hostname = parts.hostname or ""
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -120,22 +121,30 @@ class OpenAICompatible(Model):
 
     async def __aenter__(self) -> Self:
         """Open a session. Raises UserError where no server listens at the address."""
+        await self.check_reachable()
+        self._session = self.new_session({"Content-Type": "application/json"})
+        return self
+
+    def new_session(self, headers: Mapping[str, str] | None = None) -> aiohttp.ClientSession:
+        """Open another session with the endpoint, which holds its key and its proxy.
+
+        Args:
+            headers: What each request of the session sends besides the key.
+
+        Returns:
+            The session; the caller closes it.
+        """
         import aiohttp
 
-        if self._proxy is None:
-            await self._check_reachable()
-        headers = {"Content-Type": "application/json"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        self._session = aiohttp.ClientSession(
+        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        return aiohttp.ClientSession(
             # Servers close idle connections after 5 s (uvicorn, so vLLM and SGLang); close them earlier here.
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=4),
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=CONNECT_SECONDS),
-            headers=headers,
+            headers={**(headers or {}), **key},
             proxy=self._proxy,
             trust_env=self._hostname not in LOOPBACK,
         )
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -151,12 +160,23 @@ class OpenAICompatible(Model):
 
     async def server_report(self) -> ServerReport | None:
         """What the server says about the model; None if it does not reply with a list of models."""
+        assert self._session is not None, "used outside 'async with'"
+        return await self.read_report(self._session)
+
+    async def read_report(self, session: aiohttp.ClientSession) -> ServerReport | None:
+        """Read what the server says about the model.
+
+        Args:
+            session: A session of `new_session`.
+
+        Returns:
+            The report; None if the server does not reply with a list of models.
+        """
         import aiohttp
 
-        assert self._session is not None, "used outside 'async with'"
         timeout = aiohttp.ClientTimeout(total=REACHABLE_SECONDS)
         try:
-            async with self._session.get(self._models_url, timeout=timeout, allow_redirects=False) as reply:
+            async with session.get(self._models_url, timeout=timeout, allow_redirects=False) as reply:
                 raw, is_whole = await read_body(reply)
         except (aiohttp.ClientError, OSError, TimeoutError):
             return None
@@ -170,7 +190,7 @@ class OpenAICompatible(Model):
 
         assert self._session is not None, "used outside 'async with'"
         try:
-            body = await self._encoder.encode(request)
+            body = await self.encode(request)
         except BadImage as error:
             return Failure("permanent", str(error))
         began = time.perf_counter()
@@ -185,22 +205,57 @@ class OpenAICompatible(Model):
             return Failure("transient", f"{self.host}: no answer within {self._timeout:g} s; {_TIME_REMEDY}")
         except (aiohttp.ClientError, OSError) as error:
             return Failure("transient", f"{self.host}: {type(error).__name__}: {error}")
-        if self._key:
-            raw = raw.replace(self._key.encode(), b"[key]")
+        raw = self.hide_key(raw)
         if status != 200:
-            return self._redact(self._failure(status, raw, retry_after))
+            return self.redact(self._failure(status, raw, retry_after))
         self._has_answered = True
         if not is_whole:
             return too_large(self.host)
-        return self._redact(read_response(raw, self.host, time.perf_counter() - began))
+        return self.redact(read_response(raw, self.host, time.perf_counter() - began))
+
+    async def encode(self, request: Request) -> bytes:
+        """Encode a request as the body of a call.
+
+        Args:
+            request: The request.
+
+        Returns:
+            The JSON body.
+
+        Raises:
+            BadImage: An image cannot be read.
+        """
+        return await self._encoder.encode(request)
+
+    def hide_key(self, raw: bytes) -> bytes:
+        """Replace the key in what the server sent.
+
+        Args:
+            raw: The bytes.
+
+        Returns:
+            The same with `[key]` in the place of the key.
+        """
+        return raw.replace(self._key.encode(), b"[key]") if self._key else raw
+
+    def refuse_key(self, status: int) -> UserError:
+        """The error where the server does not accept the key, or asks for one.
+
+        Args:
+            status: The HTTP status.
+
+        Returns:
+            The error.
+        """
+        return UserError(
+            f"{self.host} {'refuses the' if self._key else 'asks for an'} API key (HTTP {status})",
+            expected="a valid key in the environment variable that sightline.toml names for this host",
+        )
 
     def _failure(self, status: int, raw: bytes, retry_after: str | None) -> Failure:
         """The failure for an HTTP status; before the first answer some mean that no call can succeed."""
         if not self._has_answered and status in (401, 403):
-            raise UserError(
-                f"{self.host} {'refuses the' if self._key else 'asks for an'} API key (HTTP {status})",
-                expected="a valid key in the environment variable that sightline.toml names for this host",
-            )
+            raise self.refuse_key(status)
         if not self._has_answered and (status == 404 or 300 <= status < 400):
             raise UserError(
                 f"{self._url} does not exist or has no model '{self.model}' (HTTP {status})",
@@ -208,15 +263,28 @@ class OpenAICompatible(Model):
             )
         return failure_of_status(self.host, status, raw, retry_after)
 
-    def _redact(self, result: Answer | Failure) -> Answer | Failure:
-        """Remove the key from a result: some servers repeat it, with various escapes."""
+    def redact(self, result: Answer | Failure) -> Answer | Failure:
+        """Remove the key from a result: some servers repeat it, with various escapes.
+
+        Args:
+            result: What was read of a reply.
+
+        Returns:
+            The same without the key.
+        """
         if not self._key:
             return result
         texts = {name: value for name, value in asdict(result).items() if isinstance(value, str)}
         return replace(result, **{name: hide_key(text, self._key) for name, text in texts.items()})
 
-    async def _check_reachable(self) -> None:
-        """Raise UserError where nothing listens at the address, before any image is read."""
+    async def check_reachable(self) -> None:
+        """Check that something listens at the address, before any image is read. A proxy is not checked.
+
+        Raises:
+            UserError: Nothing listens there.
+        """
+        if self._proxy is not None:
+            return
         try:
             connection = asyncio.open_connection(self._hostname, self._port)
             _, writer = await asyncio.wait_for(connection, REACHABLE_SECONDS)

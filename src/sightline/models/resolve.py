@@ -43,6 +43,7 @@ class ModelOptions(Struct, frozen=True):
         model_id: `--model-id`, which replaces the identity in request keys; None keeps it.
         seed: Seed of models that choose at random (`baseline/chance`).
         keyless: Whether API keys, programs and downloads are unnecessary, because nothing will be sent.
+        batch: Whether endpoints are asked in batches (`--batch`).
         answer_files: The layouts in which `replay/FILE` may hold the answers to the evaluated benchmark.
     """
 
@@ -51,6 +52,7 @@ class ModelOptions(Struct, frozen=True):
     model_id: str | None = None
     seed: int = 0
     keyless: bool = False
+    batch: bool = False
     answer_files: AnswerFiles = AnswerFiles()
 
 
@@ -144,6 +146,10 @@ def endpoint(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
             f"the URL {spec} does not say which model", expected=f"{spec}#MODEL, as the server names it"
         )
     parts = [address.strip().rstrip("/") for address in addresses.split(",")]
+    if options.batch and len(parts) > 1:
+        raise UserError(
+            f"--batch needs one server, and {spec} names {len(parts)}", expected=f"{parts[0]}#{model}"
+        )
     return [_at_address(address, model, f"{','.join(parts)}#{model}", options) for address in parts]
 
 
@@ -296,7 +302,7 @@ def _attachment(args: LocalArgs) -> Attachment | None:
 
 def _at_address(
     address: str, model: str, spec: str, options: ModelOptions, default_variable: str | None = None
-) -> OpenAICompatible:
+) -> Model:
     hostname, port = _host_and_port(address)
     host = options.config.host(hostname, port)
     target = Endpoint(
@@ -307,7 +313,13 @@ def _at_address(
         key=None if options.keyless else api_key(host, hostname, default_variable),
         proxy=host.proxy,
     )
-    return OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
+    live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
+    if not options.batch:
+        return live
+    from sightline.models.batch.endpoint import BatchEndpoint
+
+    live.identity = options.model_id or live.identity
+    return BatchEndpoint(live, host.batch)
 
 
 def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> Served:

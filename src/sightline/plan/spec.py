@@ -200,6 +200,14 @@ class RequestOptions(EvaluationOptions, total=False):
         ),
     ]
     tag: Annotated[Names, Argument("tag of the run in the store; may repeat", "results", "TAG")]
+    batch: Annotated[
+        bool,
+        Argument(
+            "send requests to endpoints in the provider's batches, answered within a day at a lower price"
+            " (docs/models.md)",
+            "requests",
+        ),
+    ]
     fresh: Annotated[
         str,
         Argument("ignore cached answers and store new ones under this tag", "requests", "TAG", recorded=True),
@@ -301,6 +309,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     repeats: int = 1
     name: str | None = None
     tag: tuple[str, ...] = ()
+    batch: bool = False
     fresh: str = ""
     model: str = ""
     augment: Augmentation | None = None
