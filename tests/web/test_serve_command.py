@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,8 +20,10 @@ from tests.web.conftest import HOST
 
 from sightline.cli.main import main
 from sightline.errors import UserError
+from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.opened_store import opened_store
 from sightline.web.app import create_app
+from sightline.web.missing_images import missing_images_note
 from sightline.web.server import Listening, access_of, base_url, bind, read_url, warning_of
 
 Capture = pytest.CaptureFixture[str]
@@ -138,6 +141,32 @@ def test_data_is_served_without_a_store_and_nothing_else_is(codis: Path, tmp_pat
     with pytest.raises(UserError), opened_store(str(tmp_path / "none.db"), [], []):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_folder_that_does_not_exist_is_refused_with_the_remedy(
+    store_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    words = ["serve", "--store", str(store_file), "--port", "0", "--data", str(tmp_path / "none")]
+    assert main(words) == 2
+    message = capsys.readouterr().err
+    assert "no such folder or file" in message
+    assert "the data folder of the runs" in message
+
+
+def test_a_data_folder_without_the_images_of_a_run_is_noted(codis: Path, tmp_path: Path) -> None:
+    data = tmp_path / "codis"
+    shutil.copytree(codis, data)
+    words = ["run", "codis", "--model", "baseline/chance", "--data", str(data), "--quiet"]
+    assert main([*words, "--store", str(tmp_path / "s.db")]) == 0
+    shutil.rmtree(data)
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    with opened_store(str(tmp_path / "s.db"), [], [wrong]) as store:
+        OutcomeIndex(store).build(1)
+        note = missing_images_note(store, [wrong])
+        assert note.startswith(f"the images of run 1 are not in {wrong}")
+        assert note.endswith("name their data folder with --data DIR")
+        assert missing_images_note(store, [codis]) == ""
 
 
 def test_behind_a_reverse_proxy_links_hosts_and_cookies_are_those_of_the_proxy() -> None:

@@ -101,6 +101,7 @@ def execute(options: argparse.Namespace) -> int:
         raise UserError(f"the viewer needs {error.name}", expected="pip install 'sightline[web]'") from None
     from sightline.annotation.served_url import keep_served_url
     from sightline.outcome_index.opened_store import opened_store
+    from sightline.web.missing_images import missing_images_note
     from sightline.web.server import (
         Listening,
         access_of,
@@ -125,13 +126,19 @@ def execute(options: argparse.Namespace) -> int:
     data = [Path(path) for path in options.data]
     for path in data:
         if not path.exists():
-            raise UserError("--data: there is no such folder or file", file=path)
+            raise UserError(
+                "--data: there is no such folder or file",
+                file=path,
+                expected="the data folder of the runs, a groups file, or no --data",
+            )
     paths = [Path(path) for path in options.paths]
     with opened_store(options.store, paths, data, answer_task(options)) as store:
         bound = bind(listening)
         access = access_of(listening, bound.getsockname()[1])
         if warning := warning_of(listening):
             print_note(warning)
+        if data and (note := missing_images_note(store, data)):
+            print_note(note)
         served = ", ".join(options.paths) or store.name
         print_url(served, url_of(listening, access))
         projects = Projects(store, time.time, data, base_url(listening, access))
