@@ -15,14 +15,16 @@ from tests.reporting.conftest import estimate
 from sightline.errors import UserError
 from sightline.metric_types import MetricValue, Result
 from sightline.reporting.charts.chart_file import SETTINGS, WIDTHS, PaperColumns, check_chart_file
-from sightline.reporting.charts.chart_values import n_words, published_marks, value_words
+from sightline.reporting.charts.chart_values import mark_notes, n_words, published_marks, value_words
 from sightline.reporting.charts.draw import ChartRequest, draw_results
 from sightline.reporting.charts.forest import forest
+from sightline.reporting.charts.frame import note_of
 from sightline.reporting.charts.marks import COLOURS, HATCHES, series_style
 from sightline.reporting.charts.matrix import matrix
 from sightline.reporting.charts.of_results import default_chart, results_chart
 from sightline.reporting.charts.radar import radar
 from sightline.reporting.charts.scatter import metric_pairs, scatter
+from sightline.reporting.notes import published_notes
 from sightline.reporting.table_text import flat
 from sightline.reporting.tables import summary
 from sightline.reporting.varied_options import result_points
@@ -244,3 +246,17 @@ def test_a_row_that_a_paper_prints_twice_is_one_mark(codis: Make) -> None:
 def test_texts_of_data_are_no_formulas(codis: Make, tmp_path: Path) -> None:
     drawn([codis(model=r"$\frac{x$"), codis(model="b\n$y$")], tmp_path / "c.svg")
     assert (tmp_path / "c.svg").stat().st_size > 1000
+
+
+def test_published_figures_have_the_marks_and_the_notes_of_the_tables(codis: Make) -> None:
+    result = add_published(codis(), "GPT-4V")
+    chart = results_chart([result], None, ["acc_p"])
+    figures = [one for value in chart.values for one in value.metric.published or ()]
+    assert figures
+    assert all(
+        any(name.endswith(f" {figure.mark}") for name in chart.published_rows)
+        for figure in figures
+        if figure.mark
+    )
+    assert mark_notes(chart) == published_notes([("acc_p", figure) for figure in figures[:1] + figures[-1:]])
+    assert all(note in note_of(chart) for note in mark_notes(chart))

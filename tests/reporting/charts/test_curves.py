@@ -50,10 +50,10 @@ def test_a_panel_a_metric_a_line_a_model_a_band_and_hollow_marks() -> None:
     assert [axes.get_title() for axes in row.axes] == ["acc_p (%), n 353", "acc_q (%), n 353"]
     first = row.axes[0]
     lines = {str(line.get_label()): line for line in first.lines}
-    assert list(lines) == ["x", "y", "GPT-4V (Table 3)"]
+    assert list(lines) == ["x", "y", "GPT-4V, Table 3"]
     assert np.asarray(lines["x"].get_xdata()).tolist() == [0.25, 0.5, 0.75]
     assert np.asarray(lines["x"].get_ydata()).tolist() == [10.0, 20.0, 30.0]
-    assert lines["GPT-4V (Table 3)"].get_markerfacecolor() == "white"
+    assert lines["GPT-4V, Table 3"].get_markerfacecolor() == "white"
     assert len(first.collections) == 2
     bounds = first.collections[0].get_paths()[0].get_extents()
     assert (bounds.ymin, bounds.ymax) == (7.0, 60.0)

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from sightline.metric_types import PERCENT, MetricValue, Range, Unit, is_approximate
+from sightline.reporting.notes import published_notes
 from sightline.reporting.table_text import DECIMALS
 
 ChartKind = Literal["forest", "bars", "radar", "scatter", "curves", "matrix"]
@@ -90,14 +91,30 @@ def published_marks(metric: MetricValue) -> list[tuple[str, float]]:
         metric: The value.
 
     Returns:
-        The name of each with its table, and '*' if it is not comparable; and the figure.
+        The name of each with its table and the mark of the tables (* or †); and the figure.
     """
     first = {figure.row: figure for figure in reversed(metric.published or ())}
     figures = [one for one in metric.published or () if first[one.row] is one]
     return [
-        (f"{figure.row}, {figure.table}{'' if figure.comparable else ' *'}", figure.value)
+        (f"{figure.row}, {figure.table}{f' {figure.mark}' if figure.mark else ''}", figure.value)
         for figure in figures
     ]
+
+
+def mark_notes(chart: Chart) -> list[str]:
+    """What the marks of published figures mean, in the words of the tables.
+
+    Args:
+        chart: The chart.
+
+    Returns:
+        The notes, each behind its mark.
+    """
+    first = [
+        (value.row, {figure.row: figure for figure in reversed(value.metric.published or ())})
+        for value in chart.values
+    ]
+    return published_notes([(row, figure) for row, by_row in first for figure in by_row.values()])
 
 
 def shared_figures(values: Sequence[ChartValue]) -> list[tuple[str, float, str, list[str]]]:

@@ -14,6 +14,7 @@ from sightline.reporting.charts.chart_values import axis_words, n_words
 from sightline.reporting.charts.frame import add_legend, framed, grid_of
 from sightline.reporting.charts.marks import COLOURS, DASHES, LIGHT, published_style, series_style
 from sightline.reporting.leading import leading_metrics
+from sightline.reporting.notes import published_notes
 from sightline.reporting.option_texts import options_text
 from sightline.reporting.varied_options import ResultPoint, row_names, task_of
 
@@ -116,10 +117,16 @@ def _figure(points: Sequence[ResultPoint], along: str, width: float, metrics: Se
     for axes in (axes for row in figure.subfigs for axes in row.axes):
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(name, handle)
-    note = (
-        "Bands: 95 % CI. Hollow: published." if any(map(_is_hollow, handles.values())) else "Bands: 95 % CI."
-    )
-    add_legend(figure, handles, list(handles), note)
+    printed = [
+        (metric.metric, value)
+        for point in points
+        for metric in point.result.metrics
+        if metric.metric in panels[task_of(point.result)] and metric.subset == "all"
+        for value in metric.published or ()
+    ]
+    hollow = ["Hollow: published.", *(f"{note}." for note in published_notes(printed))]
+    is_hollow = any(map(_is_hollow, handles.values()))
+    add_legend(figure, handles, list(handles), " ".join(["Bands: 95 % CI.", *(hollow if is_hollow else ())]))
     return figure
 
 
@@ -173,8 +180,8 @@ def _printed(lines: Sequence[_Curve]) -> dict[str, dict[float, float]]:
     for line in lines:
         for number, metric in line.metrics:
             for value in metric.published or ():
-                mark = "" if value.comparable else ", not comparable"
-                printed.setdefault(f"{value.row} ({value.table}{mark})", {})[number] = value.value
+                name = f"{value.row}, {value.table} {value.mark}".rstrip()
+                printed.setdefault(name, {})[number] = value.value
     return printed
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sightline.escaping import for_plot
-from sightline.reporting.charts.chart_values import Chart
+from sightline.reporting.charts.chart_values import Chart, mark_notes
 from sightline.reporting.charts.marks import GREY
 
 if TYPE_CHECKING:
@@ -107,6 +107,6 @@ def note_of(chart: Chart, *, whiskers: str = "Whiskers", also: str = "") -> str:
     if chart.margin is not None:
         parts.append(f"Dashed: the margin of \N{PLUS-MINUS SIGN}{chart.margin:g}.")
     if chart.published_rows:
-        starred = any(name.endswith("*") for name in chart.published_rows)
-        parts.append("Hollow: published" + ("; *: not comparable." if starred else "."))
+        parts.append("Hollow: published.")
+        parts += [f"{note}." for note in mark_notes(chart)]
     return " ".join(parts)

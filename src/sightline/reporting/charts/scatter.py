@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.escaping import for_plot
-from sightline.metric_types import PERCENT, MetricValue, Result
+from sightline.metric_types import PERCENT, MetricValue, PublishedValue, Result
 from sightline.registry import benchmark_class
 from sightline.reporting.charts.chart_values import axis_words, n_words
 from sightline.reporting.charts.frame import add_legend, framed, grid_of
 from sightline.reporting.charts.marks import GREY, LIGHT, published_style, series_style
+from sightline.reporting.notes import published_notes
 from sightline.reporting.tables import run_names, title_of
 
 if TYPE_CHECKING:
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 
 
 class MetricPair(Struct, frozen=True):
-    """Two metrics of a run, or two published figures of a row; `name` is that of the run or the row."""
+    """Two metrics of a run, or two published `figures` of a row; `name` is that of the run or the row."""
 
     name: str
     x: MetricValue
     y: MetricValue
-    published: bool = False
+    figures: tuple[PublishedValue, ...] = ()
+
+    @property
+    def published(self) -> bool:
+        """Whether it is a row of a paper."""
+        return bool(self.figures)
 
 
 def metric_pairs(
@@ -57,12 +63,13 @@ def metric_pairs(
                 (o for o in y.published or () if (o.row, o.table) == (figure.row, figure.table)), None
             )
             if other is not None:
-                mark = "" if figure.comparable and other.comparable else " *"
-                name = f"{figure.row}, {figure.table}{mark}"
+                # The mark that says more: not comparable before a note.
+                mark = min(filter(None, (figure.mark, other.mark)), default="")
+                name = f"{figure.row}, {figure.table} {mark}".rstrip()
                 first, second = (
                     replace(m, value=v.value, low=None, high=None, n=0) for m, v in ((x, figure), (y, other))
                 )
-                printed.setdefault(name, MetricPair(name, first, second, published=True))
+                printed.setdefault(name, MetricPair(name, first, second, (figure, other)))
     return [*found, *printed.values()]
 
 
@@ -121,9 +128,14 @@ def scatter(
     for nth, pairs in enumerate(panels.values()):
         axes = figure.add_subplot(down, across, nth + 1)
         handles |= _panel(axes, pairs)
-    published = any(pair.published for pairs in panels.values() for pair in pairs)
-    hollow = " Hollow: published; *: not comparable." if published else ""
-    add_legend(figure, handles, list(handles), f"Whiskers: 95 % CI.{hollow}")
+    shown = [
+        (metric.metric, one)
+        for pairs in panels.values()
+        for pair in pairs
+        for metric, one in zip((pair.x, pair.y), pair.figures, strict=False)
+    ]
+    hollow = ["Hollow: published.", *(f"{note}." for note in published_notes(shown))] if shown else []
+    add_legend(figure, handles, list(handles), " ".join(["Whiskers: 95 % CI.", *hollow]))
     return figure
 
 
