@@ -259,7 +259,8 @@ def _locked(store: str) -> Iterator[None]:
         import psycopg
 
         with psycopg.connect(store) as connection:
-            connection.execute("LOCK TABLE claims, answers, requests, texts IN EXCLUSIVE MODE")
+            # In the order in which processes write to them: another order is a deadlock.
+            connection.execute("LOCK TABLE texts, requests, answers, claims IN EXCLUSIVE MODE")
             yield
         return
     with closing(sqlite3.connect(store, timeout=PATIENCE, isolation_level=None)) as connection:
