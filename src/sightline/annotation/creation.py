@@ -13,7 +13,6 @@ from sightline.annotation.known_items import known_values, with_training
 from sightline.annotation.sampling import ordered, pick_items, share
 from sightline.annotation.sources.request import MadeItems, SourceRequest
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.task import Task
 from sightline.annotation.types import Item, Pick, Project
 from sightline.errors import UserError
 
@@ -101,12 +100,19 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
         of=len(made.items),
         disjoint=new.disjoint,
     )
-    return Draft(project, items, [*made.notes, *_absent_parts(task, items)])
+    return Draft(project, items, made.notes)
 
 
-def _absent_parts(task: Task, items: Sequence[Item]) -> list[str]:
-    """A note on the parts of the page that no item has: one may be misspelt in the user's declaration."""
-    texts = {name for item in items for name in item.texts}
+def absent_parts(draft: Draft) -> list[str]:
+    """Name the parts of the page that no item has: one may be misspelt in a user's declaration.
+
+    Args:
+        draft: The project with its items.
+
+    Returns:
+        One note; none if each part is in some item.
+    """
+    task, texts = draft.project.task, {name for item in draft.items for name in item.texts}
     absent = [part.name for part in task.shows if part.kind in ("text", "options") and part.name not in texts]
     return [f"no item has {', '.join(absent)}: the page does not show it"] if absent else []
 

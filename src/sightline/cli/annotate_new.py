@@ -6,13 +6,19 @@ import argparse
 import os
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_store, pairs
 from sightline.cli.printing import print_json
 from sightline.counts import counted
 from sightline.errors import UserError
 from sightline.output import print_line, print_note
+
+if TYPE_CHECKING:
+    from sightline.annotation.creation import Draft
+    from sightline.annotation.types import Item
 
 SUMMARY = "start a project: make the items of a task, sample and order them"
 
@@ -62,10 +68,10 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Make the project."""
-    from sightline.annotation.creation import NewProject, draft_project
+    from sightline.annotation.creation import NewProject, absent_parts, draft_project
     from sightline.annotation.sources.request import SourceRequest
     from sightline.annotation.store import AnnotationStore
-    from sightline.annotation.task_files import task
+    from sightline.annotation.task_files import task, task_names
     from sightline.cli.annotation_arguments import read_store
     from sightline.engine.store import Store
 
@@ -109,11 +115,27 @@ def execute(options: argparse.Namespace) -> int:
         phases = Counter(item.phase for item in created.items)
         parts = ", ".join(f"{count:,} {phase}" for phase, count in phases.items() if phase)
         print_line(
-            f"project {number}, {created.project.name}: {len(created.items):,} items"
-            f"{f' ({parts})' if parts else ''}, {counted(created.project.annotators, 'annotator')} per item"
+            f"project {number}, {created.project.name}: {counted(len(created.items), 'item')}"
+            f"{f' ({parts})' if parts else ''}{_in_clusters(created.items)},"
+            f" {counted(created.project.annotators, 'annotator')} per item:"
+            f" {counted(_wanted(created), 'judgement')}"
         )
-    for note in created.notes:
+    # The parts of our own tasks are optional; in a file, one that no item has may be misspelt.
+    for note in created.notes if options.task in task_names() else [*created.notes, *absent_parts(created)]:
         print_note(note)
     if not options.json:
         print_note(f"next: sightline annotate invite {created.project.name} NAME..., then sightline serve")
     return 0
+
+
+def _in_clusters(items: Sequence[Item]) -> str:
+    """How many clusters the items are about, if some have several: --items counts clusters."""
+    clusters = len({item.cluster for item in items})
+    return (
+        f" in {counted(clusters, 'cluster')} (all items about one image)" if 1 < clusters < len(items) else ""
+    )
+
+
+def _wanted(created: Draft) -> int:
+    """How many judgements the project asks for; training, tests and gold items come on top."""
+    return sum(item.annotators or created.project.annotators for item in created.items if not item.expected)

@@ -130,3 +130,15 @@ def test_what_holds_for_all_runs_is_said_once_below_the_corrected_metrics(rated:
     page = _page(rated, "/projects/2/corrected")
     assert len(re.findall(r"<h2>baseline/chance on codis:default, run \d", page)) == 2
     assert page.count("lambda of PPI++") == 1
+
+
+def test_a_new_project_says_how_much_work_it_is(rated: Path, codis: Path, capsys: Capture) -> None:
+    capsys.readouterr()
+    command("annotate", "new", "rate", "1", "--name", "more", "--data", codis, "--items", str(RATED))
+    out, err = capsys.readouterr()
+    found = re.search(r"(\d+) items in (\d+) clusters .*, 3 annotators per item: (\d+) judgements", out)
+    assert found is not None, out
+    items, clusters, judgements = map(int, found.groups())
+    assert (clusters, judgements) == (RATED, 3 * items)
+    assert items >= 2 * clusters, "a cluster has two contexts"
+    assert "does not show" not in err, "parts of a task of our own are optional"
