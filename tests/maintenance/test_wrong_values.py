@@ -38,6 +38,7 @@ READERS = (
     "store export answers --out out.jsonl --force",
     "store export runs --out out.jsonl --force",
     "store export endpoints --out out.jsonl --force",
+    "store export batches --out out.jsonl --force",
     "annotate status rated",
     "annotate status",
     "annotate export rated --out out.jsonl --force",
@@ -86,6 +87,8 @@ def _fill_the_rest(url: str) -> None:
     verdict = Path("first/verdicts.jsonl").read_bytes().splitlines()[0]
     rows: dict[str, tuple[Any, ...]] = {
         "verdicts": (1, 1, verdict),
+        "batches": (1, "http://host/v1", "file-1", "batch-1", "in_progress", 1, 1.0),
+        "batch_requests": (b"k" * 32, 1),
         "claims": (b"k" * 32, "o" * 32, 1.0),
         "run_leases": (1, 1.0),
         "spending": (b"r" * 32, "p" * 32, b"{}", 1.0),
