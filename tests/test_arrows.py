@@ -16,13 +16,13 @@ ROOT = Path(sightline.__file__).parent
 ORDER = [
     "cli",
     "web",
+    "maintenance",
     "annotation",
     "interop",
     "reporting.html",
     "outcome_index",
     "evaluation",
     "reporting",
-    "maintenance",
     "results",
     "judging",
     "plan",
@@ -68,8 +68,10 @@ GROUND = (
 
 REGISTERED = {
     "adapter": "the function that loads the adapter of --model-arg adapter=FOLDER",
+    "annotation": "the function that reads the verdicts of --judge human:PROJECT",
     "benchmarks": "the benchmarks and their base class",
     "builders": "the perturbations and their base class",
+    "engine": "the type of the store that an annotation project is in",
     "formats": "the export formats",
     "models": "the factories of models",
 }
@@ -82,6 +84,7 @@ LOOK_UPS = {
     "is_benchmark": "benchmarks",
     "export_formats": "benchmarks",
     "load_adapter": "adapter",
+    "load_project_verdicts": "annotation",
     "model_factory": "models",
     "perturbation": "builders",
     "perturbation_names": "builders",
@@ -90,6 +93,7 @@ LOOK_UPS = {
 """Function of registry.py -> the package whose objects it returns: who calls it uses that package."""
 
 EXCEPTIONS = {
+    ("evaluation", "annotation"): "--judge human:PROJECT takes the verdicts of an annotation project",
     ("models", "adapter"): "a local model takes the adapter of --model-arg adapter=FOLDER by its interface",
 }
 """Upward arrows that only the registry makes, and why."""
