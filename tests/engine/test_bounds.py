@@ -145,7 +145,10 @@ class _Forgetting:
     generation = 0
 
     def __init__(self) -> None:
-        self.answers = self.claims = self
+        self.answers = self.claims = self.batches = self
+
+    def holding(self, keys: list[str]) -> list[object]:
+        return []
 
     def hold(self, _generation: int) -> bool:
         return True

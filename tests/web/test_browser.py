@@ -203,7 +203,7 @@ def test_disputed_responses_are_listed_with_each_verdict_and_lead_to_their_group
         page = context.new_page()
         page.goto(f"/?token={TOKEN}")
         open_page(page, "/judges?run=2")
-        assert page.locator("article.pairrow tbody tr").count() == 4
+        expect(page.locator("article.pairrow tbody tr")).to_have_count(4)
         head = page.locator("article.pairrow thead").first.bounding_box()
         rows = page.locator("article.pairrow tbody").first.bounding_box()
         assert head is not None
