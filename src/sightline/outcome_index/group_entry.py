@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -210,17 +210,25 @@ def _least_similarity(group: Group) -> float | None:
     return min(values, default=None)
 
 
-def _judge_views(verdicts: list[Verdict]) -> set[str]:
+def judges_differ(verdicts: Iterable[Verdict]) -> bool:
+    """Whether one judge calls an answer right, and another one wrong.
+
+    Args:
+        verdicts: Verdicts of several judges.
+
+    Returns:
+        True if that is so for any answer.
+    """
     decided: dict[tuple[tuple[str, ...], str], set[str]] = {}
-    views = set()
     for verdict in verdicts:
         if verdict.question == "correct" and verdict.verdict in ("right", "wrong"):
             decided.setdefault((verdict.targets, verdict.variant), set()).add(verdict.verdict)
-        if verdict.kind == "human":
-            views.add("human")
-    if any(len(names) > 1 for names in decided.values()):
-        views.add("differ")
-    return views
+    return any(len(names) > 1 for names in decided.values())
+
+
+def _judge_views(verdicts: list[Verdict]) -> set[str]:
+    views = {"human"} if any(verdict.kind == "human" for verdict in verdicts) else set()
+    return views | {"differ"} if judges_differ(verdicts) else views
 
 
 def _labels(outcome: Outcome) -> Iterator[tuple[str, str]]:

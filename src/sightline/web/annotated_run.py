@@ -14,6 +14,7 @@ from sightline.annotation.store import ProjectRow
 from sightline.errors import UserError
 from sightline.formats.verdicts import decode_verdict, verdict_line
 from sightline.outcome_index.group_detail import read_lines
+from sightline.outcome_index.group_entry import judges_differ
 from sightline.outcome_index.rank_set import set_of
 from sightline.outcome_index.run_index import RunIndex
 from sightline.results.run_names import find_run
@@ -151,7 +152,7 @@ def _annotated(index: RunIndex, lines: tuple[_Line, ...]) -> AnnotatedRun:
         by_group[number] = tuple(verdict for _, verdict in fitting)
         for line, verdict in fitting:
             counts[line.project, line.name].append((*verdict.targets, verdict.variant))
-        if _differ(with_annotators(of_group, by_group[number])):
+        if judges_differ(with_annotators(of_group, by_group[number])):
             differing.append(index.ranks[number - 1])
     return AnnotatedRun(
         by_group=by_group,
@@ -168,12 +169,3 @@ def _numbers(index: RunIndex) -> Mapping[str, Sequence[int]]:
     for number, facts in enumerate(index.facts(), 1):
         numbers[facts.sample].append(number)
     return numbers
-
-
-def _differ(found: Sequence[Verdict]) -> bool:
-    """Whether one judge calls an answer right, and another one wrong."""
-    of_answer: dict[tuple[tuple[str, ...], str], set[str]] = defaultdict(set)
-    for one in found:
-        if one.question == QUESTION:
-            of_answer[one.targets, one.variant].add(one.verdict)
-    return any({"right", "wrong"} <= names for names in of_answer.values())
