@@ -30,6 +30,7 @@ ORDER = [
     "builders",
     "data",
     "engine",
+    "replicas",
     "models",
     "benchmarks",
     "metrics",

@@ -153,7 +153,7 @@ class Runner:
         self._finished = asyncio.Event()
         self._queue = CallQueue()
         capacity = REQUESTS_PER_LOOKUP + sum(
-            2 * max(options.concurrency, model.batch_size) for model in self._models
+            2 * max(calls_at_a_time(model, options.concurrency), model.batch_size) for model in self._models
         )
         self._sent = self._sent_again = 0
         self._admission = Admission(
@@ -202,7 +202,7 @@ class Runner:
         self._finish_if_done()
 
     def _parallel_calls(self, model: Model) -> int:
-        calls = max(1, self._options.concurrency // model.batch_size)
+        calls = max(1, calls_at_a_time(model, self._options.concurrency) // model.batch_size)
         return calls if model.parallel is None else min(calls, model.parallel)
 
     async def _open_models(self, opened: OpenModels, check: EndpointCheck | None) -> list[Model]:
@@ -334,6 +334,19 @@ class Runner:
             self._settle(call, failure)
         self._counts.stopped = self._counts.stopped or "host"
         self._finish()
+
+
+def calls_at_a_time(model: Model, concurrency: int) -> int:
+    """How many requests a model may have in flight.
+
+    Args:
+        model: The model.
+        concurrency: `--concurrency`, for one host.
+
+    Returns:
+        The number; that of one host for each replica.
+    """
+    return concurrency * max(1, model.capabilities.replicas)
 
 
 def _report_to(limiter: Limiter, results: Sequence[Answer | Failure]) -> None:

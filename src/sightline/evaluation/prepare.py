@@ -37,12 +37,13 @@ from sightline.judging.judges import (
     with_deciding_rules,
 )
 from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENT_METRICS
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.resolve import ModelOptions
 from sightline.plan.data_folder import spec_data_folder
 from sightline.plan.effective import EffectiveOptions, effective, setting_of, split_of
 from sightline.plan.samples import Samples, SampleSelection
 from sightline.plan.spec import Spec
 from sightline.registry import benchmark as find_benchmark
+from sightline.replicas.distribute import check_place, resolve_on
 from sightline.results.fail_if import check_condition_metrics, parse_conditions
 from sightline.results.folder import ResultsFolder
 
@@ -110,7 +111,7 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
         batch=spec.batch,
         answer_files=benchmark.answer_files,
     )
-    models = resolve(spec.model, options)
+    models = resolve_on(spec.on, spec.model, options)
     return PreparedModels(models=models, replacement=image_replacement(spec, keyless=keyless))
 
 
@@ -118,7 +119,9 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     kinds = {judge: judge_kind(judge) for judge in spec.judge}
     options = ModelOptions(config, seed=spec.seed, keyless=keyless, batch=spec.batch)
     return PreparedJudges(
-        models={judge: resolve(judge, options) for judge, kind in kinds.items() if kind == "model"},
+        models={
+            judge: resolve_on(spec.on, judge, options) for judge, kind in kinds.items() if kind == "model"
+        },
         humans={judge: human_judge(judge, spec.store) for judge, kind in kinds.items() if kind == "human"},
     )
 
@@ -151,6 +154,9 @@ def _check(prepared: Prepared) -> None:
     check_judge_images(task, prepared.judges)
     check_sampling_names(spec, models, prepared.judges)
     check_batch(spec, models, prepared.judges)
+    check_place(
+        spec.on, [*models.models, *(one for several in prepared.judges.models.values() for one in several)]
+    )
     check_labels(spec)
     if spec.max_cost is not None:
         prepared.config.require_prices([*([spec.model] if models.models else []), *prepared.judges.models])

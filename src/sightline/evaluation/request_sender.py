@@ -23,7 +23,7 @@ from sightline.engine.endpoint_check import (
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import Limiter
 from sightline.engine.open_models import OpenModels
-from sightline.engine.runner import Runner, RunnerOptions
+from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN, PIXELS_PER_TOKEN
@@ -75,7 +75,7 @@ class RequestSender:
         self._stack = AsyncExitStack()
         self._judges = OpenModels(self._stack)
         self._limiters = {
-            model.host: Limiter(model.host, prepared.spec.concurrency)
+            model.host: Limiter(model.host, calls_at_a_time(model, prepared.spec.concurrency))
             for models in (prepared.models.models, *prepared.judges.models.values())
             for model in models
         }
@@ -199,8 +199,9 @@ class RequestSender:
                     await (self._opened(models) or OpenModels(closed)).open_usable(models, Counts())
 
     def _opened(self, models: Sequence[Model]) -> OpenModels | None:
-        """Where a judge stays open; None for one that runs on this machine."""
-        return self._judges if models[0].capabilities.endpoint else None
+        """Where a judge stays open; None for one that needs the memory of this machine."""
+        capabilities = models[0].capabilities
+        return self._judges if capabilities.endpoint or capabilities.replicas else None
 
     def _runner(self, name: str, models: Sequence[Model], counts: Counts) -> Runner:
         """What sends to a model within the budget; prices go by `name`."""

@@ -28,6 +28,9 @@ class Capabilities(Struct, frozen=True):
         replays: Whether it answers by the name of a probe, whatever the probe shows.
         endpoint: Whether it is known by URL and name only, so that its weights may change under the same
             identity. The engine then checks it before cached answers are used.
+        own_process: Whether Sightline runs the model itself, here or on a server that it starts.
+        replicas: How many copies of it, each in another process, share the requests; --concurrency counts for
+            each. 0 if there are none.
         limits: Limits of the images that it accepts.
         gather: Seconds for which an incomplete batch waits for more requests. Above 0 only where a call takes
             hours.
@@ -41,6 +44,8 @@ class Capabilities(Struct, frozen=True):
     own_sampling: bool = False
     replays: bool = False
     endpoint: bool = False
+    own_process: bool = False
+    replicas: int = 0
     limits: ImageLimits = ImageLimits()
     gather: float = 0.0
 

@@ -83,11 +83,7 @@ def resolve(spec: str, options: ModelOptions) -> list[Model]:
     Raises:
         UserError: The name is unknown, a key is missing, or the back end does not have an argument.
     """
-    named = options.config.models.get(spec)
-    if named is not None:
-        args, model_id = {**named.args, **options.args}, options.model_id or named.model_id
-        options = replace(options, args=args, model_id=model_id)
-        spec = named.spec
+    spec, options = resolve_name(spec, options)
     for name in options.args:
         if is_secret_name(name):
             raise UserError(
@@ -105,6 +101,23 @@ def resolve(spec: str, options: ModelOptions) -> list[Model]:
         for model in models:
             model.identity = options.model_id
     return models
+
+
+def resolve_name(spec: str, options: ModelOptions) -> tuple[str, ModelOptions]:
+    """Replace a name of sightline.toml by what it stands for.
+
+    Args:
+        spec: The name on the command line, or a name of sightline.toml.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The model as for --model, and the options with the arguments and the identity of the name.
+    """
+    named = options.config.models.get(spec)
+    if named is None:
+        return spec, options
+    args, model_id = {**named.args, **options.args}, options.model_id or named.model_id
+    return named.spec, replace(options, args=args, model_id=model_id)
 
 
 def openai(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:

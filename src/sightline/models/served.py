@@ -81,7 +81,7 @@ class Served(Model):
         self.name = self._client.name
         self.identity = self.host = command.identity
         # Its identity is that of the weights (docs/models.md), so it needs no check.
-        self.capabilities = replace(self._client.capabilities, endpoint=False)
+        self.capabilities = replace(self._client.capabilities, endpoint=False, own_process=True)
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """Translate options as the endpoint does."""

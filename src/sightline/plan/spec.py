@@ -176,6 +176,14 @@ class RequestOptions(EvaluationOptions, total=False):
             recorded=True,
         ),
     ]
+    on: Annotated[
+        str | None,
+        Argument(
+            "run replicas of model and judges on slurm[:PROFILE] or ray[:ADDRESS] (docs/cluster.md)",
+            "model",
+            "PLACE",
+        ),
+    ]
     captioner: Annotated[
         str | None,
         Argument("with --augment layout+caption: the model that writes captions", "images as text", "SPEC"),
@@ -304,6 +312,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     preset: str | None = None
     model_arg: Pairs = field(default_factory=dict)
     model_id: str | None = None
+    on: str | None = None
     captioner: str | None = None
     captions: str | None = None
     repeats: int = 1

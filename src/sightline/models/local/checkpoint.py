@@ -57,6 +57,7 @@ class Checkpoint(Struct, frozen=True):
     def capabilities(self) -> Capabilities:
         """What the model accepts, as far as its files say."""
         return Capabilities(
+            own_process=True,
             own_sampling=True,
             images=self.takes_images,
             several_images=self.takes_images and self.kind not in _ONE_IMAGE,

@@ -1,0 +1,90 @@
+"""The interfaces between a pool of replicas and what starts them (Slurm, Ray)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from sightline.models.base import Model
+from sightline.types import Answer, Failure, Request
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """The model that replicas are copies of.
+
+    Attributes:
+        model: The model as this process would run it; it is never opened here.
+        spec: Its name as for --model; a name of sightline.toml is replaced by what it stands for.
+        args: `--model-arg`, with the arguments of sightline.toml.
+    """
+
+    model: Model
+    spec: str
+    args: Mapping[str, Any]
+
+
+class ReplicaLostError(Exception):
+    """A replica ended, or cannot be reached, while it answered a request; the message says why."""
+
+
+class Replica(Protocol):
+    """One running copy of a model.
+
+    Attributes:
+        name: Where it runs, for messages; no two replicas of a launcher share a name.
+    """
+
+    name: str
+
+    async def answer(self, request: Request) -> Answer | Failure:
+        """Answer one request; many calls run at the same time.
+
+        Args:
+            request: The request.
+
+        Returns:
+            The answer, or why there is none.
+
+        Raises:
+            ReplicaLostError: The replica cannot answer any more; another one must be asked.
+        """
+        ...
+
+
+class Joined(Protocol):
+    """What a launcher calls with each replica that is ready for requests."""
+
+    def __call__(self, replica: Replica) -> None:
+        """Send requests to the replica from now on."""
+        ...
+
+
+Left = Callable[[str, str], None]
+"""What a launcher calls with the name of a replica that has ended, and the reason."""
+
+
+class Launcher(Protocol):
+    """Starts replicas of one model, and ends them.
+
+    Attributes:
+        place: Where they run, for messages: `Slurm, profile gpu`.
+        replicas: How many may run at the same time.
+    """
+
+    place: str
+    replicas: int
+
+    async def run(self, joined: Joined, left: Left) -> None:
+        """Start the replicas and replace those that end, until cancelled; then end those that are left.
+
+        Args:
+            joined: Called with each replica that is ready.
+            left: Called with each replica that has ended.
+
+        Raises:
+            UserError: No replica can ever start.
+            EnvironmentFailedError: All replicas have ended, and none can be started any more.
+        """
+        ...

@@ -1,0 +1,63 @@
+"""--on: from `slurm:gpu` or `ray` to a pool of replicas for each model that this machine would run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+from sightline.errors import UserError, unknown_name
+from sightline.models.base import Model
+from sightline.models.resolve import ModelOptions, resolve, resolve_name
+
+LAUNCHERS: dict[str, str] = {}
+"""Kind of place -> 'module:name' of a function of (Target, rest of the place, Config); it returns a Launcher.
+
+It raises UserError where the place cannot be used, and starts nothing.
+"""
+
+
+def resolve_on(place: str | None, spec: str, options: ModelOptions) -> Sequence[Model]:
+    """Create the models for a name, with replicas elsewhere instead of a model on this machine.
+
+    Args:
+        place: `--on`; None for this machine.
+        spec: The model as for --model.
+        options: What the user specifies besides the name.
+
+    Returns:
+        The models. A model that does not run on this machine, such as an endpoint, is returned as it is.
+
+    Raises:
+        UserError: As `resolve`; or the place is unknown or cannot be used.
+    """
+    models = resolve(spec, options)
+    if place is None or not models[0].capabilities.own_process:
+        return models
+    from sightline.replicas.base import Target
+    from sightline.replicas.pool import ReplicaPool
+
+    kind, _, rest = place.partition(":")
+    if kind not in LAUNCHERS:
+        raise unknown_name("--on", kind, sorted(LAUNCHERS))
+    module, _, function = LAUNCHERS[kind].partition(":")
+    spec, options = resolve_name(spec, options)
+    target = Target(model=models[0], spec=spec, args=options.args)
+    launcher = getattr(importlib.import_module(module), function)(target, rest, options.config)
+    return [ReplicaPool(models[0], launcher)]
+
+
+def check_place(place: str | None, models: Sequence[Model]) -> None:
+    """Check that --on applies to one of the models.
+
+    Args:
+        place: `--on`, None if it is not given.
+        models: Model and judges of an evaluation.
+
+    Raises:
+        UserError: None of them has replicas.
+    """
+    if place is not None and not any(model.capabilities.replicas for model in models):
+        raise UserError(
+            f"--on {place} has no effect: neither model nor judge is run or started by Sightline",
+            expected="mini, hf/..., vllm/... or sglang/..., or no --on",
+        )
