@@ -13,7 +13,9 @@ from sightline.models.baseline import ChanceBaseline
 from sightline.models.resolve import ModelOptions
 from sightline.replicas.base import Joined, Left, ReplicaLostError
 from sightline.replicas.distribute import check_place, resolve_on
-from sightline.replicas.pool import MAX_LOSSES, ReplicaPool
+from sightline.replicas.fleet import MAX_LOSSES
+from sightline.replicas.kept import replicas_kept
+from sightline.replicas.pool import ReplicaPool
 from sightline.types import Answer, Failure, Request, user
 
 
@@ -177,6 +179,33 @@ def test_ending_the_pool_ends_requests_and_launcher() -> None:
     with pytest.raises(TimeoutError):
         asyncio.run(session())
     assert launcher.ended
+
+
+def test_a_sweep_keeps_the_replicas_of_a_model_and_ends_them_before_those_of_another_start() -> None:
+    events: list[str] = []
+
+    def named(name: str) -> Script:
+        async def steps(joined: Joined, left: Left) -> None:
+            events.append(f"start {name}")
+            joined(Copy(name))
+
+        return Script(steps)
+
+    scripts = {name: [named(name) for _ in range(2)] for name in "ab"}
+
+    async def session() -> None:
+        async with replicas_kept():
+            for name, number in [("a", 0), ("a", 1), ("b", 0)]:
+                if events == ["start a"] and name == "b":
+                    assert not scripts["a"][0].ended
+                async with ReplicaPool(ChanceBaseline(0), scripts[name][number], key=name) as pool:
+                    await ask(pool, [str(number)])
+                assert not scripts[name][0].ended
+            assert scripts["a"][0].ended
+
+    asyncio.run(session())
+    assert events == ["start a", "start b"]
+    assert scripts["b"][0].ended
 
 
 def test_a_pool_has_the_identity_and_the_options_of_its_model() -> None:

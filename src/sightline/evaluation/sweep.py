@@ -29,6 +29,7 @@ from sightline.evaluation.sweep_plan import SweepPoint
 from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue
 from sightline.output import print_note
+from sightline.replicas.kept import replicas_kept
 from sightline.reporting.varied_options import ResultPoint
 from sightline.results.folder import ResultsFolder
 from sightline.results.same_run import refuse_other_sweep
@@ -150,7 +151,7 @@ async def run_sweep(
     await run_in_thread(_check, points, out)
     runs: list[PointRun] = []
     began = time.time()
-    async with _account(points) as account:
+    async with replicas_kept(), _account(points) as account:
         for number, point in enumerate(points, 1):
             if show_progress:
                 print_note(f"[{number}/{len(points)}] {point.name}")

@@ -43,7 +43,13 @@ def resolve_on(place: str | None, spec: str, options: ModelOptions) -> Sequence[
     spec, options = resolve_name(spec, options)
     target = Target(model=models[0], spec=spec, args=options.args)
     launcher = getattr(importlib.import_module(module), function)(target, rest, options.config)
-    return [ReplicaPool(models[0], launcher)]
+    key = (
+        place,
+        models[0].identity,
+        spec,
+        tuple(sorted((name, repr(value)) for name, value in options.args.items())),
+    )
+    return [ReplicaPool(models[0], launcher, key)]
 
 
 def check_place(place: str | None, models: Sequence[Model]) -> None:
