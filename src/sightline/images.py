@@ -208,7 +208,8 @@ def _inspect(name: str, path: str, stamp: tuple[int, int]) -> ImageFile:
     if stamp[0] > MAX_BYTES:
         raise BadImage(f"{name}: {stamp[0]:,} bytes, more than {MAX_BYTES:,}")
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as handle:
+            data = handle.read()
     except OSError as error:
         raise BadImage(f"{name}: {error.strerror or error}") from None
     kind, width, height = _header(name, data)

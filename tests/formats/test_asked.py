@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 
 import sightline
 from sightline.evaluation.evaluation import Evaluation
-from sightline.formats.asked import as_asked
+from sightline.formats.asked import as_asked, image_paths
 from sightline.formats.prediction import Prediction
 from sightline.scoring.letters import LETTERS
-from sightline.types import Probe, user
+from sightline.types import ImageRef, Probe, user
 
 OPTIONS = st.lists(st.text(min_size=2), min_size=2, max_size=26, unique=True)
 
@@ -140,3 +141,16 @@ def test_the_options_of_a_groups_file_follow_the_answers_too(tmp_path: Path, how
     else:
         evaluation = sightline.run(task, model=f"replay/{file}", set=options, store=tmp_path / "s.db")
     assert next(metric.value for metric in evaluation.metrics if metric.metric == "acc") == 100.0
+
+
+@given(
+    root=st.sampled_from(["", "a", "/r", "/r/", "./a", "a/../b", "."]),
+    parts=st.lists(st.sampled_from(["a", "b.png", "..", ".", "", "...", ".hidden"]), min_size=1, max_size=4),
+    inside=st.booleans(),
+)
+def test_the_path_of_an_image_is_the_one_relative_to_its_folder(
+    root: str, parts: list[str], inside: bool
+) -> None:
+    path = "/".join([root, *parts] if inside else parts) or "a"
+    expected = Path(os.path.relpath(path, root) if root else path).as_posix()
+    assert image_paths([user(ImageRef(path, root))]) == (expected,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,10 +49,21 @@ def image_paths(messages: Sequence[Message]) -> tuple[str, ...]:
         The paths in the data folder, in the order of the messages.
     """
     images = [part for message in messages for part in message.parts if isinstance(part, ImageRef)]
-    return tuple(
-        Path(os.path.relpath(image.path, image.root) if image.root else image.path).as_posix()
-        for image in images
-    )
+    return tuple([_path_in_data(image) for image in images])
+
+
+def _path_in_data(image: ImageRef) -> str:
+    """The path of an image in its data folder, or the whole path of one without such a folder."""
+    rest = image.path.removeprefix(f"{image.root}/")
+    if (
+        image.root
+        and len(rest) < len(image.path)
+        and rest == posixpath.normpath(rest)
+        and rest[:1] not in "./"
+    ):
+        # What follows the folder is the path: relpath takes thirty times as long.
+        return rest
+    return Path(os.path.relpath(image.path, image.root) if image.root else image.path).as_posix()
 
 
 def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:

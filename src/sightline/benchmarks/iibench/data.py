@@ -53,11 +53,12 @@ def read_samples(
     released = [(record, question) for record in records for question in record.questions]
     refuse_repeated_ids(path, [question.id for _, question in released])
     key = read_answer_key(answers, [question for _, question in released])
+    root = str(folder)
     return [
         Sample(
             id=question.id,
             question=_as_collected(question, collected).question,
-            images=(ImageRef(str(folder / record.local_path), str(folder)),),
+            images=(ImageRef(os.path.join(root, record.local_path), root),),
             references=(key[question.id],) if question.id in key else (),
             options=question.options,
             labels={name: getattr(record.meta_data, name) for name in LABELS},
