@@ -144,8 +144,7 @@ def read_bytes(file: ImageFile) -> tuple[str, bytes]:
             data = handle.read()
     except OSError as error:
         raise BadImage(f"{file.path}: {error.strerror or error}") from None
-    if (info.st_size, info.st_mtime_ns) != file.stamp:
-        raise BadImage(f"{file.path}: changed during the run")
+    _compare_stamp(file, info)
     if not file.transform:
         return MEDIA_TYPES[file.format], data
     return "image/jpeg", _reencode(file, data)
@@ -167,6 +166,51 @@ def data_url(file: ImageFile) -> bytes:
     return b"data:%s;base64,%s" % (media.encode(), pybase64.b64encode(data))
 
 
+def data_url_length(file: ImageFile) -> int:
+    """Compute the length of the data URL of an image that needs no transform.
+
+    Args:
+        file: The inspected image.
+
+    Returns:
+        The length in characters.
+    """
+    return len(f"data:{MEDIA_TYPES[file.format]};base64,") + 4 * -(-file.stamp[0] // 3)
+
+
+def check_unchanged(file: ImageFile) -> None:
+    """Check that a file is the one that was inspected.
+
+    Args:
+        file: The inspected image.
+
+    Raises:
+        BadImage: The file is missing, or has changed since the inspection.
+    """
+    try:
+        info = os.stat(file.path)
+    except OSError as error:
+        raise BadImage(f"{file.path}: {error.strerror or error}") from None
+    _compare_stamp(file, info)
+
+
+def real_path(path: str) -> str:
+    """Find the path of an image with its links resolved; those of its folder are resolved once.
+
+    Args:
+        path: The path.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    folder, name = os.path.split(path)
+    real = os.path.join(_real_folder(os.path.join(os.getcwd(), folder)), name)
+    return os.path.realpath(real) if name in ("", ".", "..") or os.path.islink(real) else real
+
+
 def read_image(file: ImageFile) -> Image:
     """Read an image for a local model: first frame, upright, in RGB, transparency on white.
 
@@ -182,14 +226,16 @@ def read_image(file: ImageFile) -> Image:
     return _upright(file.path, "JPEG" if file.transform else file.format, read_bytes(file)[1])
 
 
+def _compare_stamp(file: ImageFile, info: os.stat_result) -> None:
+    if (info.st_size, info.st_mtime_ns) != file.stamp:
+        raise BadImage(f"{file.path}: changed during the run")
+
+
 def _inside(image: ImageRef) -> str:
     """The real path of an image. BadImage if '..' or a link is outside its folder."""
     if not image.root:
         return image.path
-    folder, name = os.path.split(image.path)
-    real = os.path.join(_real_folder(os.path.join(os.getcwd(), folder)), name)
-    if name in ("", ".", "..") or os.path.islink(real):
-        real = os.path.realpath(real)
+    real = real_path(image.path)
     root = _real_folder(os.path.join(os.getcwd(), image.root))
     if not real.startswith(os.path.join(root, "")):
         raise BadImage(f"{image.path}: is outside the data folder {image.root}")

@@ -21,6 +21,7 @@ PAGES = sorted(
     )
 )
 OTHER_OPTIONS = {
+    "--allowed-local-media-path",
     "--tensor-parallel-size",
     "--gpu-memory-utilization",
     "--quantization",

@@ -218,6 +218,11 @@ def requests_summary(counts: Counts) -> str:
         parts.append(f"{tokens:,} tokens")
     if counts.cost:
         parts.append(f"cost {counts.cost:.2f}")
+    images = counts.images
+    if images.not_sent or images.resent:
+        parts.append(f"bytes of images: {images.sent:,} sent and {images.not_sent:,} not sent")
+    if images.resent:
+        parts.append(f"{counted(images.resent, 'request')} sent again with all images")
     return ", ".join(parts)
 
 

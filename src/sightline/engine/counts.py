@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from sightline.engine.budget import Budget, Spending
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.token_estimate import complete_usage
+from sightline.models.image_references import ImageTraffic
 from sightline.types import Answer
 
 
@@ -30,6 +31,7 @@ class Counts(Struct):
         loading: Name of the model that is loading, which may take minutes; '' otherwise.
         in_batches: Requests that are in a provider's batch, which this run does not fetch.
         waiting: The state of the batches that this run waits for; '' without batches.
+        images: The bytes of images to servers that accept references.
     """
 
     total: int = 0
@@ -48,6 +50,7 @@ class Counts(Struct):
     loading: str = ""
     in_batches: int = 0
     waiting: str = ""
+    images: ImageTraffic = ImageTraffic()
 
     @property
     def done(self) -> int:
@@ -88,6 +91,7 @@ class Counts(Struct):
             last_error=later.last_error or self.last_error,
             unavailable=[*self.unavailable, *later.unavailable],
             in_batches=self.in_batches + later.in_batches,
+            images=self.images.plus(later.images),
         )
 
 

@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
+from functools import partial, reduce
 
 from msgspec import Struct, field
 
@@ -33,6 +33,7 @@ from sightline.engine.storable import storable
 from sightline.engine.store import Store
 from sightline.engine.token_estimate import full_length_usage
 from sightline.models.base import Model
+from sightline.models.image_references import ImageTraffic
 from sightline.types import Answer, Failure
 
 
@@ -117,8 +118,12 @@ class Runner:
             if check is not None:
                 again = reread or partial(iter, requests)
                 requests = await check.before(requests, again, opened, self._means)
-            with self._store.claims.renewed():
-                await self._run(requests, opened, check, before_sending)
+            images = self._image_traffic
+            try:
+                with self._store.claims.renewed():
+                    await self._run(requests, opened, check, before_sending)
+            finally:
+                self._counts.images = self._counts.images.plus(self._image_traffic.since(images))
 
     async def check_endpoints(self, check: EndpointCheck, stored: StoredRequests) -> None:
         """Check the endpoints where the store answers all requests, so that nothing else is sent.
@@ -133,6 +138,12 @@ class Runner:
         """
         async with AsyncExitStack() as stack:
             await check.of_stored(stored, OpenModels(stack), self._means)
+
+    @property
+    def _image_traffic(self) -> ImageTraffic:
+        """The bytes of images that the models were sent and not sent so far."""
+        traffic = [model.image_traffic() for model in self._models if model.capabilities.references]
+        return reduce(ImageTraffic.plus, filter(None, traffic), ImageTraffic())
 
     @property
     def _means(self) -> Means:

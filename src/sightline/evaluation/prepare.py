@@ -110,6 +110,7 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
         keyless,
         batch=spec.batch,
         answer_files=benchmark.answer_files,
+        images=spec_data_folder(spec),
     )
     models = resolve_on(spec.on, spec.model, options)
     return PreparedModels(models=models, replacement=image_replacement(spec, keyless=keyless))
@@ -117,7 +118,9 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
 
 def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     kinds = {judge: judge_kind(judge) for judge in spec.judge}
-    options = ModelOptions(config, seed=spec.seed, keyless=keyless, batch=spec.batch)
+    options = ModelOptions(
+        config, seed=spec.seed, keyless=keyless, batch=spec.batch, images=spec_data_folder(spec)
+    )
     return PreparedJudges(
         models={
             judge: resolve_on(spec.on, judge, options) for judge, kind in kinds.items() if kind == "model"

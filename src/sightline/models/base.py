@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from sightline.formats.prediction import Prediction
 from sightline.images import ImageLimits
+from sightline.models.image_references import ImageTraffic
 from sightline.models.server_report import ServerReport
 from sightline.types import Answer, Failure, Origin, Request
 
@@ -32,6 +33,8 @@ class Capabilities(Struct, frozen=True):
         replicas: How many copies of it, each in another process, share the requests; --concurrency counts for
             each. 0 if there are none.
         limits: Limits of the images that it accepts.
+        references: Whether its server can do without the bytes of some images; `image_traffic` then says what
+            was sent.
         gather: Seconds for which an incomplete batch waits for more requests. Above 0 only where a call takes
             hours.
     """
@@ -47,6 +50,7 @@ class Capabilities(Struct, frozen=True):
     own_process: bool = False
     replicas: int = 0
     limits: ImageLimits = ImageLimits()
+    references: bool = False
     gather: float = 0.0
 
 
@@ -113,6 +117,14 @@ class Model(Protocol):
 
         Returns:
             The report; None, the default, if there is no server or it says nothing.
+        """
+        return None
+
+    def image_traffic(self) -> ImageTraffic | None:
+        """The bytes of images in all requests so far.
+
+        Returns:
+            What was sent and what was not; None, the default, for a model to which all bytes are sent.
         """
         return None
 

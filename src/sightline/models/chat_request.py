@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from sightline.images import data_url
+from sightline.models.image_references import Exchange
 from sightline.types import ImageFile, Message, Request, Text
 
 DETAIL = "image_detail"
@@ -32,11 +33,12 @@ class ChatRequestEncoder:
         self._model = model
         self._encoded: dict[tuple[str, str], asyncio.Task[msgspec.Raw]] = {}
 
-    async def encode(self, request: Request) -> bytes:
+    async def encode(self, request: Request, exchange: Exchange | None = None) -> bytes:
         """Encode a request.
 
         Args:
             request: The request; draw n adds n to its seed.
+            exchange: Refers to images that the server can do without; None: the bytes of all are sent.
 
         Returns:
             The JSON body.
@@ -46,14 +48,14 @@ class ChatRequestEncoder:
         """
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": [await self._message(message, request) for message in request.messages],
+            "messages": [await self._message(message, request, exchange) for message in request.messages],
             **{name: value for name, value in request.sampling.items() if name != DETAIL},
         }
         if "seed" in body:
             body["seed"] += request.draw
         return msgspec.json.encode(body)
 
-    async def _message(self, message: Message, request: Request) -> dict[str, Any]:
+    async def _message(self, message: Message, request: Request, exchange: Exchange | None) -> dict[str, Any]:
         match message.parts:
             case [Text(text)]:
                 # Not every server accepts a list with one text.
@@ -63,10 +65,16 @@ class ChatRequestEncoder:
             if isinstance(part, Text):
                 content.append({"type": "text", "text": part.text})
             else:
-                url: dict[str, Any] = {"url": await self._data_url(request.images[part.path])}
+                file = request.images[part.path]
+                image = exchange.reference(file) if exchange is not None else None
+                if image is None:
+                    url = await self._data_url(file)
+                    image = {"type": "image_url", "image_url": {"url": url}}
+                    if exchange is not None:
+                        image |= exchange.sends(file, bytes(url))
                 if DETAIL in request.sampling:
-                    url["detail"] = request.sampling[DETAIL]
-                content.append({"type": "image_url", "image_url": url})
+                    image["image_url"]["detail"] = request.sampling[DETAIL]
+                content.append(image)
         return {"role": message.role, "content": content}
 
     async def _data_url(self, file: ImageFile) -> msgspec.Raw:

@@ -18,6 +18,7 @@ from sightline.images import BadImage, ImageLimits
 from sightline.models.base import Capabilities, Model
 from sightline.models.chat_request import DETAIL, ChatRequestEncoder
 from sightline.models.chat_response import failure_of_status, read_response
+from sightline.models.image_references import ImageReferences, ImageTraffic
 from sightline.models.reply_body import read_body, too_large
 from sightline.models.server_report import ServerReport, read_server_report
 from sightline.secret_text import hide_key
@@ -54,6 +55,16 @@ class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
     detail: Literal["low", "high", "auto"] | None = None
 
 
+class NamedEndpointArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
+    """`--model-arg` for endpoints that the user names by their URL, in addition to those for all endpoints.
+
+    Attributes:
+        uuid: Whether the server is vLLM and images that it has cached are sent by their uuid only.
+    """
+
+    uuid: bool = False
+
+
 class Endpoint(Struct, frozen=True, kw_only=True):
     """Where a model is served, and under which names.
 
@@ -80,18 +91,21 @@ class OpenAICompatible(Model):
     batch_size = 1
     parallel: int | None = None
 
-    def __init__(self, endpoint: Endpoint, args: EndpointArgs) -> None:
+    def __init__(
+        self, endpoint: Endpoint, args: EndpointArgs, references: ImageReferences | None = None
+    ) -> None:
         """Prepare the model; nothing is sent before `async with`.
 
         Args:
             endpoint: Address, names and key.
             args: The user's `--model-arg`.
+            references: The images that the server can do without; None: the bytes of all are sent.
         """
         self.name = endpoint.name
         self.identity = endpoint.identity
         self.model = endpoint.model
         limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
-        self.capabilities = Capabilities(limits=limits, endpoint=True)
+        self.capabilities = Capabilities(limits=limits, endpoint=True, references=references is not None)
         self.address = endpoint.address.rstrip("/")
         self._models_url = f"{self.address}/models"
         self._url = f"{self.address}/chat/completions"
@@ -104,6 +118,7 @@ class OpenAICompatible(Model):
         self._timeout = args.timeout
         self._detail = args.detail
         self._encoder = ChatRequestEncoder(endpoint.model)
+        self._references = references
         self._session: aiohttp.ClientSession | None = None
         self._has_answered = False
 
@@ -120,9 +135,16 @@ class OpenAICompatible(Model):
         return options
 
     async def __aenter__(self) -> Self:
-        """Open a session. Raises UserError where no server listens at the address."""
+        """Open a session. Raises UserError where no server listens at the address, or where it ignores the
+        references to images.
+        """
         await self.check_reachable()
         self._session = self.new_session({"Content-Type": "application/json"})
+        try:
+            await self._check_references()
+        except BaseException:
+            await self._session.close()
+            raise
         return self
 
     def new_session(self, headers: Mapping[str, str] | None = None) -> aiohttp.ClientSession:
@@ -185,14 +207,27 @@ class OpenAICompatible(Model):
         has_list = reply.status == 200 and is_whole
         return read_server_report(raw, self._models_url, self.model) if has_list else None
 
+    def image_traffic(self) -> ImageTraffic | None:
+        """The bytes of images that were sent and not sent; None where all are sent."""
+        return None if self._references is None else self._references.traffic
+
     async def _send(self, request: Request) -> Answer | Failure:
+        exchange = self._references.exchange(request) if self._references is not None else None
+        try:
+            result = await self._call(await self._encoder.encode(request, exchange))
+            if exchange is not None:
+                if isinstance(result, Failure) and exchange.is_refused(result):
+                    result = await self._call(await self._encoder.encode(request, exchange))
+                if isinstance(result, Answer):
+                    exchange.accepted()
+        except BadImage as error:
+            return Failure("permanent", str(error))
+        return result
+
+    async def _call(self, body: bytes) -> Answer | Failure:
         import aiohttp
 
         assert self._session is not None, "used outside 'async with'"
-        try:
-            body = await self.encode(request)
-        except BadImage as error:
-            return Failure("permanent", str(error))
         began = time.perf_counter()
         try:
             # Redirects are not followed: key and images go to the named address only.
@@ -212,6 +247,25 @@ class OpenAICompatible(Model):
         if not is_whole:
             return too_large(self.host)
         return self.redact(read_response(raw, self.host, time.perf_counter() - began))
+
+    async def _check_references(self) -> None:
+        """Ask for an image that the server cannot have. Raises UserError if it answers nevertheless."""
+        import aiohttp
+
+        probe = self._references.probe(self.model) if self._references is not None else None
+        if probe is None or self._session is None:
+            return
+        try:
+            async with self._session.post(self._url, json=probe, allow_redirects=False) as response:
+                await read_body(response)
+                status = response.status
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return
+        if status == 200:
+            raise UserError(
+                f"{self.host} ignores the uuid of an image: it answers a request without the image",
+                expected="a vLLM server, or no --model-arg uuid",
+            )
 
     async def encode(self, request: Request) -> bytes:
         """Encode a request as the body of a call.

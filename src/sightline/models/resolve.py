@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline import registry
@@ -17,9 +17,11 @@ from sightline.formats.prediction import AnswerFiles
 from sightline.models.argument_checks import read_values, refuse_adapter
 from sightline.models.base import Model
 from sightline.models.baseline import ChanceBaseline
-from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
+from sightline.models.cached_images import CachedImages
+from sightline.models.file_urls import FileUrls, readable_folder
+from sightline.models.openai import Endpoint, EndpointArgs, NamedEndpointArgs, OpenAICompatible
 from sightline.models.replay import Replay
-from sightline.models.served import Served
+from sightline.models.served import Served, ServedArgs
 from sightline.models.server_command import SGLANG, VLLM, ServerKind, server_command
 from sightline.plugins import wrong_return
 from sightline.secret_text import is_secret_name
@@ -45,6 +47,7 @@ class ModelOptions(Struct, frozen=True):
         keyless: Whether API keys, programs and downloads are unnecessary, because nothing will be sent.
         batch: Whether endpoints are asked in batches (`--batch`).
         answer_files: The layouts in which `replay/FILE` may hold the answers to the evaluated benchmark.
+        images: The data folder, whose images a server that Sightline starts may read; None for no folder.
     """
 
     config: Config = field(default_factory=Config)
@@ -54,20 +57,7 @@ class ModelOptions(Struct, frozen=True):
     keyless: bool = False
     batch: bool = False
     answer_files: AnswerFiles = AnswerFiles()
-
-
-class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for servers that Sightline starts, in addition to those for endpoints.
-
-    Attributes:
-        flags: Flags of the server, as in a shell.
-        executable: Program to start in place of the one in this environment.
-        startup: Seconds that the server may take to load.
-    """
-
-    flags: str = ""
-    executable: str = ""
-    startup: Annotated[float, Meta(gt=0)] = 1200.0
+    images: Path | None = None
 
 
 def resolve(spec: str, options: ModelOptions) -> list[Model]:
@@ -326,7 +316,13 @@ def _at_address(
         key=None if options.keyless else api_key(host, hostname, default_variable),
         proxy=host.proxy,
     )
-    live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
+    if default_variable is None:
+        args: NamedEndpointArgs = _arguments(options.args, NamedEndpointArgs, spec)
+        if args.uuid and options.batch:
+            raise UserError("--model-arg uuid has no effect with --batch", expected="one of the two")
+        live = OpenAICompatible(target, args, CachedImages() if args.uuid else None)
+    else:
+        live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
     if not options.batch:
         return live
     from sightline.models.batch.endpoint import BatchEndpoint
@@ -339,13 +335,20 @@ def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> S
     if not model:
         raise UserError(f"no model after '{spec}'", expected=f"{spec}ORG/NAME, or {spec}FOLDER")
     args: ServedArgs = _arguments(options.args, ServedArgs, spec)
+    images = readable_folder(options.images) if args.reads_files else None
     command = server_command(
-        kind, model, flags=args.flags, program=args.executable, starts=not options.keyless
+        kind,
+        model,
+        flags=args.flags,
+        program=args.executable,
+        starts=not options.keyless,
+        images=images,
     )
+    references = FileUrls(images, spec) if images is not None else None
 
     def connect(address: str) -> OpenAICompatible:
         target = Endpoint(address=address, model=command.served_name, name=spec, identity=command.identity)
-        return OpenAICompatible(target, args)
+        return OpenAICompatible(target, args, references)
 
     return Served(command, connect, startup=args.startup)
 

@@ -17,14 +17,16 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
+from msgspec import Meta
 from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.models import process_supervisor
 from sightline.models.base import Model
-from sightline.models.openai import OpenAICompatible
+from sightline.models.image_references import ImageTraffic
+from sightline.models.openai import EndpointArgs, OpenAICompatible
 from sightline.models.reply_body import read_body
 from sightline.models.server_command import ServerCommand
 from sightline.models.server_report import read_server_report
@@ -52,6 +54,28 @@ LOG_BYTES = 16 * 1024
 _PORT_TAKEN = re.compile(r"address already in use|port \d+ is (already|not available|in use)", re.IGNORECASE)
 _STYLE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _SIGNALS = {number.value: number.name for number in signal.Signals}
+
+
+class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
+    """`--model-arg` for servers that Sightline starts, in addition to those for endpoints.
+
+    Attributes:
+        flags: Flags of the server, as in a shell.
+        executable: Program to start in place of the one in this environment.
+        startup: Seconds that the server may take to load.
+        file_urls: Whether the server reads the images of the data folder itself. None: if `executable` is one
+            word, because a program with arguments may start the server in a container.
+    """
+
+    flags: str = ""
+    executable: str = ""
+    file_urls: bool | None = None
+    startup: Annotated[float, Meta(gt=0)] = 1200.0
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether the server reads images itself."""
+        return len(self.executable.split()) < 2 if self.file_urls is None else self.file_urls
 
 
 class Served(Model):
@@ -86,6 +110,10 @@ class Served(Model):
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """Translate options as the endpoint does."""
         return self._client.effective(sampling)
+
+    def image_traffic(self) -> ImageTraffic | None:
+        """The bytes of images that were sent, and those of files that the server read itself."""
+        return self._client.image_traffic()
 
     async def __aenter__(self) -> Self:
         """Start the server and wait until it answers. Raises UserError with the end of its log if it does

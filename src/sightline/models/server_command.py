@@ -19,7 +19,7 @@ from sightline.secret_text import is_key_shaped, is_secret_name
 
 CHOSEN_HERE = {
     "--host", "--port", "--uds", "--ssl-keyfile", "--ssl-certfile",
-    "--model", "--model-path", "--served-model-name",
+    "--model", "--model-path", "--served-model-name", "--allowed-local-media-path",
 }  # fmt: skip
 SECRET = {"--api-key", "--admin-api-key", "--hf-token", "--ssl-keyfile-password"}
 FILE_OF_FLAGS = "--config"
@@ -44,6 +44,7 @@ class ServerKind(Struct, frozen=True):
         words: Arguments between the program and the model.
         program: Description of the program, for messages.
         find: Finds the program of this environment, None if there is none.
+        folder_flag: The flag that names the folder of which it may read files; '' if it reads all files.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ServerKind(Struct, frozen=True):
     words: tuple[str, ...]
     program: str
     find: Callable[[], str | None]
+    folder_flag: str = ""
 
 
 class ServerCommand(Struct, frozen=True):
@@ -75,7 +77,9 @@ def _sglang() -> str | None:
     return sys.executable if find_spec("sglang") else None
 
 
-VLLM = ServerKind("vllm", "vLLM", ("serve",), "the program vllm", _vllm)
+VLLM = ServerKind(
+    "vllm", "vLLM", ("serve",), "the program vllm", _vllm, folder_flag="--allowed-local-media-path"
+)
 SGLANG = ServerKind(
     "sglang",
     "SGLang",
@@ -86,7 +90,13 @@ SGLANG = ServerKind(
 
 
 def server_command(
-    kind: ServerKind, model: str, *, flags: str = "", program: str = "", starts: bool = True
+    kind: ServerKind,
+    model: str,
+    *,
+    flags: str = "",
+    program: str = "",
+    starts: bool = True,
+    images: Path | None = None,
 ) -> ServerCommand:
     """Build the command that serves a model.
 
@@ -97,6 +107,7 @@ def server_command(
         program: Program in place of the one of this environment, with arguments of its own if it needs
             any.
         starts: Whether the server will be started; otherwise no program is needed.
+        images: The folder of images that the server may read; None for none.
 
     Returns:
         The command.
@@ -118,9 +129,10 @@ def server_command(
             folder.resolve().name,
             f"sha256:{digest_of_files(folder, answer_files(folder))}",
         )
+    media = [kind.folder_flag, str(images)] if images is not None and kind.folder_flag else []
     telling = [shlex.join(unit) for unit in sorted(units, key=_order) if unit[0] not in OF_NO_EFFECT]
     return ServerCommand(
-        command=(*words, *kind.words, location, "--served-model-name", served, *user_words),
+        command=(*words, *kind.words, location, "--served-model-name", served, *media, *user_words),
         served_name=served,
         identity=" ".join([kind.name, weights, *telling]),
     )

@@ -1,0 +1,158 @@
+"""Images that a vLLM server has cached: later requests send their uuid only."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Any, NamedTuple
+
+import msgspec
+import pybase64
+from msgspec.structs import replace
+
+from sightline.models.chat_request import DETAIL
+from sightline.models.image_references import REFUSALS, ImageTraffic
+from sightline.types import Failure, ImageFile, Request
+
+CACHED = 16 * 1024
+"""How many images are taken for cached at most."""
+
+PROCESSOR_OPTIONS = ("media_io_kwargs", "mm_processor_kwargs")
+"""Options of vLLM's requests that change what is made of an image."""
+
+
+class _Address(NamedTuple):
+    """What the bytes are made of, and the options with which the server processes them."""
+
+    digest: str
+    transform: str
+    options: str
+
+
+class _Cached(NamedTuple):
+    """The uuid of an image, and the length of its data URL."""
+
+    uuid: str
+    length: int
+
+
+class CachedImages:
+    """The images that one vLLM server has in its cache. A model's `ImageReferences`.
+
+    vLLM's protocol (https://docs.vllm.ai/en/latest/features/multimodal_inputs/, "Online Serving"; vLLM 0.11):
+    a part of a message has the field `uuid` beside `image_url`; where `image_url` is null, the server takes
+    the image that it has cached under this uuid. If it has none, it refuses the request: "Cache miss for
+    image at index 0 but data is not provided" (vllm/multimodal/processing, `_get_cache_missing_items`).
+
+    The server compares nothing but the uuid, so that one uuid for two contents gives wrong answers. The uuid
+    is therefore the SHA-256 of the bytes that were sent, after re-encoding; if the request has options for
+    the processor of images, their digest follows.
+
+    An image counts as cached when a request with its bytes has an answer. The server drops the images that
+    were not used for longest: after a miss, those that were used before the missed one do not count as cached
+    either.
+    """
+
+    def __init__(self) -> None:
+        """Start with no image at the server."""
+        self.traffic = ImageTraffic()
+        self._cached: dict[_Address, _Cached] = {}
+
+    def probe(self, model: str) -> dict[str, Any]:
+        """A request for an image that no server has."""
+        image = {"type": "image_url", "image_url": None, "uuid": secrets.token_hex(32)}
+        content = [image, {"type": "text", "text": "What is in the image?"}]
+        return {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
+
+    def exchange(self, request: Request) -> _Exchange:
+        """Begin to send a request."""
+        options = {name: request.sampling[name] for name in PROCESSOR_OPTIONS if name in request.sampling}
+        digest = hashlib.sha256(msgspec.json.encode(options, order="sorted")).hexdigest()[:16]
+        # A part without `image_url` has no place for OpenAI's `detail`.
+        return _Exchange(self, digest if options else "", only_bytes=DETAIL in request.sampling)
+
+    def find(self, address: _Address) -> _Cached | None:
+        """Look up an image.
+
+        Args:
+            address: Which one.
+
+        Returns:
+            Its uuid and length; None if the server does not have it.
+        """
+        return self._cached.get(address)
+
+    def used(self, address: _Address, cached: _Cached) -> None:
+        """Record that the server has used an image just now.
+
+        Args:
+            address: Which one.
+            cached: Its uuid and length.
+        """
+        self._cached.pop(address, None)
+        self._cached[address] = cached
+        if len(self._cached) > CACHED:
+            del self._cached[next(iter(self._cached))]
+
+    def missed(self, addresses: set[_Address]) -> None:
+        """Forget images of which the server lacks one or more, and those that were used before all of them.
+
+        Args:
+            addresses: The images.
+        """
+        if addresses.isdisjoint(self._cached):
+            return
+        for address in list(self._cached):
+            del self._cached[address]
+            if address in addresses:
+                break
+        for address in addresses:
+            self._cached.pop(address, None)
+
+
+class _Exchange:
+    def __init__(self, images: CachedImages, options: str, *, only_bytes: bool) -> None:
+        self._images = images
+        self._options = options
+        self._only_bytes = self._has_no_uuid = only_bytes
+        self._sent: dict[_Address, _Cached] = {}
+        self._referenced: dict[_Address, _Cached] = {}
+        self._saved = 0
+
+    def reference(self, file: ImageFile) -> dict[str, Any] | None:
+        address = _Address(file.digest, file.transform, self._options)
+        cached = None if self._only_bytes else self._images.find(address)
+        if cached is None:
+            return None
+        self._referenced[address] = cached
+        self._saved += cached.length
+        return {"type": "image_url", "image_url": None, "uuid": cached.uuid}
+
+    def sends(self, file: ImageFile, url: bytes) -> dict[str, Any]:
+        traffic = self._images.traffic
+        self._images.traffic = replace(traffic, sent=traffic.sent + len(url) - 2)
+        if self._has_no_uuid:
+            return {}
+        digest = hashlib.sha256(_bytes_of(url)).hexdigest() if file.transform else file.digest
+        uuid = f"{digest}-{self._options}" if self._options else digest
+        self._sent[_Address(file.digest, file.transform, self._options)] = _Cached(uuid, len(url) - 2)
+        return {"uuid": uuid}
+
+    def is_refused(self, failure: Failure) -> bool:
+        if not self._referenced or failure.status not in REFUSALS or failure.kind == "blocked":
+            return False
+        self._images.missed(set(self._referenced))
+        self._images.traffic = replace(self._images.traffic, resent=self._images.traffic.resent + 1)
+        self._only_bytes, self._referenced, self._sent, self._saved = True, {}, {}, 0
+        return True
+
+    def accepted(self) -> None:
+        for address, cached in (*self._referenced.items(), *self._sent.items()):
+            self._images.used(address, cached)
+        traffic = self._images.traffic
+        self._images.traffic = replace(traffic, not_sent=traffic.not_sent + self._saved)
+
+
+def _bytes_of(url: bytes) -> bytes:
+    """The bytes in a data URL that is a JSON string."""
+    return pybase64.b64decode(url[url.index(b",") + 1 : -1])

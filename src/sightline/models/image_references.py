@@ -1,0 +1,133 @@
+"""References to images in place of their bytes: what a server reads or has cached is not sent."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from sightline.types import Failure, ImageFile, Request
+
+REFUSALS = (400, 415, 422, 500, 501)
+"""The HTTP statuses with which servers refuse a reference that they cannot use."""
+
+
+class ImageTraffic(Struct, frozen=True):
+    """The bytes of images in the bodies of requests to a server that accepts references.
+
+    Attributes:
+        sent: Bytes of the data URLs that were sent.
+        not_sent: Bytes of the data URLs that were replaced by a reference.
+        resent: Requests that were sent again with all bytes, because the server refused a reference.
+    """
+
+    sent: int = 0
+    not_sent: int = 0
+    resent: int = 0
+
+    def plus(self, later: ImageTraffic) -> ImageTraffic:
+        """Add the traffic of a later run.
+
+        Args:
+            later: The other traffic.
+
+        Returns:
+            The sums.
+        """
+        return ImageTraffic(
+            self.sent + later.sent, self.not_sent + later.not_sent, self.resent + later.resent
+        )
+
+    def since(self, earlier: ImageTraffic) -> ImageTraffic:
+        """Subtract what an earlier look showed.
+
+        Args:
+            earlier: The earlier traffic of the same server.
+
+        Returns:
+            The differences.
+        """
+        return ImageTraffic(
+            self.sent - earlier.sent, self.not_sent - earlier.not_sent, self.resent - earlier.resent
+        )
+
+
+class Exchange(Protocol):
+    """How the images of one request are sent."""
+
+    def reference(self, file: ImageFile) -> dict[str, Any] | None:
+        """Refer to an image.
+
+        Args:
+            file: The image.
+
+        Returns:
+            The part of the message; None if the bytes must be sent.
+
+        Raises:
+            BadImage: The file has changed since the inspection.
+        """
+        ...
+
+    def sends(self, file: ImageFile, url: bytes) -> dict[str, Any]:
+        """Record that the bytes of an image are sent.
+
+        Args:
+            file: The image.
+            url: The data URL as a JSON string, with its quotes.
+
+        Returns:
+            Further fields of the part of the message.
+        """
+        ...
+
+    def is_refused(self, failure: Failure) -> bool:
+        """Find out whether the server cannot use a reference. Afterwards `reference` returns None.
+
+        Args:
+            failure: Why the request has no answer.
+
+        Returns:
+            Whether to send the request again, with all bytes.
+        """
+        ...
+
+    def accepted(self) -> None:
+        """Record that the server has answered.
+
+        Raises:
+            BadImage: A file has changed, so that the server may have read another image.
+        """
+        ...
+
+
+class ImageReferences(Protocol):
+    """What is known of the images that one server can do without. Belongs to one event loop.
+
+    Attributes:
+        traffic: What was sent so far.
+    """
+
+    traffic: ImageTraffic
+
+    def probe(self, model: str) -> dict[str, Any] | None:
+        """A request that a server answers only if it ignores references.
+
+        Args:
+            model: The model's name at the server.
+
+        Returns:
+            The body; None if such a server refuses the first reference in any case.
+        """
+        ...
+
+    def exchange(self, request: Request) -> Exchange:
+        """Begin to send a request.
+
+        Args:
+            request: The request.
+
+        Returns:
+            How its images are sent.
+        """
+        ...
