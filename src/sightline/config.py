@@ -66,16 +66,18 @@ class NamedModel(Struct, frozen=True, forbid_unknown_fields=True):
 class Price(Struct, frozen=True, forbid_unknown_fields=True):
     """Cost per million tokens, in the currency of the user's choice: finite numbers, at least 0.
 
-    `batch` is the price of the same model with --batch; None if it is not given.
+    `cached` is the price of the tokens of prompts that the server had in its prefix cache; None if they cost
+    as much as the others. `batch` is the price of the same model with --batch; None if it is not given.
     """
 
     prompt: Annotated[float, Meta(ge=0)] = 0.0
     completion: Annotated[float, Meta(ge=0)] = 0.0
     batch: Price | None = None
+    cached: Annotated[float, Meta(ge=0)] | None = None
 
     def __post_init__(self) -> None:
         """Refuse nan and inf, which TOML has."""
-        if not (math.isfinite(self.prompt) and math.isfinite(self.completion)):
+        if not all(map(math.isfinite, (self.prompt, self.completion, self.cached or 0.0))):
             raise ValueError("a price is a finite number")
 
     def of(self, usage: Usage) -> float:
@@ -87,9 +89,21 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
         Returns:
             The cost, in the currency of the file.
         """
-        return (
-            (usage.prompt_tokens or 0) * self.prompt + (usage.completion_tokens or 0) * self.completion
-        ) / 1e6
+        tokens = (usage.prompt_tokens or 0) * self.prompt + (usage.completion_tokens or 0) * self.completion
+        return tokens / 1e6 - self.saved_by_cache(usage)
+
+    def saved_by_cache(self, usage: Usage) -> float:
+        """Compute what the prefix cache of the server saved.
+
+        Args:
+            usage: The numbers of tokens.
+
+        Returns:
+            The difference to the cost without cached tokens; 0 without a price of theirs.
+        """
+        if self.cached is None or not usage.cached_tokens:
+            return 0.0
+        return min(usage.cached_tokens, usage.prompt_tokens or 0) * (self.prompt - self.cached) / 1e6
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

@@ -167,12 +167,14 @@ class Request(Struct, frozen=True):
 class Usage(Struct, frozen=True, omit_defaults=True):
     """The tokens of one call as the server reports them; None if it does not.
 
-    `invalid` names the counts that the server reports and that are no numbers of tokens.
+    `cached_tokens` are the tokens of the prompt that the server had in its prefix cache. `invalid` names the
+    counts that the server reports and that are no numbers of tokens.
     """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
     invalid: tuple[str, ...] = ()
 
 

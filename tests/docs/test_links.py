@@ -22,6 +22,8 @@ PAGES = sorted(
 )
 OTHER_OPTIONS = {
     "--allowed-local-media-path",
+    "--enable-prompt-tokens-details",
+    "--enable-cache-report",
     "--tensor-parallel-size",
     "--gpu-memory-utilization",
     "--quantization",

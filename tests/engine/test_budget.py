@@ -56,7 +56,17 @@ def test_a_limit_is_a_number_from_0(number: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "price", ["prompt = -1", "completion = -0.5", "prompt = nan", "prompt = inf", "promt = 1", 'prompt = "1"']
+    "price",
+    [
+        "cached = nan",
+        "cached = -1",
+        "prompt = -1",
+        "completion = -0.5",
+        "prompt = nan",
+        "prompt = inf",
+        "promt = 1",
+        'prompt = "1"',
+    ],
 )
 def test_a_price_that_is_no_amount_of_money_or_has_another_field_is_refused(
     tmp_path: Path, price: str
@@ -71,3 +81,13 @@ def test_a_price_is_per_million_tokens() -> None:
     assert Budget(price=price).cost_of(Usage(1_000_000, 100_000)) == pytest.approx(3.0)
     assert Budget(price=price).cost_of(Usage()) == 0.0
     assert Budget().cost_of(Usage(10, 10)) == 0.0
+
+
+def test_tokens_in_the_prefix_cache_have_a_price_of_their_own_if_one_is_given() -> None:
+    usage = Usage(1_000_000, 0, cached_tokens=400_000)
+    assert Price(prompt=2.0).of(usage) == pytest.approx(2.0)
+    assert Price(prompt=2.0).saved_by_cache(usage) == 0.0
+    price = Price(prompt=2.0, cached=0.5)
+    assert (price.of(usage), price.saved_by_cache(usage)) == pytest.approx((1.4, 0.6))
+    # More than the whole prompt cannot be cached, whatever the server says.
+    assert price.of(Usage(1_000_000, 0, cached_tokens=9_000_000)) == pytest.approx(0.5)

@@ -11,18 +11,19 @@ from typing import Any
 
 import pytest
 
+from sightline.config import Price
 from sightline.engine import claims, renewals, request_selector
 from sightline.engine.account import Account
 from sightline.engine.answers import Attempt
 from sightline.engine.budget import Budget
-from sightline.engine.counts import Counts
+from sightline.engine.counts import Counts, EqualRequests
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.ledger import Ledger
 from sightline.engine.renewals import LEASE_SECONDS
 from sightline.engine.retry import MAX_FAILURES
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.types import Answer, Failure
+from sightline.types import Answer, Failure, Usage
 
 Asking = Callable[..., list[KeyedRequest]]
 Ask = Callable[..., Coroutine[Any, Any, Counts]]
@@ -56,6 +57,30 @@ def test_a_request_that_comes_again_is_asked_once(
     counts = in_no_time(ask(store, asking(*[number % 10 for number in range(500)]), model))
     assert sorted(model.asked, key=int) == [str(number) for number in range(10)]
     assert counts.sent == counts.done == 10
+
+
+def test_equal_requests_count_with_the_tokens_and_the_cost_of_the_answer_that_they_share(
+    store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
+) -> None:
+    """Before the answer, while it is on its way, and after it; not where the request fails."""
+    model = scripted(
+        lambda text, _: (
+            Failure("permanent", "no")
+            if text == "3"
+            else Answer("yes", usage=Usage(prompt_tokens=100 + int(text), completion_tokens=1))
+        ),
+        seconds=0.1,
+    )
+    numbers = [0, 0, 3, 3, *range(100), 1, *range(4, 400), 3, 2, 2]
+    budget = Budget(price=Price(prompt=1e6, completion=0.0))
+    counts = in_no_time(ask(store, asking(*numbers), model, budget=budget))
+    assert counts.sent == 400
+    # 0 twice more, 1, 2 twice, and 4 to 99.
+    equal = [0, 0, 1, 2, 2, *range(4, 100)]
+    tokens = sum(101 + number for number in equal)
+    assert counts.equal == EqualRequests(len(equal), tokens, tokens - len(equal))
+    again = in_no_time(ask(store, asking(*numbers), model))
+    assert again.equal == EqualRequests()
 
 
 @pytest.mark.parametrize("retry_errors", [False, True])

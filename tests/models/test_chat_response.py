@@ -79,6 +79,12 @@ def test_a_filtered_answer_is_blocked_and_a_partly_filtered_one_is_an_answer() -
             {"completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 10**30}},
             Usage(None, 2, invalid=("reasoning_tokens",)),
         ),
+        (
+            {"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 32, "audio_tokens": 0}},
+            Usage(40, cached_tokens=32),
+        ),
+        ({"prompt_tokens": 40, "prompt_tokens_details": None}, Usage(40)),
+        ({"prompt_tokens_details": {"cached_tokens": "x"}}, Usage(invalid=("cached_tokens",))),
     ],
 )
 def test_an_answer_is_not_lost_for_its_bookkeeping(told: Any, usage: Usage) -> None:

@@ -149,7 +149,7 @@ def test_an_answer_carries_text_reasoning_usage_and_what_the_provider_calls_itse
     output.choices[0].message = ChatMessageAssistant(content=thought)
     answer = ask(reply=lambda *_: output)
     assert (answer.text, answer.reasoning) == ("Yes.", "The sun is up.\n\nSo it is day.")
-    assert answer.usage == Usage(17, 7, 4)
+    assert answer.usage == Usage(17, 7, 4, cached_tokens=5)
     assert (answer.finish_reason, answer.version) == ("stop", "stand-in-2026")
 
 

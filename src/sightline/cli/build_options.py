@@ -16,7 +16,7 @@ from sightline.cli.options import (
     add_request_limits,
     add_store,
 )
-from sightline.cli.printing import by_reason, print_budget_stop, requests_summary
+from sightline.cli.printing import by_reason, print_budget_stop, requests_summary, saved_lines
 from sightline.errors import UserError, some_of
 from sightline.output import print_line, print_note
 
@@ -327,7 +327,8 @@ def print_requests(client: ModelClient) -> None:
     Args:
         client: The client that sent them.
     """
-    print_note(requests_summary(client.counts))
+    for line in (requests_summary(client.counts), *saved_lines(client.counts)):
+        print_note(line)
     for note in client.notes:
         print_note(note)
 

@@ -131,13 +131,13 @@ def print_run_summary(evaluation: Evaluation) -> None:
     if evaluation.out:
         print_note(f"results: {evaluation.out}")
     if evaluation.run is not None:
-        print_note(f"run {evaluation.run}: {requests_summary(counts)}")
+        _print_requests(f"run {evaluation.run}", counts)
     if evaluation.name_moved:
         print_note(evaluation.name_moved)
     captioned, judged = evaluation.caption_counts, evaluation.judge_counts
     for what, asked in (("captions", captioned), ("judges", judged)):
         if asked.sent or asked.cached:
-            print_note(f"{what}: {requests_summary(asked)}")
+            _print_requests(what, asked)
     for reason in counts.unavailable:
         print_note(f"not used: {reason}")
     stops = (
@@ -157,6 +157,40 @@ def print_run_summary(evaluation: Evaluation) -> None:
     if result.not_sent:
         print_note(f"{result.not_sent:,} of {result.probes:,} probes were not sent")
     print_conditions_met(evaluation.conditions_met)
+
+
+def _print_requests(what: str, counts: Counts) -> None:
+    """Print the summary of requests, and what the server's prefix cache and equal requests saved."""
+    print_note(f"{what}: {requests_summary(counts)}")
+    for line in saved_lines(counts):
+        print_note(f"{what}: {line}")
+
+
+def saved_lines(counts: Counts) -> list[str]:
+    """Describe what was saved, as far as servers report it.
+
+    Args:
+        counts: The counts of the requests.
+
+    Returns:
+        A line for the prefix cache and one for equal requests, where there is something to say.
+    """
+    spending, equal, lines = counts.spending, counts.equal, []
+    if spending.cached_tokens:
+        share = spending.cached_tokens / spending.cacheable_tokens if spending.cacheable_tokens else 1.0
+        lines.append(
+            f"{spending.cached_tokens:,} of {spending.cacheable_tokens:,} prompt tokens ({share:.1%}) were in"
+            f" the server's prefix cache{_saved(spending.saved_by_cache)}"
+        )
+    if equal.requests:
+        tokens = f", {equal.tokens:,} tokens" if equal.tokens else ""
+        not_sent = f"{counted(equal.requests, 'request')} not sent, because equal ones were"
+        lines.append(f"{not_sent}{tokens}{_saved(equal.cost)}")
+    return lines
+
+
+def _saved(cost: float) -> str:
+    return f", cost {cost:.2f} saved" if cost > 0 else ""
 
 
 def _print_in_batches(evaluation: Evaluation) -> None:

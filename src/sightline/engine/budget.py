@@ -14,26 +14,43 @@ from sightline.types import Usage
 class Spending(Struct):
     """Tokens and money that answers cost. Money is in the currency of the configured prices.
 
-    `estimated` counts the answers whose tokens are an estimate, because their server did not report them.
+    Attributes:
+        prompt_tokens: Tokens of the prompts.
+        completion_tokens: Tokens of the answers.
+        cost: The cost of the tokens.
+        estimated: The answers whose tokens are an estimate, because their server did not report them.
+        cached_tokens: Tokens of prompts that a server had in its prefix cache.
+        cacheable_tokens: Tokens of the prompts of which a server reported how many were in its prefix cache.
+        saved_by_cache: What the tokens in the prefix cache would have cost in addition.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
     estimated: int = 0
+    cached_tokens: int = 0
+    cacheable_tokens: int = 0
+    saved_by_cache: float = 0.0
 
-    def add(self, usage: Usage, cost: float, *, is_estimated: bool = False) -> None:
+    def add(
+        self, usage: Usage, cost: float, *, is_estimated: bool = False, saved_by_cache: float = 0.0
+    ) -> None:
         """Count one more answer.
 
         Args:
             usage: Its tokens.
             cost: Its cost.
             is_estimated: Whether some of the tokens are an estimate.
+            saved_by_cache: What the tokens in the prefix cache would have cost in addition.
         """
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
         self.cost += cost
         self.estimated += is_estimated
+        if usage.cached_tokens is not None:
+            self.cached_tokens += usage.cached_tokens
+            self.cacheable_tokens += usage.prompt_tokens or 0
+            self.saved_by_cache += saved_by_cache
 
     def plus(self, later: Spending) -> Spending:
         """Add the spending of a later run.
@@ -49,6 +66,9 @@ class Spending(Struct):
             self.completion_tokens + later.completion_tokens,
             self.cost + later.cost,
             self.estimated + later.estimated,
+            self.cached_tokens + later.cached_tokens,
+            self.cacheable_tokens + later.cacheable_tokens,
+            self.saved_by_cache + later.saved_by_cache,
         )
 
 

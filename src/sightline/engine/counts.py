@@ -11,6 +11,33 @@ from sightline.models.image_references import ImageTraffic
 from sightline.types import Answer
 
 
+class EqualRequests(Struct, frozen=True):
+    """Requests that share the answer of an equal one, and what their own answers would have needed.
+
+    Attributes:
+        requests: How many there are.
+        tokens: As many tokens of prompts and answers as the answers have that they share.
+        cost: The cost of these tokens.
+    """
+
+    requests: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+    def plus(self, later: EqualRequests) -> EqualRequests:
+        """Add further requests.
+
+        Args:
+            later: The others.
+
+        Returns:
+            The sums.
+        """
+        return EqualRequests(
+            self.requests + later.requests, self.tokens + later.tokens, self.cost + later.cost
+        )
+
+
 class Counts(Struct):
     """The state of a run of requests.
 
@@ -32,6 +59,7 @@ class Counts(Struct):
         in_batches: Requests that are in a provider's batch, which this run does not fetch.
         waiting: The state of the batches that this run waits for; '' without batches.
         images: The bytes of images to servers that accept references.
+        equal: Requests that were not sent, because they are equal to a request that this run sent.
     """
 
     total: int = 0
@@ -51,6 +79,7 @@ class Counts(Struct):
     in_batches: int = 0
     waiting: str = ""
     images: ImageTraffic = ImageTraffic()
+    equal: EqualRequests = EqualRequests()
 
     @property
     def done(self) -> int:
@@ -92,6 +121,7 @@ class Counts(Struct):
             unavailable=[*self.unavailable, *later.unavailable],
             in_batches=self.in_batches + later.in_batches,
             images=self.images.plus(later.images),
+            equal=self.equal.plus(later.equal),
         )
 
 
@@ -111,5 +141,6 @@ def count_answer(keyed: KeyedRequest, answer: Answer, budget: Budget, counts: Co
     """
     usage = answer.usage if budget.price is None else complete_usage(keyed, answer)
     cost = budget.cost_of(usage)
-    counts.spending.add(usage, cost, is_estimated=usage != answer.usage)
+    saved = budget.price.saved_by_cache(usage) if budget.price is not None else 0.0
+    counts.spending.add(usage, cost, is_estimated=usage != answer.usage, saved_by_cache=saved)
     return cost

@@ -18,6 +18,7 @@ from sightline.engine.call_queue import Call, CallQueue
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
+from sightline.engine.shared_answers import SharedAnswers
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
 from sightline.types import Failure
@@ -35,10 +36,14 @@ ByKey = Mapping[str, KeyedRequest]
 
 
 class _Chunk(NamedTuple):
-    """New requests by key, and those of their keys that are settled. `is_last` ends the run's requests."""
+    """New requests by key, those of their keys that are settled, and the keys of requests that came before.
+
+    `is_last` ends the run's requests.
+    """
 
     requests: ByKey
     settled: set[str]
+    equal: list[str]
     is_last: bool
 
 
@@ -52,6 +57,7 @@ class RequestSelector:
         admission: Admission,
         queue: CallQueue,
         counts: Counts,
+        shared: SharedAnswers,
         *,
         retry_errors: bool,
         cost_in_batch: Callable[[KeyedRequest], float] | None = None,
@@ -64,6 +70,7 @@ class RequestSelector:
             admission: Admits the requests.
             queue: Receives them.
             counts: The counts of the run.
+            shared: Counts the requests that are equal to others.
             retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
             cost_in_batch: The cost of a request at most, where the model is asked in batches. None where it
                 is not: requests that are in a batch are then left to it.
@@ -73,6 +80,7 @@ class RequestSelector:
         self._admission = admission
         self._queue = queue
         self._counts = counts
+        self._shared = shared
         self._retry_errors = retry_errors
         self._cost_in_batch = cost_in_batch
         self._recent: dict[str, None] = {}
@@ -90,10 +98,11 @@ class RequestSelector:
         revisit = loop.time() + REVISIT_SECONDS
         iterator, size, is_last = iter(requests), REQUESTS_PER_LOOKUP, False
         while not is_last:
-            new, settled, is_last = await run_in_thread(self._read, iterator, size)
+            new, settled, equal, is_last = await run_in_thread(self._read, iterator, size)
             size = min(2 * size, CACHED_PER_LOOKUP) if len(settled) == len(new) else REQUESTS_PER_LOOKUP
             if not await self._queue_chunk(new, settled):
                 break
+            self._shared.found(equal, self._on_their_way)
             if self._claimed_elsewhere and loop.time() >= revisit:
                 revisit = loop.time() + REVISIT_SECONDS
                 if not await self._look_again():
@@ -146,17 +155,18 @@ class RequestSelector:
     def _read(self, requests: Iterator[KeyedRequest], size: int) -> _Chunk:
         """Read the next requests, and look up those that are not remembered."""
         chunk = list(islice(requests, size))
-        new = {
-            key: keyed
-            for keyed in chunk
-            if (key := keyed.request.key) not in self._recent
-            and key not in self._on_their_way
-            and _short(key) not in self._failed
-        }
+        new: dict[str, KeyedRequest] = {}
+        equal = []
+        for keyed in chunk:
+            key = keyed.request.key
+            if key in new or key in self._recent or key in self._on_their_way or _short(key) in self._failed:
+                equal.append(key)
+            else:
+                new[key] = keyed
         self._recent.update(dict.fromkeys(new))
         for key in list(islice(self._recent, max(0, len(self._recent) - RECENT))):
             del self._recent[key]
-        return _Chunk(new, self._settled(list(new)), len(chunk) < size)
+        return _Chunk(new, self._settled(list(new)), equal, len(chunk) < size)
 
     async def _look_again(self) -> bool:
         """Look again at requests that another process was sending; False: the budget is reached."""

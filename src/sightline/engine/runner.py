@@ -29,6 +29,7 @@ from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
 from sightline.engine.request_selector import REQUESTS_PER_LOOKUP, RequestSelector
 from sightline.engine.retry import is_capacity_refusal, retry_delay
+from sightline.engine.shared_answers import SharedAnswers
 from sightline.engine.storable import storable
 from sightline.engine.store import Store
 from sightline.engine.token_estimate import full_length_usage
@@ -170,6 +171,7 @@ class Runner:
         self._admission = Admission(
             capacity, self._models[0].name, options.budget, options.account, counts, self._queue
         )
+        self._shared = SharedAnswers(counts)
         self._committer = Committer(self._store, self._on_commit)
         self._selector = RequestSelector(
             self._store,
@@ -177,6 +179,7 @@ class Runner:
             self._admission,
             self._queue,
             counts,
+            self._shared,
             retry_errors=options.retry_errors,
             cost_in_batch=self._full_length_cost if options.in_batches else None,
         )
@@ -318,6 +321,7 @@ class Runner:
 
     def _settle(self, call: Call, result: Answer | Failure, cost: float | None = None) -> None:
         self._retrying.pop(call.keyed.request.key, None)
+        self._shared.settled(call.keyed.request.key, result, cost)
         self._committer.add(Attempt(call.keyed.request.key, call.keyed.canonical, result))
         self._admission.settle(cost)
         self._finish_if_done()

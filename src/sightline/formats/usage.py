@@ -12,6 +12,10 @@ from sightline.types import Usage
 MAX_TOKENS = 10**12
 """The largest number of tokens that is read as a count; no call has a million million."""
 
+_COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
+_DETAILS = {"reasoning_tokens": "completion_tokens_details", "cached_tokens": "prompt_tokens_details"}
+"""Count -> the object of chat completions that holds it."""
+
 
 def read_usage(reported: Any) -> Usage:
     """Read reported token counts.
@@ -28,10 +32,10 @@ def read_usage(reported: Any) -> Usage:
     if not isinstance(reported, dict):
         return Usage(invalid=("usage",))
     recorded = reported.get("invalid")
-    details = reported.get("completion_tokens_details")
-    found = {name: reported.get(name) for name in ("prompt_tokens", "completion_tokens", "reasoning_tokens")}
-    if isinstance(details, dict):
-        found["reasoning_tokens"] = details.get("reasoning_tokens")
+    found = {name: reported.get(name) for name in _COUNTS}
+    for name, details in _DETAILS.items():
+        if isinstance(detailed := reported.get(details), dict):
+            found[name] = detailed.get(name)
     counts = {name: _count(value) for name, value in found.items()}
     invalid = [name for name, value in found.items() if value is not None and counts[name] is None]
     if isinstance(recorded, list):

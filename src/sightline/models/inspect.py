@@ -349,7 +349,7 @@ def _usage(output: ModelOutput) -> Usage:
     if usage is None:
         return Usage()
     prompt = usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-    return Usage(prompt, usage.output_tokens, usage.reasoning_tokens)
+    return Usage(prompt, usage.output_tokens, usage.reasoning_tokens, usage.input_tokens_cache_read)
 
 
 def data_urls(request: Request) -> dict[str, str]:

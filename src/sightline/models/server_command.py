@@ -29,6 +29,7 @@ OF_NO_EFFECT = {
     "--data-parallel-size", "-dp", "--dp", "--dp-size",
     "--gpu-memory-utilization", "--mem-fraction-static", "--max-num-seqs", "--max-running-requests",
     "--download-dir", "--log-level", "--uvicorn-log-level",
+    "--enable-prompt-tokens-details", "--enable-cache-report",
 }  # fmt: skip
 """Flags that change where and how fast a model runs, not what it answers: not part of its identity."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import asdict
 
 from sightline.config import Config
+from sightline.engine.counts import Counts
 from sightline.engine.store import Store
 from sightline.results.run_counts import RunCounts, count_run
 from sightline.results.run_list import RunLine, list_runs
@@ -23,6 +24,7 @@ class RunDetails(RunLine, frozen=True, kw_only=True):
         model_identity: The identity of the model.
         plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
         notes: What its result says for the reader.
+        requests: What was sent to the model, and what was saved: numbers by name, without those that are 0.
         answers: How its probes ended, and what their answers cost.
     """
 
@@ -31,6 +33,7 @@ class RunDetails(RunLine, frozen=True, kw_only=True):
     model_identity: str
     plugin: str | None
     notes: Sequence[str]
+    requests: Mapping[str, int | float]
     answers: RunCounts
 
 
@@ -61,5 +64,25 @@ def run_details(store: Store, number: int, config: Config) -> RunDetails:
         model_identity=description.identity,
         plugin=run.plugin,
         notes=description.notes,
+        requests=_requests(run.counts),
         answers=count_run(store, number, config.price(description.model)),
     )
+
+
+def _requests(counts: Counts) -> dict[str, int | float]:
+    spending, equal, images = counts.spending, counts.equal, counts.images
+    numbers = {
+        "sent": counts.sent,
+        "cached": counts.cached,
+        "retried": counts.retried,
+        "failed": counts.failed,
+        "prefix_cached_tokens": spending.cached_tokens,
+        "prefix_cache_saved_cost": spending.saved_by_cache,
+        "equal": equal.requests,
+        "equal_saved_tokens": equal.tokens,
+        "equal_saved_cost": equal.cost,
+        "image_bytes_sent": images.sent,
+        "image_bytes_not_sent": images.not_sent,
+        "resent_with_images": images.resent,
+    }
+    return {name: number for name, number in numbers.items() if number}

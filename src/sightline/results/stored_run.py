@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from sightline.benchmarks.base import Benchmark
+from sightline.engine.counts import Counts
 from sightline.engine.database_errors import StoreFailedError, damage
 from sightline.engine.runs import RunRow
 from sightline.engine.store import Store
@@ -35,6 +36,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
         stopped: Why requests stopped before the end, such as `budget`; None if they did not.
         planned_probes: The number of probes that were planned; 0 in runs of earlier versions.
         folders: The data folders of the images, absolute; empty in runs of earlier versions.
+        counts: The requests to its model; all 0 while it is not finished.
     """
 
     number: int
@@ -47,6 +49,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     stopped: str | None = None
     planned_probes: int = 0
     folders: tuple[str, ...] = ()
+    counts: Counts = field(default_factory=Counts)
 
     @property
     def task(self) -> str:
@@ -163,6 +166,7 @@ def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> St
 
 
 def _decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> StoredRun:
+    counts = msgspec.convert(body.get("counts") or {}, Counts)
     return StoredRun(
         number=number,
         description=stored_description(body["description"]),
@@ -171,7 +175,8 @@ def _decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> S
         embedder=body.get("embedder"),
         text_metrics=body.get("texts") or {},
         plugin=body.get("plugin"),
-        stopped=(body.get("counts") or {}).get("stopped") or None,
+        stopped=counts.stopped or None,
+        counts=counts,
         folders=tuple(body.get("folders") or ()),
         planned_probes=body.get("probes") or 0,
     )
