@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -87,7 +87,9 @@ class PrefixCacheServer:
         cached: How many tokens were cached in all.
     """
 
-    def __init__(self, blocks: int | None = None, *, reports: bool = True, seconds: float = 0.0) -> None:
+    def __init__(
+        self, blocks: int | None = None, *, reports: bool = True, seconds: Callable[[], float] = lambda: 0.0
+    ) -> None:
         self.prompts: list[list[str]] = []
         self.cached = 0
         self._cache = PrefixCache(blocks)
@@ -111,7 +113,7 @@ class PrefixCacheServer:
         cached = self._cache.cached(tokens)
         self.prompts.append(tokens)
         self.cached += cached
-        await asyncio.sleep(self._seconds)
+        await asyncio.sleep(self._seconds())
         usage: dict[str, Any] = {"prompt_tokens": len(tokens), "completion_tokens": 1}
         if self._reports:
             usage["prompt_tokens_details"] = {"cached_tokens": cached}

@@ -6,6 +6,8 @@ import asyncio
 import json
 import random
 import shutil
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,13 @@ BLOCKS = 200
 """The size of the cache: four prompts with an image."""
 
 
-def _run(server: PrefixCacheServer, task: str, tmp_path: Path, **options: Any) -> Evaluation:
+def _run(servers: Sequence[PrefixCacheServer], task: str, tmp_path: Path, **options: Any) -> Evaluation:
     async def run() -> Evaluation:
-        async with server.running() as address:
+        async with AsyncExitStack() as stack:
+            addresses = [await stack.enter_async_context(server.running()) for server in servers]
             return await sightline.arun(
                 task,
-                model=f"{address}#m",
+                model=f"{','.join(addresses)}#m",
                 store=str(tmp_path / "s.db"),
                 fingerprint="off",
                 judge=["rules"],
@@ -48,9 +51,9 @@ def _compare(server: PrefixCacheServer) -> tuple[float, float]:
 @pytest.mark.parametrize("concurrency", [1, 16])
 def test_pairs_of_codis_find_their_image_in_the_cache(shared: Path, tmp_path: Path, concurrency: int) -> None:
     """The image comes before the text, so that both contexts share its tokens."""
-    server = PrefixCacheServer(BLOCKS, seconds=0.002 * (concurrency > 1))
+    server = PrefixCacheServer(BLOCKS, seconds=lambda: 0.002 * (concurrency > 1))
     data = str(shared / "data" / "codis")
-    evaluation = _run(server, "codis", tmp_path, data=data, limit=150, concurrency=concurrency)
+    evaluation = _run([server], "codis", tmp_path, data=data, limit=150, concurrency=concurrency)
     assert len(server.prompts) == 300
     ours, shuffled = _compare(server)
     assert ours > 0.99
@@ -83,12 +86,23 @@ def test_rephrasings_and_questions_of_one_image_are_sent_together(
     shown = {"options": ["yes", "no"], "references": ["A"]}
     file = tmp_path / "groups.jsonl"
     file.write_text("".join(json.dumps(line | shown) + "\n" for line in lines))
-    server = PrefixCacheServer(BLOCKS, seconds=0.002 * (concurrency > 1))
-    _run(server, f"groups:{file}", tmp_path, concurrency=concurrency)
+    server = PrefixCacheServer(BLOCKS, seconds=lambda: 0.002 * (concurrency > 1))
+    _run([server], f"groups:{file}", tmp_path, concurrency=concurrency)
     assert len(server.prompts) == 270
     ours, shuffled = _compare(server)
     assert ours > 0.99
     assert shuffled < 0.2
+
+
+def test_an_image_goes_to_one_of_several_hosts(shared: Path, tmp_path: Path) -> None:
+    """Also where their answers take different times, so that no host takes every second call."""
+    chance = random.Random(0)
+    servers = [PrefixCacheServer(seconds=lambda: chance.uniform(0.001, 0.02)) for _ in range(3)]
+    data = str(shared / "data" / "codis")
+    _run(servers, "codis", tmp_path, data=data, limit=150, concurrency=8)
+    assert min(len(server.prompts) for server in servers) > 60
+    best = cached_tokens(prompt for server in servers for prompt in server.prompts)
+    assert sum(server.cached for server in servers) > 0.95 * best
 
 
 def test_the_summary_and_the_run_say_what_the_cache_and_equal_requests_saved(
@@ -133,7 +147,7 @@ def test_nothing_is_said_of_a_cache_that_the_server_does_not_report(
 ) -> None:
     server = PrefixCacheServer(reports=False)
     data = str(shared / "data" / "codis")
-    evaluation = _run(server, "codis", tmp_path, data=data, limit=5)
+    evaluation = _run([server], "codis", tmp_path, data=data, limit=5)
     assert server.cached > 0
     spending = evaluation.counts.spending
     assert (spending.cached_tokens, spending.cacheable_tokens, spending.saved_by_cache) == (0, 0, 0.0)

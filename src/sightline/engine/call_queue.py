@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import suppress
+from itertools import islice
 
 from msgspec import Struct
 
 from sightline.engine.keys import KeyedRequest
+
+PASSED_OVER = 64
+"""How often hosts take another call than the first one, because its image was sent to another host."""
+LOOKED_AT = 256
+"""Calls among which a host looks for one whose image was not sent to another host."""
+REMEMBERED = 4096
+"""Images whose host is remembered."""
 
 
 class Call(Struct):
@@ -27,14 +36,27 @@ class Call(Struct):
     attempts: int = 0
     refusals: int = 0
 
+    @property
+    def image(self) -> str | None:
+        """The digest of the first image, which most requests with the same prefix have; None without one."""
+        return next((file.digest for file in self.keyed.request.images.values()), None)
+
 
 class CallQueue:
-    """Calls that wait to be sent. Belongs to one event loop."""
+    """Calls that wait to be sent, first in, first out. Belongs to one event loop.
+
+    Where several hosts take calls, those with the same image go to the same host, whose prefix cache has the
+    image, as long as no host must wait for that.
+    """
 
     def __init__(self) -> None:
         self.first_call = asyncio.Event()
         """Set when the first call arrives: no model has to load before."""
-        self._calls: asyncio.Queue[Call] = asyncio.Queue()
+        self._waiting: deque[Call] = deque()
+        # As many items as calls wait.
+        self._places: asyncio.Queue[None] = asyncio.Queue()
+        self._hosts: dict[str, str] = {}
+        self._passed_over = 0
         self._changed = asyncio.Event()
         self._is_filling = True
 
@@ -44,7 +66,8 @@ class CallQueue:
         Args:
             call: The call.
         """
-        self._calls.put_nowait(call)
+        self._waiting.append(call)
+        self._places.put_nowait(None)
         self._changed.set()
         self.first_call.set()
 
@@ -63,24 +86,26 @@ class CallQueue:
         Returns:
             The calls; there may be none.
         """
-        return [self._calls.get_nowait() for _ in range(self._calls.qsize())]
+        return [self._take_now(None) for _ in range(self._places.qsize())]
 
-    async def take_batch(self, size: int, gather: float = 0.0) -> list[Call]:
+    async def take_batch(self, size: int, gather: float = 0.0, host: str | None = None) -> list[Call]:
         """Wait for a batch of calls.
 
         Args:
             size: How many calls the model takes at once.
             gather: Seconds for which an incomplete batch waits for calls that are sent again.
+            host: The host that they are for; None if there is no other one.
 
         Returns:
             `size` calls; fewer (at least one) where no more arrive for now.
         """
-        calls = [await self._calls.get()]
+        await self._places.get()
+        calls = [self._choose(host)]
         until = asyncio.get_running_loop().time() + gather
         while len(calls) < size:
             rest = until - asyncio.get_running_loop().time()
-            if not self._calls.empty():
-                calls.append(self._calls.get_nowait())
+            if not self._places.empty():
+                calls.append(self._take_now(host))
             elif self._is_filling or rest > 0:
                 self._changed.clear()
                 with suppress(TimeoutError):
@@ -89,3 +114,31 @@ class CallQueue:
             else:
                 break
         return calls
+
+    def _take_now(self, host: str | None) -> Call:
+        self._places.get_nowait()
+        return self._choose(host)
+
+    def _choose(self, host: str | None) -> Call:
+        """Take the first call that suits a host; the first of all if it was passed over too often."""
+        if host is None:
+            return self._waiting.popleft()
+        index = self._first_suitable(host) if self._passed_over < PASSED_OVER else 0
+        self._passed_over = self._passed_over + 1 if index else 0
+        call = self._waiting[index]
+        del self._waiting[index]
+        image = call.image
+        if image is not None:
+            self._hosts.pop(image, None)
+            self._hosts[image] = host
+            if len(self._hosts) > REMEMBERED:
+                del self._hosts[next(iter(self._hosts))]
+        return call
+
+    def _first_suitable(self, host: str) -> int:
+        """The index of the first call whose image was not sent to another host; 0 if there is none."""
+        for index, call in enumerate(islice(self._waiting, LOOKED_AT)):
+            image = call.image
+            if image is None or self._hosts.get(image, host) == host:
+                return index
+        return 0

@@ -251,7 +251,8 @@ class Runner:
             _report_to(limiter, results)
 
     async def _take_batch(self, model: Model) -> list[Call]:
-        return await self._queue.take_batch(model.batch_size, model.capabilities.gather)
+        host = model.host if len(self._models) > 1 else None
+        return await self._queue.take_batch(model.batch_size, model.capabilities.gather, host)
 
     async def _claim_again(self, calls: Sequence[Call]) -> None:
         """Make sure of the claims of calls; what another process has answered meanwhile is not sent."""
