@@ -28,6 +28,7 @@ COMMANDS = {
     "store": "inspect, verify, repair, merge, clean and export stores",
     "report": "print tables of runs or results folders",
     "show": "print the most informative groups of a run, or those that differ from another run",
+    "worker": "answer for a local model by the chat completions protocol, on one machine or a cluster",
     "serve": "show runs, groups, comparisons and data in the browser",
     "judge-report": "measure how well judges and metrics agree with humans",
     "export": "write answers in the formats of other tools",

@@ -161,13 +161,19 @@ class Server:
     however that happens.
     """
 
-    def __init__(self, command: ServerCommand) -> None:
+    def __init__(
+        self, command: ServerCommand, *, environment: Mapping[str, str] | None = None, key: str | None = None
+    ) -> None:
         """Create the log; nothing is started.
 
         Args:
             command: The command that starts the server.
+            environment: Variables in addition to those of this process.
+            key: The key that the server asks for; None for none.
         """
         self._command = command
+        self._environment = environment or {}
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self.log = _new_log(command)
         self._guard: subprocess.Popen[bytes] | None = None
 
@@ -224,6 +230,7 @@ class Server:
         command = [*self._command.command, "--host", HOST, "--port", str(port)]
         # With this variable vLLM would ask for a key.
         environment = {name: value for name, value in os.environ.items() if name != "VLLM_API_KEY"}
+        environment |= self._environment
         with self.log.open("ab") as log:
             log.write(f"$ {shlex.join(command)}\n".encode())
             log.flush()
@@ -242,7 +249,7 @@ class Server:
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
-        async with aiohttp.ClientSession(address, timeout=timeout) as session:
+        async with aiohttp.ClientSession(address, timeout=timeout, headers=self._headers) as session:
             while not self.ended and time.monotonic() < deadline:
                 with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
                     if await self._answers(session):

@@ -1,0 +1,126 @@
+"""`sightline worker`: answer for a local model by the chat completions protocol."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sightline.cli.options import pairs
+from sightline.errors import UserError
+from sightline.output import print_line, print_note
+
+EXAMPLE = """examples:
+  sightline worker --model mini                      one process, at a free port of this machine
+  sightline worker --model hf/llava-hf/llava-1.5-7b-hf --port 8000 --processes 8   one process for each GPU
+  sightline worker --model hf/llava-hf/llava-1.5-7b-hf --model-arg dtype=bfloat16 --host 0.0.0.0 --port 8000
+
+  export WORKER_KEY=$(cat ~/.cache/sightline/worker-8000.key)
+  sightline run codis --model http://127.0.0.1:8000/v1#mini --data data/codis
+  with these lines in sightline.toml:
+  [hosts."127.0.0.1:8000"]
+  key = "WORKER_KEY"
+
+Each call needs the key: that in SIGHTLINE_WORKER_KEY, or that in --key-file, which is made if there is none.
+`sightline run --on slurm` starts workers by itself (docs/cluster.md).
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `worker`."""
+    parser.epilog = EXAMPLE
+    add = parser.add_argument
+    add(
+        "--model",
+        required=True,
+        metavar="SPEC",
+        help="mini, hf/ORG/NAME, hf/FOLDER, or a name of sightline.toml",
+    )
+    add(
+        "--model-arg",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="argument of the model: dtype, device, batch, ...; may repeat",
+    )
+    add("--config", metavar="FILE", help="configuration file (default: ./sightline.toml)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on; 0.0.0.0 lets other computers connect (default: 127.0.0.1)",
+    )
+    add("--port", type=int, default=0, metavar="N", help="port (default: 0, a free one)")
+    add(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="processes that share the requests, each with a GPU of its own (default: 1)",
+    )
+    add(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="file with the key, for its owner only (default: worker-PORT.key in the cache folder)",
+    )
+    add(
+        "--images",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="folder of which requests may name images by file:// URLs; may repeat",
+    )
+    add("--log-requests", action="store_true", help="print the key of each request that is answered")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Serve until SIGTERM or Ctrl-C."""
+    import asyncio
+
+    from sightline.config import load_config
+    from sightline.models.resolve import ModelOptions, resolve, resolve_name
+    from sightline.paths import cache_folder
+    from sightline.replicas.base import Target
+    from sightline.replicas.pool import ReplicaPool
+    from sightline.replicas.worker.key import worker_key
+    from sightline.replicas.worker.processes import Processes
+    from sightline.replicas.worker.serve import Serving, serve
+
+    if not 0 <= options.port <= 65535:
+        raise UserError("--port is no port", found=options.port, expected="0 to 65535")
+    if options.processes < 1:
+        raise UserError(
+            "--processes is no number of processes", found=options.processes, expected="1 or more"
+        )
+    for folder in options.images:
+        if not folder.is_dir():
+            raise UserError("--images: there is no such folder", file=folder)
+    args = ModelOptions(load_config(options.config), pairs(options.model_arg, "--model-arg"))
+    models = resolve(options.model, args)
+    if not models[0].capabilities.own_process or models[0].batch_size == 1:
+        raise UserError(
+            f"--model {options.model} is no model that Sightline runs itself",
+            expected="mini, hf/ORG/NAME or hf/FOLDER",
+        )
+    file = options.key_file or cache_folder() / f"worker-{options.port or 'key'}.key"
+    key, is_in_file = worker_key(file)
+    if is_in_file:
+        print_note(f"the key of this worker: {file}")
+    model = models[0]
+    if options.processes > 1:
+        spec, named = resolve_name(options.model, args)
+        model = ReplicaPool(
+            model, Processes(Target(model=model, spec=spec, args=named.args), options.processes)
+        )
+    serving = Serving(
+        host=options.host,
+        port=options.port,
+        key=key,
+        folders=options.images,
+        logs_requests=options.log_requests,
+    )
+    asyncio.run(serve(model, serving))
+    print_line("the worker ended")
+    return 0

@@ -1,0 +1,85 @@
+"""A replica behind an HTTP address: its calls end as soon as it is known to be lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+
+from sightline.replicas.base import ReplicaLostError
+from sightline.types import Answer, Failure, Request
+
+HEALTH_SECONDS = 10.0
+"""How long a server may take to say that it lives."""
+
+
+class RemoteReplica:
+    """A replica that a server answers for.
+
+    A broken call of a server that still lives is a transient failure, which the engine asks again; otherwise
+    the replica is lost. Belongs to one event loop.
+    """
+
+    def __init__(
+        self, name: str, address: str, send: Callable[[Request], Awaitable[Answer | Failure]]
+    ) -> None:
+        """Send nothing yet.
+
+        Args:
+            name: Where it runs.
+            address: The server, such as `http://host:8000`.
+            send: Sends one request.
+        """
+        self.name = name
+        self._address = address
+        self._send = send
+        self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def answer(self, request: Request) -> Answer | Failure:
+        """Answer one request. Raises ReplicaLostError if the server has ended."""
+        call = asyncio.ensure_future(self._send(request))
+        try:
+            either: set[asyncio.Future[Any]] = {call, self._lost}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if call.done():
+                result = call.result()
+                if isinstance(result, Answer) or result.kind != "transient" or await self._lives():
+                    return result
+                self.lose(result.message)
+        finally:
+            call.cancel()
+        raise ReplicaLostError(self._lost.result())
+
+    def lose(self, reason: str) -> None:
+        """End all calls: the server has ended, whether or not its connections say so.
+
+        Args:
+            reason: Why.
+        """
+        if not self._lost.done():
+            self._lost.set_result(reason)
+
+    async def _lives(self) -> bool:
+        return not self._lost.done() and await is_healthy(self._address)
+
+
+async def is_healthy(address: str) -> bool:
+    """Ask a server whether it is ready.
+
+    Args:
+        address: The server, such as `http://host:8000`.
+
+    Returns:
+        Whether it says so in time.
+    """
+    timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(f"{address}/health") as reply,
+        ):
+            return reply.status == 200
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return False

@@ -1,0 +1,85 @@
+"""The key of a worker: random for each run, in an environment variable or in a file for its owner only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from sightline.errors import UserError
+from sightline.replicas.worker.wire import KEY_VARIABLE
+
+SHORTEST = 16
+
+
+def worker_key(file: Path) -> tuple[str, bool]:
+    """The key that clients of a worker must send.
+
+    Args:
+        file: Where a new key is written if the environment variable has none; a key that is there is used.
+
+    Returns:
+        The key, and whether it is in the file.
+
+    Raises:
+        UserError: The file can be read by others or cannot be written, or the key is too short.
+    """
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if key:
+        _check(key, KEY_VARIABLE)
+        return key, False
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return write_key(file), True
+    except FileExistsError:
+        return read_key(file), True
+    except OSError as error:
+        raise UserError(f"the key cannot be written ({error.strerror})", file=file) from None
+
+
+def write_key(file: Path) -> str:
+    """Write a new key to a file that only its owner can read.
+
+    Args:
+        file: The file, which must not exist.
+
+    Returns:
+        The key.
+
+    Raises:
+        FileExistsError: The file exists.
+        OSError: It cannot be written.
+    """
+    key = secrets.token_urlsafe(32)
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(key)
+    return key
+
+
+def read_key(file: Path) -> str:
+    """Read a key.
+
+    Args:
+        file: The file.
+
+    Returns:
+        The key.
+
+    Raises:
+        UserError: The file cannot be read, others can read it, or the key is too short.
+    """
+    try:
+        with file.open() as lines:
+            if stat.S_IMODE(os.fstat(lines.fileno()).st_mode) & 0o077:
+                raise UserError("others may read this key", file=file, expected=f"chmod 600 {file}")
+            key = lines.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the key cannot be read ({error})", file=file) from None
+    _check(key, str(file))
+    return key
+
+
+def _check(key: str, where: str) -> None:
+    if len(key) < SHORTEST or not key.isascii() or not key.isprintable():
+        raise UserError(f"the key in {where} is too short", expected=f"{SHORTEST} random characters or more")

@@ -1,0 +1,139 @@
+"""What a worker and its clients send: chat completions, with one more field for what the protocol lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from sightline.models.chat_request import ChatRequestEncoder
+from sightline.types import Answer, Failure, Request
+
+KEY_VARIABLE = "SIGHTLINE_WORKER_KEY"
+"""The environment variable with the key of a worker."""
+
+FIELD = "sightline"
+"""The field of requests and replies that other servers do not have."""
+
+
+class RequestField(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a request of ours holds besides the chat.
+
+    Attributes:
+        key: The request's key, which is part of the seed of sampled answers.
+        draw: The repeat.
+        choices: The model chooses the most likely of these instead of writing an answer.
+    """
+
+    key: str = ""
+    draw: int = 0
+    choices: tuple[str, ...] = ()
+
+
+class ReplyField(Struct, frozen=True, omit_defaults=True):
+    """The result as the model in this process would give it."""
+
+    answer: Answer | None = None
+    failure: Failure | None = None
+
+
+class _Reply(Struct):
+    sightline: ReplyField
+
+
+async def encode_request(request: Request, encoder: ChatRequestEncoder) -> bytes:
+    """Encode a request for a worker.
+
+    Args:
+        request: The request.
+        encoder: Encodes the chat; it sends the bytes that a model in this process would read.
+
+    Returns:
+        The JSON body.
+
+    Raises:
+        BadImage: An image cannot be read.
+    """
+    # The encoder adds the draw to the seed, for servers that do not have draws.
+    body = await encoder.encode(replace(request, draw=0))
+    field = RequestField(request.key, request.draw, request.choices)
+    return b'%s,"%s":%s}' % (body[:-1], FIELD.encode(), msgspec.json.encode(field))
+
+
+def read_reply(raw: bytes) -> Answer | Failure | None:
+    """Read the reply of a worker.
+
+    Args:
+        raw: The body.
+
+    Returns:
+        The answer or failure; None if the body is none of a worker.
+    """
+    try:
+        field = msgspec.json.decode(raw, type=_Reply).sightline
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return field.answer or field.failure
+
+
+def key_of(body: Mapping[str, Any]) -> str:
+    """A key for a request of another client.
+
+    Args:
+        body: The request.
+
+    Returns:
+        The digest of what it asks.
+    """
+    return sha256(msgspec.json.encode(body, order="sorted")).hexdigest()
+
+
+def completion(answer: Answer, model: str, key: str, created: int) -> dict[str, Any]:
+    """The reply with an answer.
+
+    Args:
+        answer: The answer.
+        model: The model's name.
+        key: The request's key.
+        created: Seconds since 1970.
+
+    Returns:
+        A chat completion.
+    """
+    usage = {name: value for name, value in asdict(answer.usage).items() if isinstance(value, int)}
+    usage["total_tokens"] = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+    return {
+        "id": f"chatcmpl-{key[:24]}",
+        "object": "chat.completion",
+        "created": created,
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": answer.text},
+                "finish_reason": answer.finish_reason or "stop",
+            }
+        ],
+        "usage": usage,
+        FIELD: ReplyField(answer=answer),
+    }
+
+
+def error(message: str, kind: str, failure: Failure | None = None) -> dict[str, Any]:
+    """The reply with an error.
+
+    Args:
+        message: What is wrong.
+        kind: The protocol's type of the error, such as `invalid_request_error`.
+        failure: The failure of the model, None if it was not asked.
+
+    Returns:
+        The body.
+    """
+    code = "context_length_exceeded" if failure is not None and failure.kind == "blocked" else None
+    body: dict[str, Any] = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return body if failure is None else {**body, FIELD: ReplyField(failure=failure)}
