@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from sightline.builders.checked_images import check_images
+from sightline.builders.execution import Execution
 from sightline.builders.image_io import open_upright
 from sightline.builders.near_duplicates import (
     BITS,
@@ -22,7 +23,6 @@ from sightline.builders.near_duplicates import (
     hash_image,
     image_hashes,
 )
-from sightline.builders.process_pool import Execution
 from sightline.cli.main import main
 from sightline.engine.store import Store
 from sightline.images import BadImage

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from sightline.builders import style_network
-from sightline.builders.process_pool import Execution
+from sightline.builders.execution import Execution
 from sightline.builders.restyle import STYLES, Restyle, find_styles, refuse_equal_names, resized
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.builders.style_network import paint, read_weights, shapes

@@ -12,10 +12,10 @@ import pytest
 from msgspec import Struct
 from PIL import Image
 
+from sightline.builders.execution import Execution
 from sightline.builders.image_io import open_upright, save
 from sightline.builders.manifest import BuildManifest, read_manifest
 from sightline.builders.perturb import Perturb
-from sightline.builders.process_pool import Execution
 from sightline.builders.run import BuildSpec, SourceResult, build, image_name
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.errors import EnvironmentFailedError, UserError

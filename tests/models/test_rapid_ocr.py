@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from sightline.builders.checked_images import check_images
-from sightline.builders.process_pool import Execution
+from sightline.builders.execution import Execution
 from sightline.builders.read import images_at, read_all
 from sightline.engine.store import Store
 from sightline.errors import UserError

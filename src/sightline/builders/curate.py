@@ -17,9 +17,9 @@ from msgspec.structs import asdict, replace
 from sightline.builders.built_folder import Contents, built_image_path, everything_dropped, write_folder
 from sightline.builders.checked_images import CheckedImages
 from sightline.builders.curation_funnel import Funnel, ImageStatus, curation_report, start_funnel
+from sightline.builders.execution import Execution
 from sightline.builders.manifest import BuildManifest, build_identity, fingerprint, indented_json
 from sightline.builders.near_duplicates import BITS, DISTANCE, find_duplicates, image_hashes, import_imagehash
-from sightline.builders.process_pool import Execution
 from sightline.builders.read import read_all
 from sightline.builders.review_lists import Mark, MarkWords
 from sightline.builders.source_ids import ids_of

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
+from sightline.builders.execution import Execution
 from sightline.builders.image_io import open_upright
-from sightline.builders.process_pool import Execution, map_in_processes
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import BadImage
@@ -97,7 +97,7 @@ def image_hashes(
         done=len(hashes),
         show_progress=execution.show_progress,
     ) as advance:
-        for digest, hashed in map_in_processes(_hash_file, new, execution.processes):
+        for digest, hashed in execution.map_images(_hash_file, new):
             hashes[digest] = hashed
             if not isinstance(hashed, BadImage):
                 store.caches.vectors.add({keys[digest]: hashed})

@@ -13,19 +13,10 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from msgspec import Struct
-
 from sightline.errors import EnvironmentFailedError
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
-
-
-class Execution(Struct, frozen=True, kw_only=True):
-    """Number of processes, and whether progress is shown; neither ever changes a result."""
-
-    processes: int = 1
-    show_progress: bool = False
 
 
 def map_in_processes(

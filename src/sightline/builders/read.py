@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from sightline.builders.checked_images import CheckedImages
+from sightline.builders.execution import Execution
 from sightline.builders.image_index import images_in
 from sightline.builders.image_io import SUFFIXES
-from sightline.builders.process_pool import Execution, map_in_processes
 from sightline.engine.ocr_cache import OcrResult, read_images
 from sightline.engine.store import Store
 from sightline.errors import UserError
@@ -87,10 +86,9 @@ def read_all(
         Name -> the words, or why the image is unreadable, in the gallery's order.
     """
     texts: dict[str, OcrResult] = {}
-    spread = partial(map_in_processes, processes=execution.processes)
     distinct = len({file.digest for file in gallery.files.values()})
     with progress("reading images", distinct, "images", show_progress=execution.show_progress) as advance:
-        for (digest, _), words in read_images(gallery.files.values(), reader, store, spread):
+        for (digest, _), words in read_images(gallery.files.values(), reader, store, execution.map_images):
             texts[digest] = words
             advance(1)
     return gallery.named(texts)

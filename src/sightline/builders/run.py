@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ from sightline.builders.built_folder import (
     refuse_changed_files,
 )
 from sightline.builders.checked_images import check_sources, drop_reason
+from sightline.builders.execution import Execution
 from sightline.builders.manifest import (
     BuildIdentity,
     BuildManifest,
@@ -31,10 +33,11 @@ from sightline.builders.manifest import (
     read_excluded,
     read_manifest,
 )
-from sightline.builders.process_pool import Execution, map_in_processes
+from sightline.builders.process_pool import map_in_processes
 from sightline.builders.sources import SourceItem
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.digests import changed_files, file_digest
+from sightline.formats.files import write_atomically
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import FinishedSource
 from sightline.images import BadImage
@@ -81,6 +84,7 @@ class BuildSpec(Struct, frozen=True, kw_only=True):
         passed_over: Counts of records that never became a source, for the manifest.
         absent: Ids of expected sources that the input lacks -> the reason, for the manifest.
         images_per_source: For the printed estimate; 0 prints none.
+        files: The files besides images that the maker reads -> SHA-256; every node must have them.
     """
 
     kind: str
@@ -89,6 +93,7 @@ class BuildSpec(Struct, frozen=True, kw_only=True):
     passed_over: Mapping[str, int] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     images_per_source: int = 0
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 class _CheckedSources(Struct, frozen=True, dict=True):
@@ -151,7 +156,7 @@ def build(
         maker: Makes the groups of one source.
         out: The folder.
         spec: Kind and settings.
-        execution: Number of processes; whether an estimate and progress are printed.
+        execution: Where the sources are made; whether an estimate and progress are printed.
         force: Replace a folder that was built with other settings or sources.
 
     Returns:
@@ -159,7 +164,7 @@ def build(
 
     Raises:
         UserError: A wrong call (before anything is written), or every source was dropped.
-        EnvironmentFailedError: The disk refuses or a process died; the same call resumes the build.
+        EnvironmentFailedError: The disk refuses, or a process or task died; the same call resumes the build.
     """
     checked = _check(sources, spec, execution)
     with open_folder(out, checked.identity, force=force) as folder:
@@ -171,7 +176,7 @@ def build(
             _print_estimate(checked, len(done))
         with (
             folder.remove_partial_images_on_error(),
-            contextlib.closing(map_in_processes(_make, tasks, execution.processes)) as entries,
+            contextlib.closing(_made(tasks, spec, execution)) as entries,
             progress(
                 "building",
                 len(checked.sources),
@@ -243,6 +248,46 @@ def _print_estimate(checked: _CheckedSources, done: int) -> None:
     before = f", {done:,} sources done already" if done else ""
     dropped = f", {len(checked.dropped):,} dropped" if checked.dropped else ""
     print_note(f"{spec.kind}: {sources:,} sources{dropped}{images}{before}")
+
+
+def _made(tasks: Sequence[_SourceTask], spec: BuildSpec, execution: Execution) -> Generator[FinishedSource]:
+    """The finished sources, in the order in which they are ready."""
+    if execution.ray is None:
+        yield from map_in_processes(_make, tasks, execution.processes)
+        return
+    from sightline.builders.ray_tasks import Transfer, map_on_ray
+
+    transfer = Transfer(image=_image_of, moved=_moved, restored=_restored, files=spec.files)
+    out = tasks[0].out if tasks else Path()
+    with contextlib.closing(map_on_ray(_make_elsewhere, tasks, execution.ray, transfer)) as results:
+        for entry, images in results:
+            for name, content in images.items():
+                write_atomically(out / name, [content])
+            yield entry
+
+
+def _make_elsewhere(task: _SourceTask) -> tuple[FinishedSource, dict[str, bytes]]:
+    """The entry of a source, and the bytes of its images, for a machine without the folder."""
+    with tempfile.TemporaryDirectory(prefix="sightline-") as folder:
+        out = Path(folder)
+        (out / IMAGES).mkdir()
+        entry = _make(structs.replace(task, out=out))
+        return entry, {name: (out / name).read_bytes() for name in entry.files}
+
+
+def _image_of(task: _SourceTask) -> tuple[str, str]:
+    return task.source.image, task.digest
+
+
+def _moved(task: _SourceTask, path: str) -> _SourceTask:
+    return structs.replace(task, source=structs.replace(task.source, image=path))
+
+
+def _restored(
+    made: tuple[FinishedSource, dict[str, bytes]], path: str, copy: str
+) -> tuple[FinishedSource, dict[str, bytes]]:
+    entry, images = made
+    return structs.replace(entry, dropped=entry.dropped.replace(copy, path)), images
 
 
 def _make(task: _SourceTask) -> FinishedSource:

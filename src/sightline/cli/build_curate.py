@@ -93,7 +93,6 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.builders.checked_images import check_images
     from sightline.builders.curate import KEEP, CurationOptions, curate, write_curated
     from sightline.builders.near_duplicates import import_imagehash
-    from sightline.builders.process_pool import Execution
     from sightline.builders.read import images_at
     from sightline.builders.review_lists import read_marks
     from sightline.engine.store import Store
@@ -106,11 +105,10 @@ def execute(options: argparse.Namespace) -> int:
     lists = _checked_lists(options, data)
     # A missing library is reported before any image is read.
     import_imagehash()
-    processes, threads = workers(options)
+    execution, threads = workers(options)
     reader = _reader(selection, threads)
     marks = read_marks(lists, KEEP) if lists else None
     images = limited(list(images_at(data).items()), options)
-    execution = Execution(processes=processes, show_progress=not options.quiet)
     gallery = check_images(dict(images), show_progress=execution.show_progress)
     store = Store.open(options.store)
     try:

@@ -21,6 +21,7 @@ from sightline.errors import UserError, some_of
 from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
+    from sightline.builders.execution import Execution
     from sightline.builders.manifest import BuildManifest
     from sightline.builders.reply_retries import ReplyRequests
     from sightline.builders.run import BuildSpec, GroupMaker
@@ -50,6 +51,7 @@ def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: b
     add_limit(group, "sources")
     if images:
         add("--processes", type=int, metavar="N", help="number of processes (default: one per core)")
+        _add_on(group)
         add("--format", choices=("png", "jpeg"), default="png", help="image format (default: png)")
     add(
         "--apart-from",
@@ -105,14 +107,21 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def add_workers(group: ArgumentGroup) -> None:
-    """Add --processes and --threads.
+    """Add --processes, --on and --threads.
 
     Args:
         group: The parser or group that receives them.
     """
     add = group.add_argument
     add("--processes", type=int, metavar="N", help="number of processes (default: one per core)")
-    add("--threads", type=int, metavar="N", help="threads of each process (default: cores / processes)")
+    _add_on(group)
+    threads = "threads of each process (default: cores / processes; with --on: 1)"
+    add("--threads", type=int, metavar="N", help=threads)
+
+
+def _add_on(group: ArgumentGroup) -> None:
+    on = "do the work on the nodes of a Ray cluster: the one on this machine, or that at HOST:PORT"
+    group.add_argument("--on", metavar="ray[:HOST:PORT]", help=on)
 
 
 def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None:
@@ -132,25 +141,47 @@ def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None
     add_dry_run(group)
 
 
-def workers(options: argparse.Namespace) -> tuple[int, int]:
-    """Read --processes and --threads.
+def workers(options: argparse.Namespace) -> tuple[Execution, int]:
+    """Read --processes, --on, --threads and --quiet.
 
     Args:
         options: The parsed command line.
 
     Returns:
-        Processes, and threads of each; all cores together by default.
+        Where the work is done, and the threads of each process or task; all cores together by default.
 
     Raises:
-        UserError: A number is below 1.
+        UserError: A number is below 1, or the place is unknown.
     """
     cores = os.cpu_count() or 1
-    processes = cores if options.processes is None else options.processes
-    threads = max(1, cores // max(1, processes)) if options.threads is None else options.threads
-    for option, number in (("--processes", processes), ("--threads", threads)):
-        if number < 1:
-            raise UserError(f"{option} is too small", found=number, expected="1 or more")
-    return processes, threads
+    execution = _execution(options, cores, cpus=options.threads or 1)
+    threads = options.threads
+    if threads is None:
+        threads = 1 if execution.ray else max(1, cores // execution.processes)
+    if threads < 1:
+        raise UserError("--threads is too small", found=threads, expected="1 or more")
+    return execution, threads
+
+
+def _execution(options: argparse.Namespace, processes: int, *, cpus: int = 1, gpus: int = 0) -> Execution:
+    """Where the work is done; `processes` is the default of --processes."""
+    from sightline.builders.execution import Execution
+
+    show_progress = not options.quiet
+    if options.processes is not None and options.processes < 1:
+        raise UserError("--processes is too small", found=options.processes, expected="1 or more")
+    if options.on is None:
+        return Execution(processes=options.processes or processes, show_progress=show_progress)
+    kind, _, address = options.on.partition(":")
+    if kind != "ray":
+        raise UserError("--on is wrong", found=options.on, expected="ray, or ray:HOST:PORT")
+    if options.processes is not None:
+        raise UserError("--processes has no effect with --on", expected="one of them")
+    from sightline.builders.ray_tasks import RayTasks
+    from sightline.replicas.on_ray.connection import import_ray
+
+    import_ray()
+    return Execution(ray=RayTasks(address=address, cpus=cpus, gpus=gpus), show_progress=show_progress)
 
 
 def sources_of(options: argparse.Namespace) -> list[SourceItem]:
@@ -227,6 +258,8 @@ def make(
     maker: GroupMaker,
     spec: BuildSpec,
     processes: int | None = None,
+    *,
+    gpus: int = 0,
 ) -> int:
     """Build a folder as the shared options say, print the result, draw the sheet.
 
@@ -236,6 +269,7 @@ def make(
         maker: Makes the groups of one source.
         spec: Kind and the builder's own settings; seed, format and --apart-from are added here.
         processes: Number of processes without --processes; None means one per core.
+        gpus: GPUs of a task with --on.
 
     Returns:
         The exit status.
@@ -245,16 +279,10 @@ def make(
     """
     from msgspec.structs import replace
 
-    from sightline.builders.process_pool import Execution
     from sightline.builders.run import build
 
     sheet = preview_path(options)
-    if options.processes is not None:
-        processes = options.processes
-    elif processes is None:
-        processes = os.cpu_count() or 1
-    if processes < 1:
-        raise UserError("--processes is too small", found=processes, expected="1 or more")
+    execution = _execution(options, processes or os.cpu_count() or 1, gpus=gpus)
     manifest = build(
         limited(sources, options),
         maker,
@@ -264,7 +292,7 @@ def make(
             settings={**spec.settings, "seed": options.seed, "format": options.format},
             apart_from=tuple(Path(folder) for folder in options.apart_from),
         ),
-        execution=Execution(processes=processes, show_progress=not options.quiet),
+        execution=execution,
         force=options.force,
     )
     if not any(source.references for source in sources):

@@ -64,17 +64,17 @@ def execute(options: argparse.Namespace) -> int:
     )
     sources = sources_of(options)
     _refuse_missing_questions(sources, prompt)
+    digests = {file: file_digest(file) for file in plugins}
     settings = {
         "perturbation": options.kind,
         "variants": dict(perturbation.variants),
         "prompt": prompt,
-        "plugins": [{"file": Path(file).name, "sha256": file_digest(file)} for file in plugins],
+        "plugins": [{"file": Path(file).name, "sha256": digests[file]} for file in plugins],
     }
     maker = Perturb(options.kind, prompt, options.seed, options.format, plugins)
     images = 1 + len(perturbation.variants)
-    return make(
-        options, sources, maker, BuildSpec(kind="perturb", settings=settings, images_per_source=images)
-    )
+    spec = BuildSpec(kind="perturb", settings=settings, images_per_source=images, files=digests)
+    return make(options, sources, maker, spec)
 
 
 def _refuse_missing_questions(sources: list[SourceItem], prompt: str) -> None:

@@ -29,6 +29,7 @@ EXAMPLE = """examples:
   sightline build read data/contextual --out read.jsonl
   sightline build read sign.jpg menu.png --text layout
   sightline build read data/iibench --out read.jsonl --processes 2 --store iibench.db
+  sightline build read photos --out read.jsonl --on ray:10.0.0.1:6379
 
 OCR text is cached in the store: a second call uses the cache, and so does `sightline run --augment` with that
 store. Copies of an image are read once.
@@ -65,7 +66,6 @@ def execute(options: argparse.Namespace) -> int:
     """Read, write and print; returns 1 if an image could not be read."""
     from sightline.builders.built_folder import everything_dropped
     from sightline.builders.checked_images import check_images
-    from sightline.builders.process_pool import Execution
     from sightline.builders.read import images_at, read_all, write_ocr_texts
     from sightline.engine.store import Store
     from sightline.formats.files import refuse_overwriting
@@ -78,7 +78,7 @@ def execute(options: argparse.Namespace) -> int:
     data = [Path(path) for path in options.data]
     if out is not None:
         refuse_overwriting(out, options.force, read=data)
-    processes, threads = workers(options)
+    execution, threads = workers(options)
     reader = RapidOcr(threads)
     images = limited(list(images_at(data).items()), options)
     gallery = check_images(dict(images), show_progress=not options.quiet)
@@ -86,7 +86,6 @@ def execute(options: argparse.Namespace) -> int:
         raise everything_dropped(gallery.broken, "images")
     store = Store.open(options.store)
     try:
-        execution = Execution(processes=processes, show_progress=not options.quiet)
         texts = read_all(gallery, reader, store, execution)
     finally:
         store.close()

@@ -15,6 +15,7 @@ EXAMPLE = """examples:
   sightline build restyle indoor/Images --out restyled --preview sheet.png
   sightline build restyle train.csv --images landmarks --labels train_label_to_category.csv --out restyled
   sightline build restyle photos --size original,224,640,1024 --out sizes
+  sightline build restyle photos --out restyled --on ray
   sightline build restyle photos --style candy --style my/waves.pth --out two
 
 `sightline data pull styles` downloads the weights of candy, mosaic and udnie. Your own style is a state dict
@@ -88,8 +89,9 @@ def execute(options: argparse.Namespace) -> int:
     images = len(sizes or (0,)) * (1 + len(styles))
     # A second process doubles the memory on a GPU and gains little.
     processes = None if device == "cpu" else 1
-    spec = BuildSpec(kind=restyle.KIND, settings=settings, images_per_source=images)
-    return make(options, sources, maker, spec, processes)
+    files = {style.weights: style.sha256 for style in styles if style.weights}
+    spec = BuildSpec(kind=restyle.KIND, settings=settings, images_per_source=images, files=files)
+    return make(options, sources, maker, spec, processes, gpus=int(device != "cpu"))
 
 
 def _sizes(words: str | None, most: int) -> tuple[int, ...]:

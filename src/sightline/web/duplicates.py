@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sightline.builders.execution import Execution
 from sightline.builders.near_duplicates import find_duplicates, image_hashes, import_imagehash
-from sightline.builders.process_pool import Execution
 from sightline.engine.store import Store
 from sightline.images import BadImage, inspect_image
 from sightline.types import ImageFile

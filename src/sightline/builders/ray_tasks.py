@@ -1,0 +1,246 @@
+"""The work of builders as tasks of a Ray cluster; a lost worker or node costs only what it had in work."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, NoReturn, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.images import BadImage
+from sightline.output import print_note
+from sightline.replicas.on_ray import node_entry
+from sightline.replicas.on_ray.connection import connected
+from sightline.replicas.on_ray.node_images import at_path
+from sightline.replicas.on_ray.node_work import Work, installed_versions
+from sightline.types import ImageFile
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+MAX_LOSSES = 3
+"""Workers that may end while they work on an item."""
+LOOK_SECONDS = 5.0
+"""Seconds after which the cluster is asked again how many tasks it can run."""
+
+
+class RayTasks(Struct, frozen=True, kw_only=True):
+    """Where and how tasks run.
+
+    Attributes:
+        address: HOST:PORT of the cluster; '' for RAY_ADDRESS or the one that runs on this machine.
+        cpus: Processors of a task.
+        gpus: GPUs of a task.
+    """
+
+    address: str = ""
+    cpus: int = 1
+    gpus: int = 0
+
+
+class Transfer(Struct, Generic[ItemT], frozen=True, kw_only=True):
+    """How the items of a builder get to another machine; the functions are at module level.
+
+    Attributes:
+        image: The path and the SHA-256 of an item's image.
+        moved: The item with another path of the image.
+        restored: A result with the first path in place of the second.
+        files: Further files that each node must have at the same path: path -> SHA-256.
+    """
+
+    image: Callable[[ItemT], tuple[str, str]]
+    moved: Callable[[ItemT, str], ItemT]
+    restored: Callable[[Any, str, str], Any]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def _image_of(image: ImageFile) -> tuple[str, str]:
+    return image.path, image.digest
+
+
+def _restored(result: tuple[Any, Any], path: str, copy: str) -> tuple[Any, Any]:
+    first, second = result
+    return first, BadImage(str(second).replace(copy, path)) if isinstance(second, BadImage) else second
+
+
+IMAGE_FILES: Transfer[ImageFile] = Transfer(image=_image_of, moved=at_path, restored=_restored)
+"""Transfer of images, for results of a first value and a second, which may be a BadImage."""
+
+
+class _Sent(Struct, frozen=True):
+    """An item in work, whether its image was sent along, and the workers that it has outlived."""
+
+    item: Any
+    content: bool = False
+    losses: int = 0
+
+
+def map_on_ray(
+    function: Callable[[ItemT], ResultT],
+    items: Sequence[ItemT],
+    tasks: RayTasks,
+    transfer: Transfer[ItemT],
+) -> Generator[ResultT]:
+    """Apply a function to items in the tasks of a cluster, a limited number at a time.
+
+    Args:
+        function: A picklable function.
+        items: Picklable arguments.
+        tasks: Where and how.
+        transfer: How an item gets to another machine.
+
+    Yields:
+        The results in the order in which they are ready. If the generator is closed early, the tasks are
+        cancelled.
+
+    Raises:
+        UserError: There is no cluster, it has no room for a task, or a node cannot do the work.
+        EnvironmentFailedError: A task failed, or an item ended the worker `MAX_LOSSES` times.
+    """
+    if not items:
+        return
+    with connected(tasks.address) as ray:
+        cluster = _Cluster(ray, tasks)
+        waiting: dict[Any, _Sent] = {}
+        todo = deque(_Sent(item) for item in items)
+        content = False
+        try:
+            while todo or waiting:
+                while todo and len(waiting) < 2 * cluster.slots():
+                    sent = todo.popleft()
+                    sent = replace(sent, content=content or sent.content)
+                    waiting[cluster.submit(_work(function, sent.item, transfer), sent)] = sent
+                for ref in cluster.ready(list(waiting)):
+                    sent = waiting.pop(ref)
+                    try:
+                        kind, node, value = ray.get(ref)
+                    except _losses(ray) as error:
+                        todo.appendleft(_after_loss(sent, transfer, error))
+                        continue
+                    if kind == "done":
+                        yield value
+                    elif kind == "absent":
+                        if not content:
+                            print_note(f"node {node} does not share the images; they are sent to the nodes")
+                        content = True
+                        todo.appendleft(replace(sent, content=True))
+                    else:
+                        _fail(kind, node, f"{transfer.image(sent.item)[0]}: {value}", value)
+        finally:
+            for ref in waiting:
+                ray.cancel(ref, force=True)
+
+
+class _Cluster:
+    """The cluster as it is now."""
+
+    def __init__(self, ray: Any, tasks: RayTasks) -> None:
+        self._ray = ray
+        self._tasks = tasks
+        self._remote = ray.remote(node_entry.call).options(
+            num_cpus=tasks.cpus, num_gpus=tasks.gpus, max_retries=0, scheduling_strategy="SPREAD"
+        )
+        if not self._room():
+            raise UserError(
+                f"no node of the Ray cluster has {tasks.cpus} CPUs and {tasks.gpus} GPUs",
+                expected="a node with room for one task",
+            )
+        self._known = self._room()
+        print_note(f"Ray: {self._known:,} tasks at a time on {self._nodes()}")
+
+    def slots(self) -> int:
+        """The tasks that can run at a time, 1 at least: without a node they wait for one."""
+        return max(1, self._known)
+
+    def submit(self, work: Work, sent: _Sent) -> Any:
+        """Send an item; returns the reference of its result."""
+        content = None
+        if sent.content:
+            try:
+                content = Path(work.image[0]).read_bytes()
+            except OSError as error:
+                raise EnvironmentFailedError(f"{work.image[0]}: {error.strerror}") from None
+        return self._remote.remote(pickle.dumps(work), content)
+
+    def ready(self, waiting: list[Any]) -> list[Any]:
+        """Wait for the first results; an empty list if none came for a while."""
+        ready, others = self._ray.wait(waiting, num_returns=1, timeout=LOOK_SECONDS)
+        if not ready:
+            self._look()
+            return []
+        more, _ = self._ray.wait(others, num_returns=len(others), timeout=0) if others else ([], [])
+        return [*ready, *more]
+
+    def _look(self) -> None:
+        room = self._room()
+        if room != self._known:
+            print_note(f"Ray: {room:,} tasks at a time on {self._nodes()}")
+        self._known = room
+
+    def _alive(self) -> list[Mapping[str, float]]:
+        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+
+    def _room(self) -> int:
+        return sum(self._room_on(resources) for resources in self._alive())
+
+    def _room_on(self, resources: Mapping[str, float]) -> int:
+        by_cpu = int(resources.get("CPU", 0) // self._tasks.cpus)
+        if not self._tasks.gpus:
+            return by_cpu
+        return min(by_cpu, int(resources.get("GPU", 0) // self._tasks.gpus))
+
+    def _nodes(self) -> str:
+        nodes = sum(self._room_on(resources) > 0 for resources in self._alive())
+        return f"{nodes:,} node{'s' * (nodes != 1)}"
+
+
+def _work(function: Callable[[ItemT], ResultT], item: ItemT, transfer: Transfer[ItemT]) -> Work:
+    return Work(
+        function=function,
+        item=item,
+        image=transfer.image(item),
+        moved=transfer.moved,
+        restored=transfer.restored,
+        files=transfer.files,
+        folder=os.getcwd(),
+        versions=installed_versions(),
+    )
+
+
+def _losses(ray: Any) -> tuple[type[Exception], ...]:
+    """The errors that say that a worker, a node or a finished result is lost."""
+    errors = ray.exceptions
+    return (
+        errors.WorkerCrashedError,
+        errors.NodeDiedError,
+        errors.ObjectLostError,
+        errors.OutOfMemoryError,
+    )
+
+
+def _after_loss(sent: _Sent, transfer: Transfer[Any], error: Exception) -> _Sent:
+    losses, path = sent.losses + 1, transfer.image(sent.item)[0]
+    reason = str(error).strip().split("\n")[0]
+    if losses < MAX_LOSSES:
+        print_note(f"{path}: the worker ended ({reason}); another one does it")
+        return replace(sent, losses=losses)
+    raise EnvironmentFailedError(
+        f"{path}: {losses} workers ended while they worked on it ({reason}); "
+        "finished work is kept, run the same command again to continue"
+    )
+
+
+def _fail(kind: str, node: str, text: str, value: Any) -> NoReturn:
+    if kind == "wrong":
+        raise UserError(f"node {node}: {value}")
+    if kind == "failed":
+        raise EnvironmentFailedError(f"node {node}: {value}")
+    raise EnvironmentFailedError(
+        f"node {node}: {text}; finished work is kept, run the same command again to continue"
+    )

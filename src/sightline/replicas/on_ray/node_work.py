@@ -1,0 +1,121 @@
+"""A piece of work on a node: checks of the node, the image, the call."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from msgspec import Struct
+
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.formats.digests import file_digest
+from sightline.replicas.on_ray.node_images import image_on_node
+
+PACKAGES = ("sightline", "pillow", "numpy", "torch", "onnxruntime", "rapidocr", "ImageHash")
+"""The packages whose versions decide the bytes of a result."""
+
+
+class Work(Struct, frozen=True):
+    """A call of a function with an item.
+
+    Attributes:
+        function: What is called; it and the item are picklable.
+        item: Its argument.
+        image: Path and SHA-256 of the item's image.
+        moved: Gives the item with another path of the image.
+        restored: Gives the result with the first path in place of the second.
+        files: Further files that the node must share: path -> SHA-256.
+        folder: The working folder, which relative paths start from.
+        versions: Package -> its version on the machine of the driver.
+    """
+
+    function: Callable[[Any], Any]
+    item: Any
+    image: tuple[str, str]
+    moved: Callable[[Any, str], Any]
+    restored: Callable[[Any, str, str], Any]
+    files: Mapping[str, str]
+    folder: str
+    versions: Mapping[str, str]
+
+
+@cache
+def installed_versions() -> dict[str, str]:
+    """The versions of the packages that decide the bytes of a result.
+
+    Returns:
+        Package -> version, for those that are installed.
+    """
+    return {name: found for name in PACKAGES if (found := _version(name))}
+
+
+def carry_out(payload: bytes, content: bytes | None, node: str) -> tuple[str, str, Any]:
+    """Do a piece of work.
+
+    Args:
+        payload: The pickled `Work`.
+        content: The bytes of the image, None if this machine may share the file.
+        node: The name of this machine.
+
+    Returns:
+        What became of it, the machine, and a value: 'done' and the result; 'absent' if the image is not on
+        this machine; 'wrong' or 'failed' and the text of a UserError or an EnvironmentFailedError; 'error'
+        and the text of another one.
+    """
+    try:
+        return _carried_out(pickle.loads(payload), content, node)
+    except UserError as error:
+        return "wrong", node, str(error)
+    except EnvironmentFailedError as error:
+        return "failed", node, str(error)
+    # Any error must reach the driver as text: its type may need a package that the driver lacks.
+    except Exception as error:
+        return "error", node, f"{type(error).__name__}: {error}"
+
+
+def enter(folder: str) -> None:
+    """Make a folder the working folder, if this machine has it.
+
+    Args:
+        folder: The folder of the driver.
+    """
+    if os.path.isdir(folder):
+        os.chdir(folder)
+
+
+def _carried_out(work: Work, content: bytes | None, node: str) -> tuple[str, str, Any]:
+    for name, expected in work.versions.items():
+        if (found := installed_versions().get(name)) != expected:
+            raise UserError(
+                f"another version of {name} gives other results", found=found or "none", expected=expected
+            )
+    enter(work.folder)
+    for file, digest in work.files.items():
+        _check_shared(file, digest)
+    path, digest = work.image
+    local = image_on_node(path, digest, content)
+    if local is None:
+        return "absent", node, None
+    result = work.function(work.item if local == path else work.moved(work.item, local))
+    return "done", node, result if local == path else work.restored(result, path, local)
+
+
+@cache
+def _check_shared(file: str, digest: str) -> None:
+    try:
+        same = file_digest(file) == digest
+    except OSError:
+        same = False
+    if not same:
+        raise UserError("the file is absent or differs", file=file, expected="the same file on each node")
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,175 @@
+"""Builders on a Ray cluster: the same bytes as in one process, whatever node is lost on the way."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+from PIL import Image
+from tests.replicas.on_ray.conftest import TwoNodes, until
+
+from sightline.builders.checked_images import check_images
+from sightline.builders.execution import Execution
+from sightline.builders.image_io import open_upright, save
+from sightline.builders.ray_tasks import IMAGE_FILES, RayTasks, map_on_ray
+from sightline.builders.run import BuildSpec, SourceResult, build, image_name
+from sightline.builders.sources import SourceItem, folder_sources
+from sightline.cli.main import main
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.formats.digests import file_digest
+from sightline.formats.groups import GroupLine
+from sightline.images import BadImage
+from sightline.types import ImageFile, ImageRef
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Eight images of noise, named by a path that is relative to the working folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("photos").mkdir()
+    for number in range(8):
+        pixels = np.random.default_rng(number).integers(0, 256, (500, 500, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(f"photos/p{number}.png")
+    return Path("photos")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def kill_when(condition: Callable[[], bool], nodes: TwoNodes) -> threading.Thread:
+    """Kill a node in the background as soon as a condition holds."""
+
+    def follow() -> None:
+        until(condition)
+        nodes.kill_one()
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    return thread
+
+
+def test_build_restyle_gives_the_same_bytes_when_a_node_is_lost(
+    nodes: TwoNodes, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["build", "restyle", str(photos), "--style", "grayscale", "--quiet"]
+    assert main([*words, "--out", "one", "--processes", "1"]) == 0
+    killed = kill_when(lambda: any(Path("ray").glob("images/*.png")), nodes)
+    assert main([*words, "--out", "ray", "--on", f"ray:{nodes.address}"]) == 0
+    killed.join()
+    assert contents(Path("ray")) == contents(Path("one"))
+    assert "raylet" not in capsys.readouterr().out
+
+
+class Vanish(Struct, frozen=True):
+    """Copies each image, and ends the process at one of them."""
+
+    at: str
+
+    def __call__(self, source: SourceItem, out: Path) -> SourceResult:
+        if source.id == self.at:
+            os._exit(1)
+        name = image_name(source, "copy", "png")
+        save(open_upright(source.image), out / name, "png")
+        return SourceResult((GroupLine(source.id, "copy", (name,), "What is it?"),))
+
+
+def test_an_item_that_ends_each_of_its_workers_is_named_and_the_rest_is_kept(
+    nodes: TwoNodes, photos: Path
+) -> None:
+    on_ray = Execution(ray=RayTasks(address=nodes.address))
+    spec = BuildSpec(kind="copies", settings={})
+    sources = folder_sources(photos)
+    with pytest.raises(EnvironmentFailedError, match=r"photos/p0\.png: 3 workers ended"):
+        build(sources, Vanish("p0"), Path("ray"), spec, execution=on_ray)
+    assert len(list(Path("ray/images").iterdir())) > 0
+    build(sources, Vanish(""), Path("ray"), spec, execution=on_ray)
+    build(sources, Vanish(""), Path("one"), spec)
+    assert contents(Path("ray")) == contents(Path("one"))
+
+
+def size_of(image: ImageFile) -> tuple[str, int | BadImage]:
+    try:
+        return image.path, open_upright(image.path).width
+    except BadImage as error:
+        return image.path, error
+
+
+def files_of(folder: Path) -> list[ImageFile]:
+    paths = sorted(folder.iterdir())
+    return list(check_images({path.name: ImageRef(str(path)) for path in paths}).files.values())
+
+
+def test_a_node_without_the_file_gets_its_bytes(
+    nodes: TwoNodes, photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nodes that do not have the working folder do not find relative paths."""
+    images = files_of(photos)[:3]
+    monkeypatch.setattr("sightline.builders.ray_tasks.os.getcwd", lambda: "/absent")
+    broken = ImageFile(str(photos / "broken.png"), "", "PNG", 1, 1, (4, 0))
+    Path(broken.path).write_bytes(b"text")
+    broken = replace(broken, digest=file_digest(broken.path))
+    found = dict(map_on_ray(size_of, [*images, broken], RayTasks(address=nodes.address), IMAGE_FILES))
+    assert sorted(map(str, found.values()))[:3] == ["500", "500", "500"]
+    assert any(str(error).startswith(f"{broken.path}: ") for error in found.values())
+    assert "does not share the images" in capsys.readouterr().err
+
+
+def test_an_error_names_the_node(nodes: TwoNodes, photos: Path) -> None:
+    image = files_of(photos)[0]
+    wrong = ImageFile(image.path, image.digest, "PNG", 1, 1, image.stamp)
+    tasks = RayTasks(address=nodes.address)
+    with pytest.raises(UserError, match=r"^node 127\.0\.0\.\d+: .*lacks"):
+        list(map_on_ray(_lacking, [wrong], tasks, IMAGE_FILES))
+
+
+def _lacking(image: ImageFile) -> tuple[str, int]:
+    raise UserError("this node lacks a file", file=image.path)
+
+
+def test_a_task_that_fits_no_node_is_refused(nodes: TwoNodes, photos: Path) -> None:
+    with pytest.raises(UserError, match="no node of the Ray cluster has 64 CPUs"):
+        list(map_on_ray(size_of, files_of(photos), RayTasks(address=nodes.address, cpus=64), IMAGE_FILES))
+
+
+def test_build_read_gives_the_same_bytes_when_a_node_is_lost(
+    nodes: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    from PIL import ImageDraw
+
+    monkeypatch.chdir(tmp_path)
+    Path("signs").mkdir()
+    for text in ("OPEN", "EXIT 12", "Main Street", "Bakery", "No parking"):
+        sign = Image.new("RGB", (320, 96), "white")
+        ImageDraw.Draw(sign).text((20, 20), text, fill="black", font_size=40)
+        sign.save(f"signs/{text}.png")
+    words = ["build", "read", "signs", "--quiet"]
+    assert main([*words, "--out", "one.jsonl", "--store", "one.db", "--processes", "1"]) == 0
+    killed = kill_when(lambda: readings(Path("ray.db")) > 0, nodes)
+    words += ["--on", f"ray:{nodes.address}"]
+    assert main([*words, "--out", "ray.jsonl", "--store", "ray.db"]) == 0
+    killed.join()
+    assert Path("ray.jsonl").read_bytes() == Path("one.jsonl").read_bytes()
+
+
+def readings(store: Path) -> int:
+    """The images whose text a store has."""
+    if not store.exists():
+        return 0
+    with closing(sqlite3.connect(store)) as connection:
+        try:
+            [(count,)] = connection.execute("SELECT count(*) FROM readings")
+        except sqlite3.OperationalError:  # The tables are not created yet.
+            return 0
+        return int(count)
