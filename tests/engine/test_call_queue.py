@@ -69,3 +69,29 @@ def test_every_call_is_taken_once_whoever_takes_it() -> None:
     calls = [_call(number, number // 3 if number % 7 else None) for number in range(2000)]
     hosts: list[str | None] = [f"host {chance.randrange(5)}" for _ in calls]
     assert sorted(_taken(calls, hosts)) == list(range(2000))
+
+
+def test_a_host_that_gets_bytes_once_takes_other_calls_while_a_new_image_is_on_its_way() -> None:
+    async def run() -> list[int]:
+        queue = CallQueue()
+        for number in range(8):
+            queue.put(_call(number, number // 4))
+        taken: list[int] = []
+
+        async def take() -> list[Call]:
+            calls = await queue.take_batch(1, host="a", sends_once=True)
+            taken.extend(map(_number, calls))
+            return calls
+
+        first = await take()
+        await take()
+        # Both images are on their way, and no host waits.
+        await take()
+        queue.end("a", first)
+        queue.end("a", [_call(1, 0)])
+        for _ in range(4):
+            await take()
+        return taken
+
+    # The second image is still on its way when the first has arrived.
+    assert asyncio.run(run()) == [0, 4, 1, 2, 3, 5, 6]

@@ -15,6 +15,7 @@ from PIL import Image
 from tests.models.image_cache_server import ImageCacheServer
 
 import sightline
+from sightline.cli.printing import requests_summary
 from sightline.errors import UserError
 from sightline.images import ImageLimits, inspect_image, transform_for
 from sightline.models.openai import OpenAICompatible
@@ -281,35 +282,64 @@ def test_a_batch_cannot_refer_to_images() -> None:
         resolve("http://127.0.0.1:1/v1#m", ModelOptions(args={"uuid": True}, batch=True))
 
 
+def _run(tmp_path: Path, address: str, groups: Path, concurrency: int = 1, **args: Any) -> Any:
+    return sightline.arun(
+        f"groups:{groups}",
+        model=f"{address}#m",
+        store=str(tmp_path / "s.db"),
+        concurrency=concurrency,
+        fingerprint="off",
+        judge=["rules"],
+        model_arg=args,
+    )
+
+
+def _groups(tmp_path: Path, *names: str) -> Path:
+    """A file with six prompts for each image."""
+    file = tmp_path / "groups.jsonl"
+    lines = [
+        {"group": name, "variant": str(number), "images": [name], "prompt": f"Is it {number}?"}
+        for name in names
+        for number in range(6)
+    ]
+    shown = {"options": ["yes", "no"], "references": ["A"]}
+    file.write_text("".join(json.dumps(line | shown) + "\n" for line in lines))
+    return file
+
+
 def test_a_run_has_the_same_keys_and_says_which_bytes_it_did_not_send(
     tmp_path: Path, image: MakeImage
 ) -> None:
     image("a.png")
-    prompts = [f"Is it {number}?" for number in range(6)]
-    lines = [
-        {"group": "g", "variant": prompt, "images": ["a.png"], "prompt": prompt, "options": ["yes", "no"]}
-        for prompt in prompts
-    ]
-    groups = tmp_path / "groups.jsonl"
-    groups.write_text("".join(json.dumps(line | {"references": ["A"]}) + "\n" for line in lines))
-    server = ImageCacheServer()
-
-    async def run(address: str, **args: Any) -> Any:
-        return await sightline.arun(
-            f"groups:{groups}",
-            model=f"{address}#m",
-            store=str(tmp_path / "s.db"),
-            concurrency=1,
-            fingerprint="off",
-            judge=["rules"],
-            model_arg=args,
-        )
+    server, groups = ImageCacheServer(), _groups(tmp_path, "a.png")
 
     async def twice() -> tuple[Any, Any]:
         async with server.running() as address:
-            return await run(address, uuid=True), await run(address)
+            return await _run(tmp_path, address, groups, uuid=True), await _run(tmp_path, address, groups)
 
     first, second = asyncio.run(twice())
     assert first.counts.sent == len(server.asked) == 6
-    assert first.counts.images.not_sent == 5 * first.counts.images.sent > 0
+    images = first.counts.images
+    assert images.not_sent == 5 * images.sent > 0
     assert (second.counts.sent, second.counts.cached, second.counts.images.not_sent) == (0, 6, 0)
+    summary = f"bytes of images: {images.sent:,} sent and {images.not_sent:,} not sent"
+    assert requests_summary(first.counts).endswith(summary)
+
+
+def test_concurrent_requests_of_a_run_wait_for_the_first_answer_with_an_image(
+    tmp_path: Path, image: MakeImage
+) -> None:
+    """The order puts the probes of an image next to each other; other images are sent first."""
+    names = [f"{number}.png" for number in range(20)]
+    for number, name in enumerate(names):
+        image(name, number)
+    server, groups = ImageCacheServer(), _groups(tmp_path, *names)
+
+    async def run() -> Any:
+        async with server.running() as address:
+            return await _run(tmp_path, address, groups, concurrency=8, uuid=True)
+
+    asyncio.run(run())
+    assert len(server.asked) == 120
+    assert sum("data" in shown for (shown,) in server.asked) <= 30
+    assert server.refused == 0

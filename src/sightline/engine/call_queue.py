@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 
 from msgspec import Struct
 
+from sightline.engine.image_places import ImagePlaces
 from sightline.engine.keys import KeyedRequest
 
 PASSED_OVER = 64
-"""How often hosts take another call than the first one, because its image was sent to another host."""
+"""How often another call than the first one is taken, because of its image."""
 LOOKED_AT = 256
-"""Calls among which a host looks for one whose image was not sent to another host."""
-REMEMBERED = 4096
-"""Images whose host is remembered."""
+"""Calls among which a suitable one is looked for."""
 
 
 class Call(Struct):
@@ -46,7 +46,8 @@ class CallQueue:
     """Calls that wait to be sent, first in, first out. Belongs to one event loop.
 
     Where several hosts take calls, those with the same image go to the same host, whose prefix cache has the
-    image, as long as no host must wait for that.
+    image. A host that must get the bytes of an image only once gets a second call with a new image after the
+    first one has ended. No host waits for either.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ class CallQueue:
         self._waiting: deque[Call] = deque()
         # As many items as calls wait.
         self._places: asyncio.Queue[None] = asyncio.Queue()
-        self._hosts: dict[str, str] = {}
+        self._images = ImagePlaces()
         self._passed_over = 0
         self._changed = asyncio.Event()
         self._is_filling = True
@@ -86,26 +87,29 @@ class CallQueue:
         Returns:
             The calls; there may be none.
         """
-        return [self._take_now(None) for _ in range(self._places.qsize())]
+        return [self._take_now(None, sends_once=False) for _ in range(self._places.qsize())]
 
-    async def take_batch(self, size: int, gather: float = 0.0, host: str | None = None) -> list[Call]:
+    async def take_batch(
+        self, size: int, gather: float = 0.0, host: str | None = None, *, sends_once: bool = False
+    ) -> list[Call]:
         """Wait for a batch of calls.
 
         Args:
             size: How many calls the model takes at once.
             gather: Seconds for which an incomplete batch waits for calls that are sent again.
-            host: The host that they are for; None if there is no other one.
+            host: The host that they are for; None if it does not matter.
+            sends_once: Whether the host must get the bytes of an image only once; then `end` must be called.
 
         Returns:
             `size` calls; fewer (at least one) where no more arrive for now.
         """
         await self._places.get()
-        calls = [self._choose(host)]
+        calls = [self._choose(host, sends_once=sends_once)]
         until = asyncio.get_running_loop().time() + gather
         while len(calls) < size:
             rest = until - asyncio.get_running_loop().time()
             if not self._places.empty():
-                calls.append(self._take_now(host))
+                calls.append(self._take_now(host, sends_once=sends_once))
             elif self._is_filling or rest > 0:
                 self._changed.clear()
                 with suppress(TimeoutError):
@@ -115,30 +119,41 @@ class CallQueue:
                 break
         return calls
 
-    def _take_now(self, host: str | None) -> Call:
-        self._places.get_nowait()
-        return self._choose(host)
+    def end(self, host: str, calls: Sequence[Call]) -> None:
+        """Record that calls are not in flight any more, where the host gets the bytes of an image only once.
 
-    def _choose(self, host: str | None) -> Call:
+        Args:
+            host: The host that took them.
+            calls: The calls.
+        """
+        for call in calls:
+            if (image := call.image) is not None:
+                self._images.ended(image, host)
+
+    def _take_now(self, host: str | None, *, sends_once: bool) -> Call:
+        self._places.get_nowait()
+        return self._choose(host, sends_once=sends_once)
+
+    def _choose(self, host: str | None, *, sends_once: bool) -> Call:
         """Take the first call that suits a host; the first of all if it was passed over too often."""
         if host is None:
             return self._waiting.popleft()
-        index = self._first_suitable(host) if self._passed_over < PASSED_OVER else 0
+        is_late = self._passed_over >= PASSED_OVER
+        index = 0 if is_late else self._first_suitable(host, sends_once=sends_once)
         self._passed_over = self._passed_over + 1 if index else 0
         call = self._waiting[index]
         del self._waiting[index]
-        image = call.image
-        if image is not None:
-            self._hosts.pop(image, None)
-            self._hosts[image] = host
-            if len(self._hosts) > REMEMBERED:
-                del self._hosts[next(iter(self._hosts))]
+        if (image := call.image) is not None:
+            self._images.sent(image, host, may_arrive=sends_once)
         return call
 
-    def _first_suitable(self, host: str) -> int:
-        """The index of the first call whose image was not sent to another host; 0 if there is none."""
+    def _first_suitable(self, host: str, *, sends_once: bool) -> int:
+        """The index of the first call that suits a host; 0 if there is none."""
+        images = self._images
         for index, call in enumerate(islice(self._waiting, LOOKED_AT)):
             image = call.image
-            if image is None or self._hosts.get(image, host) == host:
+            if image is None or not (
+                images.is_elsewhere(image, host) or (sends_once and images.is_arriving(image, host))
+            ):
                 return index
         return 0

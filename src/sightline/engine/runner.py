@@ -234,25 +234,37 @@ class Runner:
                 await limiter.wait_for_slot()
             except HostUnavailableError:
                 return
-            calls = await self._admit_again(await self._take_batch(model))
-            # Nothing is awaited between this and the model: the claims may lapse meanwhile.
-            if not all(self._store.claims.hold(call.claimed) for call in calls):
-                await self._claim_again([*calls, *self._queue.take_all()])
-                continue
-            if not calls or not limiter.try_acquire():
-                for call in calls:
-                    self._queue.put(call)
-                continue
+            taken = await self._take_batch(model)
             try:
-                results = await self._send(model, calls)
-            except BaseException:
-                limiter.release()
-                raise
-            _report_to(limiter, results)
+                await self._work_on(model, limiter, taken)
+            finally:
+                if model.capabilities.sends_once:
+                    self._queue.end(model.host, taken)
+
+    async def _work_on(self, model: Model, limiter: Limiter, taken: Sequence[Call]) -> None:
+        """Send calls, or queue them again if they may not be sent now."""
+        calls = await self._admit_again(taken)
+        # Nothing is awaited between this and the model: the claims may lapse meanwhile.
+        if not all(self._store.claims.hold(call.claimed) for call in calls):
+            await self._claim_again([*calls, *self._queue.take_all()])
+            return
+        if not calls or not limiter.try_acquire():
+            for call in calls:
+                self._queue.put(call)
+            return
+        try:
+            results = await self._send(model, calls)
+        except BaseException:
+            limiter.release()
+            raise
+        _report_to(limiter, results)
 
     async def _take_batch(self, model: Model) -> list[Call]:
-        host = model.host if len(self._models) > 1 else None
-        return await self._queue.take_batch(model.batch_size, model.capabilities.gather, host)
+        capabilities = model.capabilities
+        host = model.host if len(self._models) > 1 or capabilities.sends_once else None
+        return await self._queue.take_batch(
+            model.batch_size, capabilities.gather, host, sends_once=capabilities.sends_once
+        )
 
     async def _claim_again(self, calls: Sequence[Call]) -> None:
         """Make sure of the claims of calls; what another process has answered meanwhile is not sent."""

@@ -35,6 +35,8 @@ class Capabilities(Struct, frozen=True):
         limits: Limits of the images that it accepts.
         references: Whether its server can do without the bytes of some images; `image_traffic` then says what
             was sent.
+        sends_once: Whether its server needs the bytes of an image only until a first request with it has an
+            answer. The engine then sends other requests first while that one is in flight.
         gather: Seconds for which an incomplete batch waits for more requests. Above 0 only where a call takes
             hours.
     """
@@ -51,6 +53,7 @@ class Capabilities(Struct, frozen=True):
     replicas: int = 0
     limits: ImageLimits = ImageLimits()
     references: bool = False
+    sends_once: bool = False
     gather: float = 0.0
 
 

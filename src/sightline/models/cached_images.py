@@ -53,6 +53,8 @@ class CachedImages:
     either.
     """
 
+    sends_once = True
+
     def __init__(self) -> None:
         """Start with no image at the server."""
         self.traffic = ImageTraffic()

@@ -27,6 +27,8 @@ class FileUrls:
     requests are sent again with the bytes. If this helps, no further file URL is sent.
     """
 
+    sends_once = False
+
     def __init__(self, folder: Path, name: str) -> None:
         """Prepare the URLs; nothing is read.
 

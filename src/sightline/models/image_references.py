@@ -106,9 +106,11 @@ class ImageReferences(Protocol):
 
     Attributes:
         traffic: What was sent so far.
+        sends_once: Whether the bytes of an image are needed until a first request with it has an answer.
     """
 
     traffic: ImageTraffic
+    sends_once: bool
 
     def probe(self, model: str) -> dict[str, Any] | None:
         """A request that a server answers only if it ignores references.

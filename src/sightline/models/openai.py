@@ -105,7 +105,12 @@ class OpenAICompatible(Model):
         self.identity = endpoint.identity
         self.model = endpoint.model
         limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
-        self.capabilities = Capabilities(limits=limits, endpoint=True, references=references is not None)
+        self.capabilities = Capabilities(
+            limits=limits,
+            endpoint=True,
+            references=references is not None,
+            sends_once=references is not None and references.sends_once,
+        )
         self.address = endpoint.address.rstrip("/")
         self._models_url = f"{self.address}/models"
         self._url = f"{self.address}/chat/completions"
