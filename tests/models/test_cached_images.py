@@ -243,6 +243,22 @@ def test_a_request_that_is_too_long_is_not_sent_again_with_the_bytes(image: Make
     assert len(server.asked) == 2
 
 
+@pytest.mark.parametrize("failing", [(500, "out of memory"), (503, "overloaded"), (429, "slow down")])
+def test_a_server_that_fails_is_not_asked_at_once_again(image: MakeImage, failing: tuple[int, str]) -> None:
+    """The engine retries such requests after a delay; the image stays cached."""
+    server, file = ImageCacheServer(), image("a.png")
+
+    async def use(model: OpenAICompatible) -> None:
+        await _ask(model, _request(file))
+        server.failing = failing
+        assert isinstance(await _ask(model, _request(file)), Failure)
+        server.failing = None
+        assert isinstance(await _ask(model, _request(file)), Answer)
+
+    _with(server, use)
+    assert [[*shown] for (shown,) in server.asked] == [["data", "uuid"], ["uuid"], ["uuid"]]
+
+
 def test_a_server_that_ignores_uuids_is_refused_before_it_answers_without_an_image() -> None:
     server = ImageCacheServer()
     server.ignores = True

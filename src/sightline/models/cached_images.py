@@ -11,11 +11,15 @@ import pybase64
 from msgspec.structs import replace
 
 from sightline.models.chat_request import DETAIL
-from sightline.models.image_references import REFUSALS, ImageTraffic
+from sightline.models.image_references import ImageTraffic
 from sightline.types import Failure, ImageFile, Request
 
 CACHED = 16 * 1024
 """How many images are taken for cached at most."""
+
+MISSES = (400, 422)
+"""The HTTP statuses with which vLLM and what stands before it refuse a uuid without an image."""
+_MISS = "cache miss"
 
 PROCESSOR_OPTIONS = ("media_io_kwargs", "mm_processor_kwargs")
 """Options of vLLM's requests that change what is made of an image."""
@@ -141,7 +145,8 @@ class _Exchange:
         return {"uuid": uuid}
 
     def is_refused(self, failure: Failure) -> bool:
-        if not self._referenced or failure.status not in REFUSALS or failure.kind == "blocked":
+        is_miss = failure.status in MISSES or (failure.status and _MISS in failure.message.lower())
+        if not self._referenced or not is_miss or failure.kind == "blocked":
             return False
         self._images.missed(set(self._referenced))
         self._images.traffic = replace(self._images.traffic, resent=self._images.traffic.resent + 1)

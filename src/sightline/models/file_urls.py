@@ -10,9 +10,12 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from sightline.images import check_unchanged, data_url_length, real_path
-from sightline.models.image_references import REFUSALS, ImageTraffic
+from sightline.models.image_references import ImageTraffic
 from sightline.output import print_note
 from sightline.types import Failure, ImageFile, Request
+
+REFUSALS = (400, 415, 422, 500, 501)
+"""The HTTP statuses with which servers refuse URLs that they cannot read; vLLM without the flag has 500."""
 
 
 class FileUrls:

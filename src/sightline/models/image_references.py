@@ -8,9 +8,6 @@ from msgspec import Struct
 
 from sightline.types import Failure, ImageFile, Request
 
-REFUSALS = (400, 415, 422, 500, 501)
-"""The HTTP statuses with which servers refuse a reference that they cannot use."""
-
 
 class ImageTraffic(Struct, frozen=True):
     """The bytes of images in the bodies of requests to a server that accepts references.
