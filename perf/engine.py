@@ -1,6 +1,6 @@
 """The engine against a bare client: whole processes, the 1,399 II-Bench images, one local server.
 
-    python perf/engine.py [--short] [--rounds N] [--only NAME ...]
+    python perf/engine.py [--short] [--rounds N] [--only NAME ...] [--json FILE]
 
 Prints for each scenario both wall times, their ratio, the share of refused calls, processor seconds for 1,000
 probes, and peak memory. Compare ratios: wall times differ between machines and runs.
@@ -8,7 +8,6 @@ probes, and peak memory. Compare ratios: wall times differ between machines and 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -23,11 +22,22 @@ from typing import Any, NamedTuple
 
 import sightline
 from process_usage import ProcessUsage, run_python
+from report import Report, new_parser
 from sightline.engine.check_rule import CLOSED
 
 HERE = Path(__file__).resolve().parent
 SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or HERE.parents[1] / "shared")
 PROBES = 1399
+COLUMNS = (
+    "scenario",
+    "bare client",
+    "sightline",
+    "ratio",
+    "refused",
+    "processor s per 1,000 probes",
+    "peak MB",
+    "aim",
+)
 
 
 class Scenario(NamedTuple):
@@ -66,31 +76,30 @@ class ClientRun(NamedTuple):
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--short", action="store_true", help="only the server that answers at once")
     parser.add_argument("--rounds", type=int, default=3, help="rounds per scenario; the median is printed")
     parser.add_argument("--only", nargs="*", default=[], help="scenarios whose name contains one of these")
     options = parser.parse_args()
     # Where Python may not write bytecode, each process would compile the modules anew.
     run_python(["-m", "compileall", "-q", str(Path(sightline.__file__).parent)])
-    heads = f"{'scenario':<22}{'bare':>8}{'sightline':>11}{'ratio':>7}{'refused':>9}"
-    print(f"{heads}{'cpu/1000':>10}{'MB':>6}  aim")
+    report = Report()
+    report.table("", *COLUMNS)
     for scenario in SCENARIOS[:1] if options.short else SCENARIOS:
         if not options.only or any(word in scenario.name for word in options.only):
-            _measure(scenario, options.rounds)
-    _measure_start()
+            _measure(scenario, options.rounds, report)
+    _measure_start(report)
+    report.save(options.json)
 
 
-def _measure(scenario: Scenario, rounds: int) -> None:
+def _measure(scenario: Scenario, rounds: int, report: Report) -> None:
     bare, ours, cached = [], [], []
     for number in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
-            with _Server((*scenario.server, "--fail-seed", str(number + 1))) as server:
-                bare.append(server.run(_bare(server.port, scenario.bare_concurrency)))
-            with _Server((*scenario.server, "--fail-seed", str(number + 1))) as server:
-                command = _sightline(server.port, scenario.concurrency, Path(folder))
+            with Server((*scenario.server, "--fail-seed", str(number + 1))) as server:
+                bare.append(server.run(bare_command(server.port, scenario.bare_concurrency)))
+            with Server((*scenario.server, "--fail-seed", str(number + 1))) as server:
+                command = sightline_command(server.port, scenario.concurrency, Path(folder))
                 ours.append(server.run(command))
                 if not scenario.server:
                     cached.append(server.run(command))
@@ -99,35 +108,26 @@ def _measure(scenario: Scenario, rounds: int) -> None:
     )
     sent = statistics.median(run.stats["requests"] for run in ours)
     refused = statistics.median(run.stats["limited"] for run in ours)
-    _print(
-        scenario.name,
-        statistics.median(run.usage.wall for run in bare),
-        ours,
-        f"{ratio:.2f}",
-        f"{100 * refused / sent:.1f} %",
-        scenario.aim,
-    )
+    floor = statistics.median(run.usage.wall for run in bare)
+    share = f"{100 * refused / sent:.1f} %"
+    _add_row(report, [scenario.name, f"{floor:.2f} s"], ours, [f"{ratio:.2f}", share], scenario.aim)
     if cached:
         assert all(run.stats["requests"] <= CLOSED.most_requests for run in cached), (
             "more than the check of the endpoint was sent"
         )
-        _print("all cached", None, cached, "", "", "under 1 s")
+        _add_row(report, ["all cached", ""], cached, ["", ""], "under 1 s")
 
 
-def _print(
-    name: str, bare: float | None, ours: Sequence[ClientRun], ratio: str, refused: str, aim: str
+def _add_row(
+    report: Report, before: list[str], ours: Sequence[ClientRun], after: list[str], aim: str
 ) -> None:
     wall = statistics.median(run.usage.wall for run in ours)
     cpu = statistics.median(run.usage.cpu for run in ours) * 1000 / PROBES
     memory = statistics.median(run.usage.memory for run in ours)
-    floor = f"{bare:.2f} s" if bare is not None else ""
-    print(
-        f"{name:<22}{floor:>8}{wall:>9.2f} s{ratio:>7}{refused:>9}{cpu:>8.2f} s{memory:>6.0f}  {aim}",
-        flush=True,
-    )
+    report.row(*before, f"{wall:.2f} s", *after, f"{cpu:.2f} s", f"{memory:.0f}", aim)
 
 
-def _measure_start() -> None:
+def _measure_start(report: Report) -> None:
     """Measure how long `--help` takes, and check that it imports nothing heavy."""
     command = [sys.executable, "-m", "sightline", "--help"]
     times = []
@@ -142,26 +142,46 @@ def _measure_start() -> None:
         "print(', '.join(sorted(heavy)) or 'nothing heavy')"
     )
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    print(f"--help: {statistics.median(times):.3f} s, loads {loaded.strip()}  (aim: under 0.25 s)")
+    seconds = statistics.median(times)
+    report.note(f"`sightline --help` takes {seconds:.2f} s (aim: under 0.25 s) and loads {loaded.strip()}.")
 
 
-def _bare(port: int, concurrency: int) -> list[str]:
+def bare_command(port: int, concurrency: int) -> list[str]:
+    """The arguments of Python that run the bare client.
+
+    Args:
+        port: The port of the server.
+        concurrency: Parallel calls.
+
+    Returns:
+        The arguments.
+    """
     return [str(HERE / "floor.py"), str(SHARED / "tools"), str(port), str(concurrency)]
 
 
-def _sightline(port: int, concurrency: int, folder: Path) -> list[str]:
+def sightline_command(port: int, concurrency: int, folder: Path) -> list[str]:
+    """The arguments of Python that run Sightline.
+
+    Args:
+        port: The port of the server.
+        concurrency: Parallel calls.
+        folder: Where the store and the results are written.
+
+    Returns:
+        The arguments.
+    """
     words = f"run iibench:none --model http://127.0.0.1:{port}/v1#mock --concurrency {concurrency} --quiet"
     places = ["--data", str(SHARED / "data" / "iibench"), "--store", str(folder / "s.db")]
     return ["-m", "sightline", *words.split(), *places, "--out", str(folder / "out")]
 
 
-class _Server:
+class Server:
     """The test server, as a child process at a free port."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words
 
-    def __enter__(self) -> _Server:
+    def __enter__(self) -> Server:
         script = str(SHARED / "tools" / "mock_openai_server.py")
         self._process = subprocess.Popen(
             [sys.executable, script, "--port", str(_free_port()), *self._words],
@@ -176,10 +196,18 @@ class _Server:
         self._process.terminate()
         self._process.wait()
 
-    def run(self, command: list[str]) -> ClientRun:
-        """Run a client to its end."""
+    def run(self, command: list[str], python: str = sys.executable) -> ClientRun:
+        """Run a client to its end.
+
+        Args:
+            command: The arguments of Python.
+            python: The interpreter.
+
+        Returns:
+            What the client used, and what the server counted.
+        """
         self._get("/reset", b"{}")
-        return ClientRun(run_python(command), self._get("/stats"))
+        return ClientRun(run_python(command, python=python), self._get("/stats"))
 
     def _get(self, path: str, body: bytes | None = None) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", body) as reply:

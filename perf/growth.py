@@ -9,19 +9,22 @@ the time is Sightline's own. Each row of the table is printed when it is measure
 
 from __future__ import annotations
 
-import argparse
 import json
+import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from process_usage import ProcessUsage, run_python
+from report import Report, new_parser
 
 HERE = Path(__file__).resolve().parent
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 VARIANTS = 4
+COLUMNS = ("command", "wall", "processor", "peak MB", "store bytes a probe", "results bytes a probe")
 
 INSTRUCTION = (
     "Please answer the multiple choice question below based on the description. "
@@ -56,9 +59,7 @@ LABELS = ("Art", "Environment", "Life", "Politics", "Society")
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--short", action="store_true", help="only 1,000 probes")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of probes")
     parser.add_argument(
@@ -71,34 +72,52 @@ def main() -> None:
     options = parser.parse_args()
     source = options.package.resolve() / "src"
     run_python(["-m", "compileall", "-q", str(source)])
-    print("| probes | command | wall s | processor s | peak MB | store bytes/probe | results bytes/probe |")
-    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    report, usages = Report(), []
+    report.table("", *COLUMNS)
     for size in SIZES[:1] if options.short else options.sizes:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            _measure(size, Path(folder), source)
+            usages.append((size, _measure(size, Path(folder), source, report)))
+    if len(usages) > 1:
+        _add_slopes(report, usages)
+    report.save(options.json)
 
 
-def _measure(size: int, folder: Path, source: Path) -> None:
+def _measure(size: int, folder: Path, source: Path, report: Report) -> dict[str, ProcessUsage]:
+    """Measure one size; returns the usage of each command."""
     groups, results = folder / "groups.jsonl", folder / "results"
     with groups.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines(size))
     store = ["--store", str(folder / "s.db")]
     run = ["run", f"groups:{groups}", "--model", "baseline/chance", "--out", str(results), "--quiet"]
+    usages: dict[str, ProcessUsage] = {}
     for name, words in (("first run", run), ("cached run", run), ("report", ["report", "--by", "domain"])):
-        usage = run_python(["-m", "sightline", *words, *store], source)
-        _print(size, name, usage, folder)
+        usages[name] = run_python(["-m", "sightline", *words, *store], source)
+        _add_row(report, size, name, usages[name], folder)
     counted = json.loads((results / "metrics.json").read_bytes())["probes"]
     assert counted == size, f"the results have {counted} probes instead of {size}"
+    return usages
 
 
-def _print(size: int, name: str, usage: ProcessUsage, folder: Path) -> None:
+def _add_row(report: Report, size: int, name: str, usage: ProcessUsage, folder: Path) -> None:
     store = sum(file.stat().st_size for file in folder.glob("s.db*"))
     results = sum(file.stat().st_size for file in (folder / "results").iterdir())
-    print(
-        f"| {size:,} | {name} | {usage.wall:.2f} | {usage.cpu:.2f} | {usage.memory:.0f} "
-        f"| {store / size:,.0f} | {results / size:,.0f} |",
-        flush=True,
-    )
+    used = (f"{usage.wall:.2f} s", f"{usage.cpu:.2f} s", f"{usage.memory:.0f}")
+    report.row(f"{name}, {size:,} probes", *used, f"{store / size:,.0f}", f"{results / size:,.0f}")
+
+
+def _add_slopes(report: Report, usages: Sequence[tuple[int, dict[str, ProcessUsage]]]) -> None:
+    """The slopes of each command between the sizes, in logarithms: 1 is proportional growth."""
+    pairs = list(pairwise(usages))
+    spans = [f"{small:,} to {large:,}" for (small, _), (large, _) in pairs]
+    report.table("Slopes in logarithms: 1 is proportional growth, 0 is none", "slope", *spans)
+    for name in usages[0][1]:
+        for what in ("cpu", "memory"):
+            slopes = [
+                math.log(getattr(after[name], what) / getattr(before[name], what)) / math.log(large / small)
+                for (small, before), (large, after) in pairs
+            ]
+            shown = "processor time" if what == "cpu" else "peak memory"
+            report.row(f"{name}, {shown}", *(f"{slope:.2f}" for slope in slopes))
 
 
 def lines(size: int, seed: int = 0) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,6 @@ importing libraries is excluded on both sides. In float32 both sides must give t
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -31,6 +30,7 @@ import torch
 from PIL import Image
 
 import sightline
+from report import Report, new_parser
 
 PHRASE, SENTENCE = 8, 32
 """Tokens of an answer: about the medians of the released answers of CODIS (7 words) and ConTextual (25)."""
@@ -39,6 +39,7 @@ BANDWIDTH = 4.8e12
 """Memory bandwidth of an H200 in bytes per second; each step of a batch reads all weights once."""
 
 ASKS = ("What is", "Which colour is", "How large is", "Where is", "Is there anything beside")
+COLUMNS = ("case", "wall", "probes a second", "processor", "ratio of times", "ratio of processor times")
 THINGS = ("the circle", "the red square", "the smallest thing", "the triangle on the left", "it", "the star")
 
 
@@ -319,7 +320,7 @@ def bound(model_folder: Path, batch: int, most: int) -> float:
     return batch * BANDWIDTH / (size * most)
 
 
-def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int) -> None:
+def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int, report: Report) -> None:
     """Measure one case with both sides, and without sharing if images are shared.
 
     Args:
@@ -328,6 +329,7 @@ def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int
         folder: Where files are written.
         device: The torch device.
         side: Side of an image in pixels.
+        report: Gets the rows.
 
     Raises:
         AssertionError: The answers differ.
@@ -336,7 +338,7 @@ def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int
     place.mkdir()
     file = write(case, place, side)
     alone, expected = loop(model_folder, file, device, case.tokens)
-    show(case, "loop", alone)
+    add_row(report, case, "plain loop", alone)
     ways = [("sightline", False)] if case.a_image == 1 else [("without sharing", True), ("sightline", False)]
     for name, apart in ways:
         with unshared() if apart else nullcontext():
@@ -344,23 +346,24 @@ def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int
         same = sum(one == other for one, other in zip(responses, expected, strict=True))
         # Half the precision: rounding decides between tokens that are about equally likely.
         assert same == len(expected) or device != "cpu", f"{len(expected) - same} answers differ"
-        show(case, name, took, alone)
+        add_row(report, case, name, took, alone)
 
 
-def show(case: Case, name: str, took: Took, alone: Took | None = None) -> None:
-    """Print one line of the table.
+def add_row(report: Report, case: Case, name: str, took: Took, alone: Took | None = None) -> None:
+    """Add one row to the table.
 
     Args:
+        report: The report.
         case: The probes.
         name: The side that was measured.
         took: Its time.
         alone: The time of the plain loop.
     """
-    line = f"{case.name:<22}{name:<18}{took.wall:>8.1f} s{case.probes / took.wall:>8.1f} probes/s"
-    line += f"{took.processor:>8.1f} processor s"
+    ratios = ("", "")
     if alone is not None:
-        line += f"  ratio {alone.wall / took.wall:.1f}, by processor {alone.processor / took.processor:.1f}"
-    print(line, flush=True)
+        ratios = (f"{alone.wall / took.wall:.1f}", f"{alone.processor / took.processor:.1f}")
+    speed = f"{case.probes / took.wall:.0f}"
+    report.row(f"{case.name}: {name}", f"{took.wall:.1f} s", speed, f"{took.processor:.1f} s", *ratios)
 
 
 def main() -> int:
@@ -369,9 +372,7 @@ def main() -> int:
     Returns:
         The exit status.
     """
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--model", type=Path, help="the folder of a model")
     parser.add_argument("--short", action="store_true", help="a tenth of the probes")
     parser.add_argument("--gpu", action="store_true", help="LLaVA-1.5-7B's shape, on a CUDA device")
@@ -398,13 +399,16 @@ def main() -> int:
         first = write(Case("warm", 8, 1), warm, 96)
         loop(model, first, device, PHRASE)
         ours(model, first, warm, PHRASE)
+        report = Report()
+        report.table("", *COLUMNS)
         for case in cases:
-            measure(case, model, folder, device, 672 if options.gpu else 96)
+            measure(case, model, folder, device, 672 if options.gpu else 96, report)
         if options.gpu:
             from sightline.models.local.args import BATCH
 
             fastest = bound(model, BATCH, PHRASE)
-            print(f"bound by memory bandwidth: {fastest:.0f} probes/s in batches of {BATCH}")
+            report.note(f"The bandwidth of the memory allows {fastest:.0f} probes/s in batches of {BATCH}.")
+        report.save(options.json)
     return 0
 
 

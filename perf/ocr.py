@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from process_usage import ProcessUsage, run_python
+from report import Report, new_parser
 
 SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 IMAGES = SHARED / "data/iibench/images"
@@ -27,9 +28,7 @@ IMAGES = SHARED / "data/iibench/images"
 
 def main() -> None:
     """Measure and print; with --plain, run the plain loop in this process."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--limit", type=int, default=100, help="images that are read")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median is printed")
     parser.add_argument("--short", action="store_true", help="8 images, one round")
@@ -40,7 +39,9 @@ def main() -> None:
     if options.plain:
         _plain_loop(chosen, Path(options.plain))
         return
-    _measure(chosen, rounds, ["--short"] if options.short else ["--limit", str(limit)])
+    report = Report()
+    _measure(chosen, rounds, ["--short"] if options.short else ["--limit", str(limit)], report)
+    report.save(options.json)
 
 
 def _plain_loop(images: list[Path], out: Path) -> None:
@@ -54,12 +55,12 @@ def _plain_loop(images: list[Path], out: Path) -> None:
             print(json.dumps({"image_id": str(path), "words": words}), file=file)
 
 
-def _measure(images: list[Path], rounds: int, size: list[str]) -> None:
+def _measure(images: list[Path], rounds: int, size: list[str], report: Report) -> None:
     cores = os.cpu_count() or 1
     kinds = {
         f"RapidOCR in a loop, {cores} threads": [],
-        f"one process, {cores} threads": ["1", str(cores)],
-        f"two processes, {max(1, cores // 2)} threads each": ["2", str(max(1, cores // 2))],
+        f"`build read`, one process, {cores} threads": ["1", str(cores)],
+        f"`build read`, two processes, {max(1, cores // 2)} threads each": ["2", str(max(1, cores // 2))],
     }
     times: dict[str, list[ProcessUsage]] = {kind: [] for kind in [*kinds, "again, from the store"]}
     texts: dict[str, set[str]] = {}
@@ -74,12 +75,15 @@ def _measure(images: list[Path], rounds: int, size: list[str]) -> None:
                 times[kind].append(run_python(words))
                 texts[kind] = _texts(out)
             times["again, from the store"].append(run_python(_build_read(images, out, store, "1", "1")))
+    columns = ("seconds an image", "processor seconds an image", "peak MB of the largest process")
+    report.table(f"{len(images)} images of II-Bench, rounds: {rounds}", "", *columns)
     for kind, ran in times.items():
         wall, cpu, memory = (statistics.median(part) for part in zip(*ran, strict=True))
         each, worked = wall / len(images), cpu / len(images)
-        print(f"{kind:<36}{each:>8.3f} s an image{worked:>8.3f} s of a core{memory:>7.0f} MB")
+        report.row(kind, f"{each:.3f}", f"{worked:.3f}", f"{memory:.0f}")
     first, *others = texts.values()
-    print("all read the same words" if all(one == first for one in others) else "the words differ")
+    same = all(one == first for one in others)
+    report.note("All read the same words." if same else "The words differ.")
 
 
 def _build_read(images: list[Path], out: Path, store: Path, processes: str, threads: str) -> list[str]:

@@ -10,7 +10,6 @@ their mean processor time in the server (from /proc, so on Linux only): other wo
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from statistics import median, quantiles
 from urllib.parse import urlsplit
 
 from growth import SUBJECTS, VARIANTS
+from report import Report, new_parser
 from sightline.engine.store import Store
 from sightline.outcome_index.index import OutcomeIndex
 from viewer_store import BASE, IMAGES, OTHER, REAL, SOURCE, make_runs, multiply_groups, write_data
@@ -39,82 +39,75 @@ Addresses = Callable[[], str]
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--short", action="store_true", help=f"only {SHORT:,} probes")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of probes")
     parser.add_argument("--folder", type=Path, help="make the temporary folders here")
     options = parser.parse_args()
-    print(f"10 million additions in a loop of Python: {_machine():.2f} s of processor time")
+    report = Report()
     for size in (SHORT,) if options.short else options.sizes:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            _measure(size, Path(folder))
+            _measure(size, Path(folder), report)
+    report.save(options.json)
 
 
-def _machine() -> float:
-    """How fast the machine is now."""
-    total, began = 0, time.process_time()
-    for number in range(10_000_000):
-        total += number
-    return time.process_time() - began
-
-
-def _measure(size: int, folder: Path) -> None:
+def _measure(size: int, folder: Path, report: Report) -> None:
     copies, real = max(1, size // REAL), min(size, REAL)
     write_data(real, folder)
     usage = make_runs(folder)
-    print(f"\n{real:,} probes: a run takes {usage.wall:.1f} s ({usage.cpu:.1f} s of processor time)")
-    _index(folder, real)
+    report.table(f"What pages of {size:,} probes need first", "", "wall", "processor", "bytes a probe")
+    report.row(f"a run of {real:,} probes", f"{usage.wall:.1f} s", f"{usage.cpu:.1f} s", "")
+    _index(folder, real, report)
     if copies > 1:
-        _multiply(folder, size, copies)
-    measure_pages(size, folder)
+        _multiply(folder, size, copies, report)
+    measure_pages(size, folder, report)
 
 
-def _index(folder: Path, size: int) -> None:
+def _index(folder: Path, size: int, report: Report) -> None:
     """Build what is not built, and print what it takes."""
     store = Store.open(str(folder / "s.db"))
     index = OutcomeIndex(store)
     index.build(1)
     index.build(BASE)
-    _step("index", folder, size, lambda: index.build(OTHER))
+    _step(report, "index", folder, size, lambda: index.build(OTHER))
     index.open(BASE).make_words()
-    _step("words for the search", folder, size, lambda: index.open(OTHER).make_words())
-    _step("comparison of two runs", folder, size, lambda: index.comparisons.build(BASE, OTHER))
+    _step(report, "words for the search", folder, size, lambda: index.open(OTHER).make_words())
+    _step(report, "comparison of two runs", folder, size, lambda: index.comparisons.build(BASE, OTHER))
     store.close()
 
 
-def _multiply(folder: Path, size: int, copies: int) -> None:
+def _multiply(folder: Path, size: int, copies: int, report: Report) -> None:
     """Let the indexes hold each group several times, and print what their words take."""
-    print(f"{size:,} probes, each group {copies} times:")
     store = Store.open(str(folder / "s.db"))
     for run in (BASE, OTHER):
         multiply_groups(store, run, copies)
     index = OutcomeIndex(store)
-    _step("words for the search", folder, size, lambda: index.open(BASE).make_words())
+    name = f"words for the search of {size:,} probes, each group {copies} times"
+    _step(report, name, folder, size, lambda: index.open(BASE).make_words())
     store.close()
 
 
-def _step(name: str, folder: Path, size: int, work: Callable[[], object]) -> None:
+def _step(report: Report, name: str, folder: Path, size: int, work: Callable[[], object]) -> None:
     before, began = _bytes(folder), (time.perf_counter(), time.process_time())
     work()
     wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
     added = (_bytes(folder) - before) / size
-    print(f"{name}: {wall:.1f} s ({cpu:.1f} s of processor time), {added:.0f} bytes a probe", flush=True)
+    report.row(name, f"{wall:.1f} s", f"{cpu:.1f} s", f"{added:.0f}")
 
 
-def measure_pages(size: int, folder: Path) -> None:
+def measure_pages(size: int, folder: Path, report: Report) -> None:
     """Visit each page, and print the table.
 
     Args:
         size: The number of probes.
         folder: The folder with the store and the data.
+        report: Gets the table.
     """
     store = Store.open(str(folder / "s.db"))
     addresses = _addresses(OutcomeIndex(store), size // VARIANTS)
     store.close()
-    print("\n| page | first ms | median ms | p95 ms | processor ms | KB |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    title = f"Pages of {size:,} probes"
+    report.table(title, "page", "first visit", "median", "p95", "processor", "KB")
     with _served(folder) as (server, connection, cookie):
         for name, address in addresses.items():
             first, _ = _visit(connection, address(), cookie)
@@ -124,7 +117,7 @@ def measure_pages(size: int, folder: Path) -> None:
             times = [seconds for seconds, _ in visits]
             figures = [1000 * one for one in (first, median(times), quantiles(times, n=20)[-1], used)]
             kilobytes = median(length for _, length in visits) / 1000
-            print(f"| {name} | {' | '.join(f'{one:.0f}' for one in figures)} | {kilobytes:.0f} |", flush=True)
+            report.row(name, *(f"{one:.0f} ms" for one in figures), f"{kilobytes:.0f}")
 
 
 def _processor_seconds(process: int) -> float:

@@ -27,14 +27,18 @@ class ProcessUsage(NamedTuple):
 
 
 def run_python(
-    arguments: Sequence[str], source: Path | None = None, folder: Path | None = None
+    arguments: Sequence[str],
+    source: Path | None = None,
+    folder: Path | None = None,
+    python: str = sys.executable,
 ) -> ProcessUsage:
-    """Run this Python with arguments, and measure the process; its standard output is discarded.
+    """Run Python with arguments, and measure the process; its standard output is discarded.
 
     Args:
         arguments: The arguments, such as a script and its options.
         source: A folder of packages to import before the installed ones.
         folder: The current folder of the process; None for that of this one.
+        python: The interpreter; this one by default.
 
     Returns:
         What the process used.
@@ -46,7 +50,7 @@ def run_python(
     with tempfile.TemporaryFile("w+") as errors:
         began = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, *arguments],
+            [python, *arguments],
             stdout=subprocess.DEVNULL,
             stderr=errors,
             env=environment,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from process_usage import run_python
+from report import Report, new_parser
 
 SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 IMAGES = SHARED / "data/codis/images"
@@ -28,9 +29,7 @@ PAINTED = ("candy", "mosaic", "udnie")
 
 def main() -> None:
     """Measure and print; with --plain, run the plain loop in this process."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--limit", type=int, default=216, help="images that are restyled")
     parser.add_argument("--rounds", type=int, default=1, help="rounds; the median is printed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="of ours")
@@ -39,7 +38,9 @@ def main() -> None:
     if options.plain:
         _plain_loop(Path(options.plain), options.limit)
         return
-    _measure(options.limit, options.rounds, options.processes)
+    report = Report()
+    _measure(options.limit, options.rounds, options.processes, report)
+    report.save(options.json)
 
 
 def plain_network(weights: Mapping[str, Any], x: Any) -> Any:
@@ -93,7 +94,7 @@ def _plain_loop(out: Path, limit: int) -> None:
             Image.fromarray(pixels).save(out / f"{path.stem}_{style}.png")
 
 
-def _measure(limit: int, rounds: int, processes: int) -> None:
+def _measure(limit: int, rounds: int, processes: int, report: Report) -> None:
     plain, ours = [], []
     with tempfile.TemporaryDirectory() as folder:
         loop, built = Path(folder, "plain"), Path(folder, "ours")
@@ -104,13 +105,14 @@ def _measure(limit: int, rounds: int, processes: int) -> None:
             plain.append(run_python([__file__, "--plain", str(loop), "--limit", str(limit)]))
             ours.append(run_python(["-m", "sightline", *words]))
         written = len(list(loop.iterdir()))
-        for name, ran in (("plain loop", plain), (f"sightline, {processes} processes", ours)):
+        columns = ("images a second", "wall", "processor", "peak MB of the largest process")
+        report.table(f"{limit} photos, {written} images, rounds: {rounds}", "", *columns)
+        for name, ran in (("plain loop", plain), (f"`build restyle`, {processes} processes", ours)):
             wall, cpu, memory = (statistics.median(part) for part in zip(*ran, strict=True))
-            print(
-                f"{name:<26}{written / wall:>7.2f} images/s{wall:>9.1f} s{cpu:>9.1f} cpu s{memory:>7.0f} MB"
-            )
+            report.row(name, f"{written / wall:.2f}", f"{wall:.1f} s", f"{cpu:.1f} s", f"{memory:.0f}")
         ratio = statistics.median(mine.wall / other.wall for mine, other in zip(ours, plain, strict=True))
-        print(f"ratio of the times {ratio:.2f} (aim: at most 1); {_differences(loop, built / 'images')}")
+        report.note(f"Ratio of the times: {ratio:.2f} (aim: at most 1).")
+        report.note(f"{_differences(loop, built / 'images')}.")
 
 
 def _differences(plain: Path, ours: Path) -> str:

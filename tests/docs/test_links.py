@@ -34,6 +34,9 @@ OTHER_OPTIONS = {
     "--sizes",
     "--package",
     "--gpu",
+    "--again",
+    "--only",
+    "--write-only",
     "--people",
     "--max-tokens",
 }

@@ -1,0 +1,147 @@
+"""The parts of docs/performance.md: what each measures, with which script, and what it needs."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import Struct
+
+SHARED = Path(os.environ.get("SIGHTLINE_SHARED") or Path(__file__).resolve().parents[2] / "shared")
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One part of the page.
+
+    Attributes:
+        name: Its name on the command line.
+        title: Its heading.
+        about: What is measured, and what it is compared with.
+        script: The script in this folder.
+        arguments: The arguments of the full measurement.
+        short: The arguments of a trial.
+        minutes: About how long the full measurement takes on two cores.
+        data: Whether it needs the folder SIGHTLINE_SHARED.
+        modules: The modules that it needs besides Sightline's own.
+    """
+
+    name: str
+    title: str
+    about: str
+    script: str
+    arguments: tuple[str, ...] = ()
+    short: tuple[str, ...] = ("--short",)
+    minutes: int
+    data: bool = False
+    modules: tuple[str, ...] = ()
+
+    def missing(self) -> str | None:
+        """Say why the part cannot be measured here.
+
+        Returns:
+            The reason; None if it can be measured.
+        """
+        if self.data and not (SHARED / "tools").is_dir():
+            return "it needs the folder with the released data (SIGHTLINE_SHARED)"
+        absent = [module for module in self.modules if find_spec(module) is None]
+        return f"{', '.join(absent)} is not installed" if absent else None
+
+
+PARTS = (
+    Part(
+        name="engine",
+        title="The engine beside a bare client",
+        about="Whole processes, from the start to the written metrics, on the 1,399 images of II-Bench, "
+        "against a server on the same machine. The bare client (perf/floor.py) reads the same files, "
+        "sends the same prompts, retries, and writes one line for each answer. The server derives "
+        "latency and failures from each request, so that they are the same for both.",
+        script="engine.py",
+        minutes=6,
+        arguments=("--rounds", "1"),
+        data=True,
+    ),
+    Part(
+        name="peers",
+        title="The engine beside other tools",
+        about="The same 1,399 images, prompts and server that answers at once, 64 parallel calls, whole "
+        "processes.",
+        script="peers.py",
+        minutes=2,
+        short=("--limit", "40"),
+        data=True,
+    ),
+    Part(
+        name="growth",
+        title="Growth with the number of probes",
+        about="Groups of four questions in text with six options, written by a seeded generator, and the "
+        "model `baseline/chance`, so that the time is Sightline's own. The store's bytes include its "
+        "write-ahead log.",
+        script="growth.py",
+        minutes=4,
+        arguments=("--sizes", "1000", "10000", "100000"),
+    ),
+    Part(
+        name="local",
+        title="Local models beside a plain loop",
+        about="A LLaVA of random weights, of the embedded model's size, beside a loop of processor and "
+        "`generate`, one probe at a time. Both sides give the same answers in float32; otherwise the "
+        "script fails.",
+        script="local.py",
+        minutes=5,
+        modules=("torch", "transformers"),
+    ),
+    Part(
+        name="consistency",
+        title="Consistency of responses beside a plain loop",
+        about="Responses as many as the paper's test set has, written by a seeded generator, beside a loop "
+        "that encodes both sides of every pair with the same model. Both give the same numbers to 1e-5; "
+        "otherwise the script fails. 3 % of the paper's number: importing torch takes most of the time.",
+        script="consistency.py",
+        arguments=("--short",),
+        minutes=1,
+        modules=("sentence_transformers",),
+    ),
+    Part(
+        name="restyle",
+        title="Restyling beside a plain loop",
+        about="Photos of CODIS in the four styles of the paper, beside a loop of the same network.",
+        script="restyle.py",
+        arguments=("--limit", "4"),
+        short=("--limit", "2"),
+        minutes=1,
+        data=True,
+        modules=("torch",),
+    ),
+    Part(
+        name="ocr",
+        title="OCR beside a plain loop",
+        about="Images of II-Bench of at most 512 pixels a side, read with `build read`, and with RapidOCR in "
+        "a loop.",
+        script="ocr.py",
+        arguments=("--limit", "20", "--rounds", "1"),
+        minutes=3,
+        data=True,
+        modules=("rapidocr",),
+    ),
+    Part(
+        name="pages",
+        title="The viewer",
+        about="The time to the first byte of every page of `sightline serve`, 41 visits with other arguments "
+        "each time, and the processor time of the server.",
+        script="pages.py",
+        arguments=("--sizes", "10000"),
+        minutes=2,
+    ),
+    Part(
+        name="annotation",
+        title="Annotation pages",
+        about="Ten annotators at once, three of them for each item, each with 2 s for an item on average. A "
+        "judgement is one form and the page of the next item. The log equals what the pages confirmed; "
+        "otherwise the script fails.",
+        script="annotation.py",
+        arguments=("--items", "100", "--pause", "2"),
+        minutes=2,
+        modules=("uvicorn",),
+    ),
+)

@@ -1,0 +1,103 @@
+"""The engine beside other tools: whole processes, the same images, prompts and server.
+
+    python perf/peers.py [--peer inspect_ai=PYTHON] [--limit N] [--rounds N] [--json FILE]
+
+PYTHON is the interpreter of an environment that has the tool (perf/README.md has the recipe). The server
+answers at once and counts the requests: a tool that sends another number fails. lmms-eval and VLMEvalKit
+are not measured: neither reads the released form of these data with these prompts, so that a driver would
+measure itself.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from engine import HERE, PROBES, SHARED, Server, bare_command, sightline_command
+from process_usage import ProcessUsage
+from report import Report, new_parser
+
+CONCURRENCY = 64
+RECORDS = SHARED / "data" / "iibench" / "test.json"
+VERSION = "import importlib.metadata as m; print(m.version('inspect_ai'))"
+
+Command = Callable[[int, Path], list[str]]
+"""From the server's port and an empty folder to the arguments of a Python."""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--peer", action="append", default=[], metavar="TOOL=PYTHON")
+    parser.add_argument("--limit", type=int, default=0, help="questions for the other tools; 0: all")
+    parser.add_argument("--rounds", type=int, default=1, help="rounds; the median is printed")
+    options = parser.parse_args()
+    pythons = dict(peer.split("=", 1) for peer in options.peer)
+    if unknown := set(pythons) - {"inspect_ai"}:
+        raise SystemExit(f"--peer: there is no driver for {', '.join(sorted(unknown))}; expected inspect_ai")
+    asked = options.limit or PROBES
+    report = Report()
+    report.table("", "tool", "wall", "ratio to the bare client", "processor s per 1,000 probes", "peak MB")
+    floor = _measure(
+        report, "bare client", PROBES, options.rounds, lambda port, _: bare_command(port, CONCURRENCY)
+    )
+    _measure(
+        report,
+        "sightline",
+        PROBES,
+        options.rounds,
+        lambda port, folder: sightline_command(port, CONCURRENCY, folder),
+        floor,
+    )
+    driver = str(HERE / "peer_drivers" / "inspect_ai_driver.py")
+
+    def peer(port: int, folder: Path) -> list[str]:
+        return [driver, str(RECORDS), str(port), str(CONCURRENCY), str(folder / "logs"), str(options.limit)]
+
+    if "inspect_ai" in pythons:
+        python = pythons["inspect_ai"]
+        name = f"inspect_ai {_version(python)}"
+        _measure(report, name, asked, options.rounds, peer, floor, python)
+    else:
+        report.note("inspect_ai is not measured: its environment was not given (--peer inspect_ai=PYTHON).")
+    report.note("lmms-eval and VLMEvalKit are not measured: there is no driver for them.")
+    report.save(options.json)
+
+
+def _version(python: str) -> str:
+    found = subprocess.run([python, "-c", VERSION], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise SystemExit(f"--peer inspect_ai={python}: {found.stderr.strip().splitlines()[-1]}")
+    return found.stdout.strip()
+
+
+def _measure(
+    report: Report,
+    name: str,
+    asked: int,
+    rounds: int,
+    command: Command,
+    floor: float | None = None,
+    python: str = sys.executable,
+) -> float:
+    """Measure one tool, and add its row; returns its seconds for all probes."""
+    usages: list[ProcessUsage] = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder, Server(()) as server:
+            run = server.run(command(server.port, Path(folder)), python)
+            if run.stats["requests"] != asked:
+                raise SystemExit(f"{name} sent {run.stats['requests']} requests instead of {asked}")
+            usages.append(run.usage)
+    wall, cpu, memory = (statistics.median(part) for part in zip(*usages, strict=True))
+    shown = name if asked == PROBES else f"{name}, {asked} probes"
+    ratio = f"{wall / floor:.1f}" if floor is not None and asked == PROBES else ""
+    report.row(shown, f"{wall:.2f} s", ratio, f"{cpu * 1000 / asked:.2f} s", f"{memory:.0f}")
+    return float(wall)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""docs/performance.md is what `python perf` writes from the results that are in the repository."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PERF = ROOT / "perf"
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripts import each other by name, because they run by path."""
+    monkeypatch.syspath_prepend(str(PERF))
+
+
+def test_the_page_is_what_the_command_writes_from_the_results() -> None:
+    from page import PAGE, page
+
+    assert PAGE.read_text(encoding="utf-8") == page(PERF / "results")
+
+
+def test_each_part_is_a_script_that_takes_its_arguments() -> None:
+    from parts import PARTS
+
+    assert len({part.name for part in PARTS}) == len(PARTS)
+    for part in PARTS:
+        # argparse knows all options and their types, and --help then ends the script before it measures.
+        command = [sys.executable, str(PERF / part.script), *part.arguments, "--help"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert shown.returncode == 0, shown.stderr
+        assert "--json FILE" in shown.stdout
+
+
+def test_a_part_that_was_not_measured_says_so_and_repeats_no_figures(tmp_path: Path) -> None:
+    from measurement import Measurement
+    from page import page
+    from parts import PARTS
+    from report import Report, Table
+
+    table = Table("Times", ["tool", "wall"], [["sightline", "1.0 s"]])
+    measured = Measurement(
+        date="2026-01-02",
+        commit="abc",
+        machine="2 cores",
+        minutes=1.0,
+        additions=(0.4, 0.5),
+        command="python perf/engine.py",
+        report=Report([table], ["A note."]),
+    )
+    absent = msgspec.structs.replace(measured, report=Report(), missing="no rapidocr")
+    for name, one in (("engine", measured), ("ocr", absent)):
+        (tmp_path / f"{name}.json").write_bytes(msgspec.json.encode(one))
+    text = page(tmp_path)
+    assert "| sightline | 1.0 s |" in text
+    assert "Not measured: no rapidocr." in text
+    assert text.count("Not measured yet.") == len(PARTS) - 2
