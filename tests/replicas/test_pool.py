@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sightline.config import Config
 from sightline.errors import UserError
 from sightline.models.baseline import ChanceBaseline
 from sightline.models.resolve import ModelOptions
-from sightline.replicas.base import Joined, Left, ReplicaLostError
-from sightline.replicas.distribute import check_place, resolve_on
-from sightline.replicas.fleet import MAX_LOSSES
+from sightline.replicas.base import Joined, Left, ReplicaLostError, Target
+from sightline.replicas.distribute import LAUNCHERS, check_place, resolve_on
+from sightline.replicas.fleet import MAX_LOSSES, MORE_IN_FLIGHT
 from sightline.replicas.kept import replicas_kept
 from sightline.replicas.pool import ReplicaPool
-from sightline.types import Answer, Failure, Request, user
+from sightline.types import Answer, Failure, ImageFile, Request, user
 
 
 class Copy:
@@ -98,6 +101,27 @@ def test_each_request_goes_to_the_replica_with_the_fewest_in_flight() -> None:
     answers = results(starting(slow, fast), map(str, range(20)))
     assert all(isinstance(answer, Answer) for answer in answers)
     assert (slow.most, fast.most) == (10, 10)
+
+
+def test_requests_with_one_image_go_to_one_replica_while_it_has_few_more_than_the_others() -> None:
+    async def session(images: list[int]) -> dict[str, list[str]]:
+        copies = [Copy(name, seconds=0.02) for name in "abc"]
+
+        async def one(pool: ReplicaPool, number: int, image: int) -> None:
+            file = ImageFile(f"{image}.png", f"{image:064x}", "PNG", 1, 1, (1, 1))
+            asked = Request(f"{image} {number}", (user("?"),), {}, {file.path: file})
+            assert [result async for _, result in pool.answer([asked])]
+
+        async with ReplicaPool(ChanceBaseline(0), starting(*copies)) as pool:
+            await asyncio.gather(*(one(pool, number, image) for number, image in enumerate(images)))
+        return {copy.name: [key.split()[0] for key in copy.asked] for copy in copies}
+
+    pairs = asyncio.run(session([number // 2 for number in range(60)]))
+    assert sum(len(set(asked)) for asked in pairs.values()) == 30
+    assert max(map(len, pairs.values())) <= min(map(len, pairs.values())) + MORE_IN_FLIGHT + 1
+    # One image for all requests does not leave the other replicas without work.
+    one = asyncio.run(session([0] * 60))
+    assert max(map(len, one.values())) <= min(map(len, one.values())) + MORE_IN_FLIGHT + 1
 
 
 @pytest.mark.parametrize("lost_at", [1, 4, 7])
@@ -219,6 +243,26 @@ def test_a_pool_has_the_identity_and_the_options_of_its_model() -> None:
 def test_a_place_that_does_not_exist_is_refused_with_those_that_do() -> None:
     with pytest.raises(UserError, match="unknown --on 'nowhere'"):
         resolve_on("nowhere:gpu", "mini", ModelOptions())
+
+
+def test_a_server_elsewhere_gets_the_bytes_of_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It may have other files at the same paths."""
+    targets = []
+
+    def launcher(target: Target, rest: str, config: Config) -> Script:
+        targets.append(target)
+        return starting(Copy("a"))
+
+    monkeypatch.setitem(LAUNCHERS, "test", f"{__name__}:launcher")
+    monkeypatch.setattr(f"{__name__}.launcher", launcher, raising=False)
+    options = ModelOptions(args={"executable": sys.executable, "file_urls": True}, images=tmp_path)
+    (here,) = resolve_on(None, "vllm/org/llava", options)
+    (there,) = resolve_on("test:gpu", "vllm/org/llava", options)
+    assert here.capabilities.references
+    assert not there.capabilities.references
+    (target,) = targets
+    assert not target.model.capabilities.references
+    assert there.identity == here.identity
 
 
 def test_a_place_without_a_model_to_run_there_is_refused() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from sightline.errors import UserError, unknown_name
 from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve, resolve_name
@@ -30,7 +32,8 @@ def resolve_on(place: str | None, spec: str, options: ModelOptions) -> Sequence[
     Raises:
         UserError: As `resolve`; or the place is unknown or cannot be used.
     """
-    models = resolve(spec, options)
+    # A server on another machine may have other files at the same paths, or none.
+    models = resolve(spec, options if place is None else replace(options, images=None))
     if place is None or not models[0].capabilities.own_process:
         return models
     from sightline.replicas.base import Target

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 from sightline.output import print_note
 from sightline.replicas.base import Launcher, Replica, ReplicaLostError
 from sightline.types import Answer, Failure, Request
 
+MORE_IN_FLIGHT = 2
+"""How many more requests a replica may have in flight than another one because it had the image before."""
+REMEMBERED = 4096
+"""Images whose replica is remembered."""
 MAX_LOSSES = 3
 """Replicas that a request may outlive: one that ends each of them is not sent to all others."""
 
@@ -15,6 +20,7 @@ MAX_LOSSES = 3
 class Fleet:
     """Sends each request to the replica with the fewest in flight, for as long as the launcher works.
 
+    A replica that had the image of the request before, so that its prefix cache has it, may have a few more.
     A request whose replica is lost is sent to another one. While there is no replica, requests wait for the
     next.
     """
@@ -30,6 +36,7 @@ class Fleet:
         self._launcher = launcher
         self._in_flight: dict[str, int] = {}
         self._replicas: dict[str, Replica] = {}
+        self._had_image: dict[str, str] = {}
         self._changed = asyncio.Event()
 
     async def start(self) -> None:
@@ -76,7 +83,8 @@ class Fleet:
         """
         losses: list[str] = []
         while len(losses) < MAX_LOSSES:
-            replica = await self._some_replica()
+            await self._some_replica()
+            replica = self._replicas[self._suitable(request)]
             self._in_flight[replica.name] += 1
             try:
                 return await replica.answer(request)
@@ -90,8 +98,21 @@ class Fleet:
             "permanent", f"{MAX_LOSSES} replicas ended while they answered this request ({losses[-1]})"
         )
 
-    async def _some_replica(self) -> Replica:
-        """The replica with the fewest requests in flight, once there is one; raises why there is none."""
+    def _suitable(self, request: Request) -> str:
+        """The replica for a request."""
+        fewest = min(self._in_flight, key=self._in_flight.__getitem__)
+        image = next((file.digest for file in request.images.values()), None)
+        if image is None:
+            return fewest
+        earlier = self._had_image.pop(image, fewest)
+        is_close = self._in_flight.get(earlier, math.inf) <= self._in_flight[fewest] + MORE_IN_FLIGHT
+        self._had_image[image] = earlier if is_close else fewest
+        if len(self._had_image) > REMEMBERED:
+            del self._had_image[next(iter(self._had_image))]
+        return self._had_image[image]
+
+    async def _some_replica(self) -> None:
+        """Wait until there is a replica; raises why there is none."""
         while not self._replicas:
             self._changed.clear()
             waiting = asyncio.create_task(self._changed.wait())
@@ -102,7 +123,6 @@ class Fleet:
             if self._launching.done():
                 self._launching.result()
                 raise RuntimeError(f"the launcher of {self._launcher.place} has returned")
-        return self._replicas[min(self._in_flight, key=self._in_flight.__getitem__)]
 
     def _join(self, replica: Replica) -> None:
         self._replicas[replica.name] = replica
