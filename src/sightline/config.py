@@ -55,6 +55,57 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
     batch: BatchSettings = field(default_factory=BatchSettings)
 
 
+_Word = Annotated[str, Meta(pattern=r"\A[^\s\x00-\x1f]+\Z", description="one word")]
+_Line = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f]*\Z", description="one line")]
+_Flag = Annotated[str, Meta(pattern=r"\A--?[A-Za-z][^\x00-\x1f]*\Z", description="a flag of sbatch")]
+
+
+class SlurmProfile(Struct, frozen=True, forbid_unknown_fields=True):
+    """A `[slurm.NAME]` table: the jobs of `--on slurm:NAME`, one for each replica of a model.
+
+    Attributes:
+        replicas: Jobs, each with one server.
+        processes: Workers of `mini` and `hf/` in each job, one for each of its GPUs.
+        partition: As for sbatch, like the fields down to `mem`.
+        account: The account that pays.
+        qos: The quality of service.
+        time: The time limit of a job.
+        gres: GPUs of a job, such as `gpu:1`.
+        nodes: Nodes of a job.
+        cpus: Processors of a job.
+        mem: Memory of a node.
+        flags: More flags of sbatch, such as `--constraint=a100`.
+        setup: Lines of bash before the server starts.
+        container: Words before the command of the server, such as `apptainer exec --nv vllm.sif`.
+        python: The Python of the nodes with Sightline (workers) or SGLang; '' for that of this process.
+        address: A word of bash for the address of a node that the driver can reach.
+        folder: Folder on a file system that nodes and driver share; '' for that of the user's cache.
+        resubmits: How often each replica is submitted again, if its job has ended and work is left.
+        poll: Seconds between two looks at the queue.
+        startup: Seconds that a server may take to be ready.
+    """
+
+    replicas: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    processes: Annotated[int, Meta(ge=1, le=1024)] = 1
+    partition: _Word | None = None
+    account: _Word | None = None
+    qos: _Word | None = None
+    time: _Word | None = None
+    gres: _Word | None = None
+    nodes: Annotated[int, Meta(ge=1)] = 1
+    cpus: Annotated[int, Meta(ge=1)] | None = None
+    mem: _Word | None = None
+    flags: tuple[_Flag, ...] = ()
+    setup: tuple[_Line, ...] = ()
+    container: _Line = ""
+    python: _Line = ""
+    address: _Line = "$(hostname)"
+    folder: str = ""
+    resubmits: Annotated[int, Meta(ge=0)] = 3
+    poll: Annotated[float, Meta(ge=0.2)] = 5.0
+    startup: _Seconds = 1800.0
+
+
 class NamedModel(Struct, frozen=True, forbid_unknown_fields=True):
     """A model that the user named: its specification as for --model, and the arguments of its back end."""
 
@@ -112,6 +163,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     models: Mapping[str, NamedModel] = field(default_factory=dict)
     hosts: Mapping[str, Host] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
+    slurm: Mapping[str, SlurmProfile] = field(default_factory=dict)
 
     def host(self, name: str, port: int) -> Host:
         """Find the entry of a host, by name and port or by name alone.
@@ -174,7 +226,7 @@ def load_config(file: str | None = None) -> Config:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror})", file=path) from None
-    expected = "[models.NAME] spec, [hosts.NAME] key/proxy, [prices.NAME] prompt/completion"
+    expected = "[models.NAME] spec, [hosts.NAME] key/proxy, [prices.NAME] prompt/completion, [slurm.NAME]"
     return decode_toml(content, Config, path, "a configuration", expected=expected)
 
 

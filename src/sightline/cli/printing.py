@@ -289,6 +289,10 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
         print_line(f"{what:<28}{_cost(cost)}")
     for note in estimate.notes:
         print_note(note)
+    for script in estimate.scripts:
+        print_line()
+        for line in script.splitlines():
+            print_line(line)
 
 
 def _files(judge: RequestsEstimate) -> str:

@@ -14,6 +14,7 @@ EXAMPLE = """examples:
   sightline run codis --model baseline/chance --data data/codis --dry-run
   sightline run contextual --augment layout --model openai/gpt-4 --data data/contextual
   sightline run iibench --model openai/gpt-4o --data data/iibench --batch
+  sightline run codis --model vllm/llava-hf/llava-1.5-7b-hf --data data/codis --on slurm:gpu --dry-run
 """
 
 

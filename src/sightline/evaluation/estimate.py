@@ -33,6 +33,7 @@ from sightline.models.batch.endpoint import BatchEndpoint
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, read_stored_probes
+from sightline.replicas.pool import ReplicaPool
 from sightline.results.stored_run import readable_runs
 from sightline.types import Answer, Failure
 
@@ -59,6 +60,7 @@ class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
         total_expected_cost: The expected cost of model and judges; None if one of them is unknown.
         total_full_length_cost: The `full_length_cost` of model and judges; None if one of them is unknown.
         notes: What is missing from the costs, and why.
+        scripts: What is submitted for model and judges with --on slurm.
     """
 
     probes: int
@@ -70,6 +72,7 @@ class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
     total_expected_cost: float | None = None
     total_full_length_cost: float | None = None
     notes: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
 
 
 class _Planned(Struct):
@@ -138,6 +141,12 @@ def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
         total_expected_cost=_sum([one.expected_cost for one in both]),
         total_full_length_cost=_sum([one.full_length_cost for one in both]),
         notes=tuple(_notes(prepared, both, source, uncached)),
+        scripts=tuple(
+            one.script
+            for several in (prepared.models.models, *prepared.judges.models.values())
+            for one in several
+            if isinstance(one, ReplicaPool) and one.script
+        ),
     )
 
 
@@ -164,6 +173,7 @@ def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
         total_expected_cost=_sum([one.total_expected_cost for one in estimates]),
         total_full_length_cost=_sum([one.total_full_length_cost for one in estimates]),
         notes=tuple(dict.fromkeys(note for one in estimates for note in one.notes)),
+        scripts=tuple(dict.fromkeys(script for one in estimates for script in one.scripts)),
     )
 
 

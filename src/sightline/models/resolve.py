@@ -45,6 +45,7 @@ class ModelOptions(Struct, frozen=True):
         model_id: `--model-id`, which replaces the identity in request keys; None keeps it.
         seed: Seed of models that choose at random (`baseline/chance`).
         keyless: Whether API keys, programs and downloads are unnecessary, because nothing will be sent.
+        elsewhere: Whether servers start on other machines, so that this one needs no program for them.
         batch: Whether endpoints are asked in batches (`--batch`).
         answer_files: The layouts in which `replay/FILE` may hold the answers to the evaluated benchmark.
         images: The data folder, whose images a server that Sightline starts may read; None for no folder.
@@ -55,6 +56,7 @@ class ModelOptions(Struct, frozen=True):
     model_id: str | None = None
     seed: int = 0
     keyless: bool = False
+    elsewhere: bool = False
     batch: bool = False
     answer_files: AnswerFiles = AnswerFiles()
     images: Path | None = None
@@ -341,13 +343,15 @@ def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> S
         model,
         flags=args.flags,
         program=args.executable,
-        starts=not options.keyless,
+        starts=not (options.keyless or options.elsewhere),
         images=images,
     )
     references = FileUrls(images, spec) if images is not None else None
 
-    def connect(address: str) -> OpenAICompatible:
-        target = Endpoint(address=address, model=command.served_name, name=spec, identity=command.identity)
+    def connect(address: str, key: str | None) -> OpenAICompatible:
+        target = Endpoint(
+            address=address, model=command.served_name, name=spec, identity=command.identity, key=key
+        )
         return OpenAICompatible(target, args, references)
 
     return Served(command, connect, startup=args.startup)

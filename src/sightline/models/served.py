@@ -88,20 +88,24 @@ class Served(Model):
     parallel: int | None = None
 
     def __init__(
-        self, command: ServerCommand, connect: Callable[[str], OpenAICompatible], *, startup: float
+        self,
+        command: ServerCommand,
+        connect: Callable[[str, str | None], OpenAICompatible],
+        *,
+        startup: float,
     ) -> None:
         """Prepare the server; nothing is started.
 
         Args:
             command: The command that starts the server.
-            connect: Creates the model at an address.
+            connect: Creates the model at an address, with the key of the server there or None.
             startup: Seconds that the server may take to load.
         """
-        self._command = command
-        self._connect = connect
+        self.command = command
+        self.connect = connect
         self._startup = startup
         # Name, identity and options do not depend on the address; this client serves before the start.
-        self._client = connect(f"http://{HOST}/v1")
+        self._client = connect(f"http://{HOST}/v1", None)
         self.name = self._client.name
         self.identity = self.host = command.identity
         # Its identity is that of the weights (docs/models.md), so it needs no check.
@@ -120,14 +124,14 @@ class Served(Model):
         not.
         """
         async with AsyncExitStack() as opened:
-            self._server = Server(self._command)
+            self._server = Server(self.command)
             opened.push_async_callback(self._server.stop)
             print_note(f"{self.name}: loading; its log: {self._server.log}")
             try:
                 address = await self._server.start(self._startup)
             except ServerError as error:
                 raise UserError(f"{self.name}: {error}", quoted=error.last_lines) from None
-            self._client = await opened.enter_async_context(self._connect(f"{address}/v1"))
+            self._client = await opened.enter_async_context(self.connect(f"{address}/v1", None))
             self._opened = opened.pop_all()
         return self
 

@@ -43,6 +43,7 @@ class ServerKind(Struct, frozen=True):
         name: Its prefix in model names.
         title: Its name in messages.
         words: Arguments between the program and the model.
+        elsewhere: The program on other machines.
         program: Description of the program, for messages.
         find: Finds the program of this environment, None if there is none.
         folder_flag: The flag that names the folder of which it may read files; '' if it reads all files.
@@ -51,6 +52,7 @@ class ServerKind(Struct, frozen=True):
     name: str
     title: str
     words: tuple[str, ...]
+    elsewhere: str
     program: str
     find: Callable[[], str | None]
     folder_flag: str = ""
@@ -79,12 +81,13 @@ def _sglang() -> str | None:
 
 
 VLLM = ServerKind(
-    "vllm", "vLLM", ("serve",), "the program vllm", _vllm, folder_flag="--allowed-local-media-path"
+    "vllm", "vLLM", ("serve",), "vllm", "the program vllm", _vllm, folder_flag="--allowed-local-media-path"
 )
 SGLANG = ServerKind(
     "sglang",
     "SGLang",
     ("-m", "sglang.launch_server", "--model-path"),
+    "python3",
     "a Python with sglang installed",
     _sglang,
 )
@@ -123,7 +126,7 @@ def server_command(
     _refuse_secret_words(user_words, "flags")
     location = served = weights = model
     folder = folder_of(model)
-    words = _program(kind, program) if starts else [kind.name]
+    words = _program(kind, program) if starts else _words(program, "executable") or [kind.elsewhere]
     if folder is not None:
         location, served, weights = (
             str(folder),

@@ -11,7 +11,7 @@ from sightline.errors import UserError, unknown_name
 from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve, resolve_name
 
-LAUNCHERS: dict[str, str] = {}
+LAUNCHERS: dict[str, str] = {"slurm": "sightline.replicas.slurm.launcher:launcher"}
 """Kind of place -> 'module:name' of a function of (Target, rest of the place, Config); it returns a Launcher.
 
 It raises UserError where the place cannot be used, and starts nothing.
@@ -33,7 +33,7 @@ def resolve_on(place: str | None, spec: str, options: ModelOptions) -> Sequence[
         UserError: As `resolve`; or the place is unknown or cannot be used.
     """
     # A server on another machine may have other files at the same paths, or none.
-    models = resolve(spec, options if place is None else replace(options, images=None))
+    models = resolve(spec, options if place is None else replace(options, images=None, elsewhere=True))
     if place is None or not models[0].capabilities.own_process:
         return models
     from sightline.replicas.base import Target
@@ -52,7 +52,7 @@ def resolve_on(place: str | None, spec: str, options: ModelOptions) -> Sequence[
         spec,
         tuple(sorted((name, repr(value)) for name, value in options.args.items())),
     )
-    return [ReplicaPool(models[0], launcher, key)]
+    return [ReplicaPool(models[0], launcher, key, getattr(launcher, "script", ""))]
 
 
 def check_place(place: str | None, models: Sequence[Model]) -> None:

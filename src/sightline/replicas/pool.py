@@ -22,18 +22,20 @@ class ReplicaPool(Model):
     batch_size = 1
     parallel: int | None = None
 
-    def __init__(self, model: Model, launcher: Launcher, key: Hashable = None) -> None:
+    def __init__(self, model: Model, launcher: Launcher, key: Hashable = None, script: str = "") -> None:
         """Start nothing yet.
 
         Args:
             model: The model that the replicas are copies of.
             launcher: Starts them.
             key: What determines the replicas; pools of one key can use the same ones, one after the other.
+            script: What the launcher submits, as --dry-run shows it; '' if it submits nothing.
         """
         self.name = model.name
         self.identity = model.identity
         self.host = f"{model.name} on {launcher.place}"
         self.capabilities = replace(model.capabilities, endpoint=False, replicas=launcher.replicas)
+        self.script = script
         self._model = model
         self._launcher = launcher
         self._key = key

@@ -52,6 +52,11 @@ class RemoteReplica:
             call.cancel()
         raise ReplicaLostError(self._lost.result())
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it answers no more."""
+        return self._lost.done()
+
     def lose(self, reason: str) -> None:
         """End all calls: the server has ended, whether or not its connections say so.
 

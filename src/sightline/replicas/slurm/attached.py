@@ -1,0 +1,90 @@
+"""A connection to the server of one job."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import aiohttp
+
+from sightline.models.served import Served
+from sightline.models.server_report import read_server_report
+from sightline.replicas.base import Target
+from sightline.replicas.remote import HEALTH_SECONDS, RemoteReplica, is_healthy
+from sightline.replicas.slurm.run_folder import Announcement
+from sightline.replicas.worker.client import WorkerClient
+from sightline.types import Answer, Failure, Request
+
+
+class Attached:
+    """A server that is ready, and its replica."""
+
+    def __init__(
+        self, announcement: Announcement, replica: RemoteReplica, address: str, opened: AsyncExitStack
+    ) -> None:
+        """Use `attach` instead.
+
+        Args:
+            announcement: What the job said.
+            replica: The replica.
+            address: The server.
+            opened: Its connections.
+        """
+        self.announcement = announcement
+        self.replica = replica
+        self._address = address
+        self._opened = opened
+
+    async def is_healthy(self) -> bool:
+        """Whether the server says that it is ready."""
+        return await is_healthy(self._address)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._opened.aclose()
+
+
+async def attach(target: Target, task: str, announced: Announcement, key: str) -> Attached | None:
+    """Connect to the server of a job.
+
+    Args:
+        target: The model.
+        task: The job.
+        announced: Where its server will answer.
+        key: The key.
+
+    Returns:
+        The connection; None while the server is not ready.
+    """
+    host = f"[{announced.host}]" if ":" in announced.host else announced.host
+    address = f"http://{host}:{announced.port}"
+    model = target.model
+    served = model.command.served_name if isinstance(model, Served) else model.name
+    if not (await is_healthy(address) and await _has_model(address, served, key)):
+        return None
+    name = f"job {task} on {announced.node}"
+    async with AsyncExitStack() as stack:
+        if isinstance(model, Served):
+            endpoint = await stack.enter_async_context(model.connect(f"{address}/v1", key))
+
+            async def send(request: Request) -> Answer | Failure:
+                async for _, result in endpoint.answer([request]):
+                    return result
+                return Failure("transient", f"{name} gave no answer to this request")
+        else:
+            send = (await stack.enter_async_context(WorkerClient(address, served, key))).send
+        return Attached(announced, RemoteReplica(name, address, send), address, stack.pop_all())
+
+
+async def _has_model(address: str, model: str, key: str) -> bool:
+    """Whether a server knows our key and has our model: another one may have taken the port."""
+    timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
+    headers = {"Authorization": f"Bearer {key}"}
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
+            session.get(f"{address}/v1/models") as reply,
+        ):
+            report = read_server_report(await reply.read(), "", model) if reply.status == 200 else None
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return False
+    return report is not None and report.id is not None

@@ -1,0 +1,288 @@
+"""--on slurm[:PROFILE]: replicas as jobs of an array, which come and go as Slurm decides."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from sightline.config import DEFAULT_FILE, Config, SlurmProfile
+from sightline.errors import EnvironmentFailedError, UserError, unknown_name
+from sightline.output import print_note
+from sightline.paths import cache_folder
+from sightline.replicas.base import Joined, Left, Target
+from sightline.replicas.slurm import commands
+from sightline.replicas.slurm.attached import Attached, attach
+from sightline.replicas.slurm.commands import Job, SlurmError
+from sightline.replicas.slurm.run_folder import open_run_folder, run_folder_name
+from sightline.replicas.slurm.script import batch_script, server_words
+
+NOTE_SECONDS = 60.0
+"""How often the state of jobs is printed while no replica runs."""
+
+MAX_SILENCE = 600.0
+"""Seconds without an answer of Slurm after which a run without replicas ends."""
+
+UNREACHABLE_POLLS = 3
+"""Polls in which a server may be silent before it counts as lost."""
+
+NEVER = frozenset(
+    {
+        "BadConstraints",
+        "DependencyNeverSatisfied",
+        "InvalidAccount",
+        "InvalidQOS",
+        "PartitionNodeLimit",
+        "PartitionTimeLimit",
+    }
+)
+"""Slurm's reasons to wait that do not pass."""
+
+DEFAULT = "default"
+
+
+def launcher(target: Target, rest: str, config: Config) -> SlurmLauncher:
+    """Create the launcher of `--on slurm[:PROFILE]`; nothing is submitted.
+
+    Args:
+        target: The model.
+        rest: The profile; '' for that of the name `default`, or the only one.
+        config: The contents of sightline.toml.
+
+    Returns:
+        The launcher.
+
+    Raises:
+        UserError: There is no such profile.
+    """
+    profiles = config.slurm
+    name = rest or (next(iter(profiles)) if len(profiles) == 1 else DEFAULT)
+    if name in profiles:
+        return SlurmLauncher(target, profiles[name], name)
+    if rest:
+        raise unknown_name("profile of --on slurm", rest, profiles)
+    if profiles:
+        raise UserError(
+            f"--on slurm: {DEFAULT_FILE} has several profiles and none is called {DEFAULT}",
+            expected=" or ".join(f"--on slurm:{known}" for known in sorted(profiles)),
+        )
+    return SlurmLauncher(target, SlurmProfile(), name)
+
+
+class SlurmLauncher:
+    """Keeps jobs in the queue, and tells which of their servers answer."""
+
+    def __init__(self, target: Target, profile: SlurmProfile, name: str) -> None:
+        """Submit nothing yet.
+
+        Args:
+            target: The model.
+            profile: The profile.
+            name: The profile's name, for messages.
+        """
+        self.place = f"Slurm, profile {name}"
+        self.replicas = profile.replicas
+        self._target = target
+        self._profile = profile
+        self._folder_name = run_folder_name(target, profile, server_words(target, profile))
+        self._attached: dict[str, Attached] = {}
+        self._missed: dict[str, int] = {}
+        self._began: dict[str, float] = {}
+        self._ended: set[str] = set()
+        self._ever_ready = False
+        self._left_to_resubmit = profile.resubmits * profile.replicas
+
+    @property
+    def script(self) -> str:
+        """The script that would be submitted."""
+        root = Path(self._profile.folder).expanduser() if self._profile.folder else cache_folder() / "slurm"
+        folder = (root / self._folder_name).absolute()
+        return batch_script(self._target, self._profile, name=f"sightline-{folder.name}", folder=folder)
+
+    async def run(self, joined: Joined, left: Left) -> None:
+        """Keep the jobs in the queue until cancelled, then cancel them.
+
+        Args:
+            joined: Called with each server that is ready.
+            left: Called with each server that has ended.
+
+        Raises:
+            UserError: Slurm refuses the jobs, or no server can start.
+            EnvironmentFailedError: All jobs have ended, or Slurm does not answer any more.
+        """
+        self._joined, self._left = joined, left
+        self._folder = folder = open_run_folder(self._folder_name, self._profile)
+        try:
+            script = batch_script(self._target, self._profile, name=folder.name, folder=folder.path)
+            folder.script.write_text(script)
+            await self._submit_missing(await self._first_look(), first=True)
+            await self._watch()
+        finally:
+            await asyncio.shield(asyncio.ensure_future(self._end()))
+
+    async def _first_look(self) -> list[Job]:
+        """The jobs of an earlier driver that still live; without any, a check that Slurm accepts new ones."""
+        try:
+            jobs = [job for job in await commands.jobs(self._folder.name) if job.is_alive]
+            if jobs:
+                print_note(f"{self._target.model.name}: uses the jobs of an earlier run ({len(jobs)})")
+            else:
+                await commands.check(self._folder.script)
+        except SlurmError as error:
+            raise self._refused(error) from None
+        return jobs
+
+    async def _submit_missing(self, alive: list[Job], *, first: bool = False) -> None:
+        """Submit a job for each replica that has none."""
+        missing = self._profile.replicas - len(alive)
+        if not first:
+            missing = min(missing, self._left_to_resubmit)
+        if missing <= 0:
+            return
+        try:
+            array = await commands.submit(self._folder.script, missing)
+        except SlurmError as error:
+            if first:
+                raise self._refused(error) from None
+            print_note(f"{self._target.model.name}: Slurm accepts no more jobs now ({error})")
+            return
+        if not first:
+            self._left_to_resubmit -= missing
+        again = "" if first else " in place of those that ended"
+        print_note(
+            f"{self._target.model.name}: submitted {missing} job{'s' * (missing != 1)}{again}: array {array};"
+            f" logs: {self._folder.path}"
+        )
+
+    def _refused(self, error: SlurmError) -> UserError:
+        return UserError(
+            f"--on slurm: {self.place} cannot be used: {error}",
+            expected=f"fields of the profile in {DEFAULT_FILE} that this cluster accepts",
+        )
+
+    async def _watch(self) -> None:
+        """Look at the queue and the servers again and again."""
+        began = noted = answered = time.monotonic()
+        while True:
+            await asyncio.sleep(self._profile.poll)
+            now = time.monotonic()
+            try:
+                jobs = await commands.jobs(self._folder.name)
+                answered = now
+            except SlurmError as error:
+                if not self._attached and now - answered > MAX_SILENCE:
+                    raise EnvironmentFailedError(f"Slurm does not answer: {error}") from None
+                if now - noted > NOTE_SECONDS:
+                    noted = now
+                    print_note(f"{self._target.model.name}: Slurm does not answer ({error})")
+                continue
+            await self._update(jobs)
+            alive = [job for job in jobs if job.is_alive]
+            self._check_progress(jobs, alive)
+            await self._submit_missing(alive)
+            if not self._attached and now - noted > NOTE_SECONDS:
+                noted = now
+                print_note(
+                    f"{self._target.model.name}: no replica since {now - began:.0f} s: {_counted(alive)}"
+                )
+            began = now if self._attached else began
+
+    async def _update(self, jobs: list[Job]) -> None:
+        """Attach to servers that have become ready; let go of those that have ended."""
+        running = {job.task: job for job in jobs if job.state == "RUNNING"}
+        states = {job.task: job for job in jobs}
+        for task in [task for task in self._attached if task not in running]:
+            job = states.get(task)
+            await self._detach(task, f"the job is {job.state.lower()}" if job else "the job has ended")
+        for task in [task for task in self._began if task not in running]:
+            del self._began[task]
+        await asyncio.gather(*map(self._look_at, running))
+
+    async def _look_at(self, task: str) -> None:
+        """Attach to the server of a running job, or check the one that it has."""
+        self._began.setdefault(task, time.monotonic())
+        announced = self._folder.announcement(task)
+        server = self._attached.get(task)
+        if server is not None and (announced != server.announcement or server.replica.is_lost):
+            await self._detach(task, "the job has started again")
+            server = None
+        if server is not None:
+            self._missed[task] = 0 if await server.is_healthy() else self._missed.get(task, 0) + 1
+            if self._missed[task] >= UNREACHABLE_POLLS:
+                await self._detach(task, "its server does not answer")
+            return
+        if announced is None:
+            return
+        server = await attach(self._target, task, announced, self._folder.key)
+        if server is not None:
+            self._attached[task] = server
+            self._missed[task] = 0
+            self._ever_ready = True
+            self._joined(server.replica)
+
+    async def _detach(self, task: str, reason: str) -> None:
+        server = self._attached.pop(task)
+        server.replica.lose(reason)
+        self._left(server.replica.name, reason)
+        await server.close()
+
+    def _check_progress(self, jobs: list[Job], alive: list[Job]) -> None:
+        """Raise where no replica can run any more, or none could start."""
+        ended = [job for job in jobs if not job.is_alive and job.task not in self._ended]
+        self._ended |= {job.task for job in ended}
+        if not self._ever_ready:
+            if len(self._ended) >= self._profile.replicas and not alive and ended:
+                raise self._never_ready(ended[-1].task, f"every job has ended ({ended[-1].state.lower()})")
+            late = [
+                task for task, began in self._began.items()
+                if time.monotonic() - began > self._profile.startup
+            ]  # fmt: skip
+            if late:
+                raise self._never_ready(late[0], f"no server was ready within {self._profile.startup:g} s")
+            stuck = [job for job in alive if job.reason.strip("()") in NEVER]
+            if stuck and len(stuck) == len(alive):
+                raise UserError(
+                    f"--on slurm: Slurm never starts the jobs: {stuck[0].reason}",
+                    expected=f"fields of the profile in {DEFAULT_FILE} that its partition allows",
+                )
+        if not alive and self._left_to_resubmit <= 0:
+            raise EnvironmentFailedError(
+                f"{self._target.model.name}: every job has ended, and none is submitted any more"
+                f" ({self._profile.resubmits} resubmits for each replica)"
+            )
+
+    def _never_ready(self, task: str, why: str) -> UserError:
+        lines = self._folder.last_lines(task)
+        return UserError(
+            f"{self._target.model.name} on {self.place}: {why}; the end of the log of job {task}:",
+            quoted=lines or ["  (no line)"],
+        )
+
+    async def _end(self) -> None:
+        """Cancel the jobs that are left, and remove the folder."""
+        for server in self._attached.values():
+            await server.close()
+        self._attached.clear()
+        cancelled = True
+        try:
+            await commands.cancel(self._folder.name)
+        except SlurmError as error:
+            cancelled = False
+            print_note(
+                f"{self._target.model.name}: the jobs could not be cancelled ({error});"
+                f" scancel --name={self._folder.name} does it"
+            )
+        self._folder.close(remove=cancelled)
+
+
+def _counted(alive: list[Job]) -> str:
+    """What the jobs do, as '1 pending (Resources), 1 starting'."""
+    counts: dict[str, int] = {}
+    for job in alive:
+        reason = job.reason.strip("()")
+        state = "starting" if job.state == "RUNNING" else job.state.lower()
+        label = f"{state} ({reason})" if reason not in ("", "None") else state
+        counts[label] = counts.get(label, 0) + 1
+    return (
+        ", ".join(f"{count} {label}" for label, count in sorted(counts.items())) or "no job is in the queue"
+    )

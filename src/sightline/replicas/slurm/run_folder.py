@@ -1,0 +1,153 @@
+"""The folder that driver and nodes share: key, script, logs, and a file of each server that has started."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+
+from sightline.config import SlurmProfile
+from sightline.errors import UserError
+from sightline.paths import cache_folder
+from sightline.replicas.base import Target
+from sightline.replicas.worker.key import read_key, write_key
+
+LOG_BYTES = 4096
+LOG_LINES = 15
+
+
+class Announcement(Struct, frozen=True):
+    """What a job writes before its server starts.
+
+    Attributes:
+        host: The address of the node.
+        port: The port of the server.
+        node: Slurm's name of the node.
+        restart: How often Slurm has started the job again.
+    """
+
+    host: str
+    port: int
+    node: str
+    restart: int
+
+
+class RunFolder:
+    """The folder of one driver at a time: a restarted driver finds the servers of the one before it."""
+
+    def __init__(self, path: Path, lock: IO[str]) -> None:
+        """Use `open_run_folder` instead.
+
+        Args:
+            path: The folder.
+            lock: Its locked file.
+        """
+        self.path = path
+        self.name = f"sightline-{path.name}"
+        """The name of the jobs: that of the folder."""
+        self.key = _key(path / "key")
+        self.script = path / "replica.sh"
+        self._lock = lock
+
+    def announcement(self, task: str) -> Announcement | None:
+        """Read what a job has announced.
+
+        Args:
+            task: The job, such as `17_0`.
+
+        Returns:
+            The announcement; None if there is none yet.
+        """
+        try:
+            return msgspec.json.decode((self.path / f"{task}.json").read_bytes(), type=Announcement)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    def last_lines(self, task: str) -> list[str]:
+        """The end of a job's log.
+
+        Args:
+            task: The job.
+
+        Returns:
+            Its last lines; empty without a log.
+        """
+        try:
+            content = (self.path / f"{task}.log").read_bytes()[-LOG_BYTES:]
+        except OSError:
+            return []
+        lines = content.decode("utf-8", "replace").splitlines()
+        return [f"  {line}" for line in lines if line.strip()][-LOG_LINES:]
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the folder.
+
+        Args:
+            remove: Whether to remove it, because no job uses it any more.
+        """
+        if remove:
+            shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+
+def run_folder_name(target: Target, profile: SlurmProfile, command: list[str]) -> str:
+    """The name of the folder for servers of one model under one profile.
+
+    Args:
+        target: The model.
+        profile: The profile.
+        command: The command of the server.
+
+    Returns:
+        A digest.
+    """
+    told = [target.model.identity, profile, command, os.getcwd()]
+    return sha256(msgspec.json.encode(told)).hexdigest()[:12]
+
+
+def open_run_folder(name: str, profile: SlurmProfile) -> RunFolder:
+    """Open the folder of a driver, or make it.
+
+    Args:
+        name: Its name; if another driver uses it now, a number is added.
+        profile: The profile, which may say where it is.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    root = Path(profile.folder).expanduser() if profile.folder else cache_folder() / "slurm"
+    for number in count(1):
+        path = (root / (name if number == 1 else f"{name}-{number}")).absolute()
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = (path / "driver").open("a")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                continue
+        except OSError as error:
+            raise UserError(
+                f"the folder of --on slurm cannot be written ({error.strerror})",
+                file=path,
+                expected="[slurm.PROFILE] folder: a folder that this machine and the nodes share",
+            ) from None
+        return RunFolder(path, lock)
+    raise AssertionError
+
+
+def _key(file: Path) -> str:
+    try:
+        return write_key(file)
+    except FileExistsError:
+        return read_key(file)

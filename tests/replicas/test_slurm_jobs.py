@@ -1,0 +1,218 @@
+"""What is submitted to Slurm, and how profiles are read; without a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.builders.synthetic import generate_iibench
+from sightline.cli.main import main
+from sightline.config import Config, SlurmProfile, load_config
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.models.baseline import ChanceBaseline
+from sightline.models.resolve import ModelOptions, resolve
+from sightline.replicas.base import Target
+from sightline.replicas.slurm import commands
+from sightline.replicas.slurm import launcher as launchers
+from sightline.replicas.slurm.commands import Job
+from sightline.replicas.slurm.launcher import SlurmLauncher, launcher
+from sightline.replicas.slurm.run_folder import open_run_folder
+from sightline.replicas.slurm.script import batch_script
+
+FOLDER = Path("/shared/run")
+
+
+def target(spec: str = "mini", **args: Any) -> Target:
+    options = ModelOptions(args=args, elsewhere=True)
+    model = ChanceBaseline(0) if spec == "mini" else resolve(spec, options)[0]
+    return Target(model=model, spec=spec, args=args)
+
+
+def script(profile: SlurmProfile, spec: str = "mini", **args: Any) -> str:
+    return batch_script(target(spec, **args), profile, name="sightline-run", folder=FOLDER)
+
+
+def test_the_script_has_the_fields_of_the_profile() -> None:
+    profile = SlurmProfile(
+        replicas=4,
+        processes=8,
+        partition="gpu",
+        account="lab",
+        qos="high",
+        time="4:00:00",
+        gres="gpu:8",
+        cpus=16,
+        mem="200G",
+        flags=("--constraint=a100",),
+        setup=("module load cuda",),
+        python="/envs/s/bin/python",
+    )
+    lines = script(profile, dtype="bfloat16").splitlines()
+    for flag in (
+        "--array=0-3", "--nodes=1", "--partition=gpu", "--account=lab", "--qos=high", "--time=4:00:00",
+        "--gres=gpu:8", "--cpus-per-task=16", "--mem=200G", "--requeue", "--constraint=a100",
+    ):  # fmt: skip
+        assert f"#SBATCH {flag}" in lines
+    assert "module load cuda" in lines
+    assert lines[-1] == (
+        "exec /envs/s/bin/python -m sightline worker --model mini --log-requests"
+        """ --model-arg 'dtype="bfloat16"' --processes 8 --host 0.0.0.0 --port "$port\""""
+    )
+
+
+def test_the_script_is_bash() -> None:
+    text = script(SlurmProfile(setup=('echo "it\'s"',)), adapter="my 'folder'; rm -rf $HOME")
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+    words = text.splitlines()[-1].partition("exec ")[2].partition(" --host")[0]
+    done = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {words}"], capture_output=True, text=True, check=True
+    )
+    assert """adapter="my 'folder'; rm -rf $HOME\"""" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("spec", ["vllm/org/llava", "sglang/org/llava"])
+def test_a_server_runs_in_a_container_and_gets_its_key_by_the_environment(spec: str) -> None:
+    profile = SlurmProfile(container="apptainer exec --nv server.sif")
+    text = script(profile, spec, flags="--tensor-parallel-size 2")
+    last = text.splitlines()[-1]
+    program = "vllm serve" if spec.startswith("vllm") else "python3 -c"
+    assert last.startswith(f"exec apptainer exec --nv server.sif {program}")
+    assert last.endswith('org/llava --tensor-parallel-size 2 --host 0.0.0.0 --port "$port"')
+    assert 'export VLLM_API_KEY="$SIGHTLINE_WORKER_KEY"' in text.splitlines()
+    assert "$VLLM_API_KEY" not in last
+    assert "-m sglang" not in last
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("partitoin = 'gpu'", "partitoin"),
+        ("replicas = 0", "replicas"),
+        ("time = 4", "time"),
+        ('partition = "gpu\\n#SBATCH --uid=0"', "partition"),
+        ('account = "a b"', "account"),
+        ('flags = ["constraint=a100"]', "flags"),
+        ('setup = ["a\\nb"]', "setup"),
+    ],
+)
+def test_a_wrong_field_of_a_profile_is_an_error_with_its_name(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    file = tmp_path / "sightline.toml"
+    file.write_text(f"[slurm.gpu]\n{line}\n")
+    with pytest.raises(UserError, match=message):
+        load_config(str(file))
+
+
+def test_the_profile_is_the_named_one_the_only_one_or_the_default_one() -> None:
+    one, two = SlurmProfile(replicas=2), SlurmProfile(replicas=3)
+    assert launcher(target(), "", Config()).replicas == 1
+    assert launcher(target(), "", Config(slurm={"gpu": one})).replicas == 2
+    assert launcher(target(), "b", Config(slurm={"a": one, "b": two})).replicas == 3
+    assert launcher(target(), "", Config(slurm={"a": one, "default": two})).replicas == 3
+    with pytest.raises(UserError, match="did you mean 'gpu'"):
+        launcher(target(), "gpus", Config(slurm={"gpu": one}))
+    with pytest.raises(UserError, match="--on slurm:a or --on slurm:b"):
+        launcher(target(), "", Config(slurm={"a": one, "b": two}))
+
+
+def test_drivers_at_the_same_time_have_folders_of_their_own_and_later_ones_the_first(tmp_path: Path) -> None:
+    profile = SlurmProfile(folder=str(tmp_path))
+    first, second = open_run_folder("run", profile), open_run_folder("run", profile)
+    assert (first.path.name, second.path.name) == ("run", "run-2")
+    assert first.key != second.key
+    assert stat.S_IMODE((first.path / "key").stat().st_mode) == 0o600
+    assert stat.S_IMODE(first.path.stat().st_mode) == 0o700
+    first.close(remove=False)
+    again = open_run_folder("run", profile)
+    assert (again.path.name, again.key) == ("run", first.key)
+    second.close(remove=True)
+    assert not second.path.exists()
+
+
+class Queue:
+    """Slurm's commands in this process: each look at the queue is the next of a list, then the last one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: list[Job]) -> None:
+        self.submitted: list[int] = []
+        self.cancelled = 0
+        self._looks = [[], *looks]
+        for name in ("submit", "check", "jobs", "cancel"):
+            monkeypatch.setattr(commands, name, getattr(self, name))
+
+    async def submit(self, script: Path, count: int) -> str:
+        self.submitted.append(count)
+        return str(len(self.submitted))
+
+    async def check(self, script: Path) -> None:
+        pass
+
+    async def jobs(self, name: str) -> list[Job]:
+        return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
+
+    async def cancel(self, name: str) -> None:
+        self.cancelled += 1
+
+
+def run(folder: Path, **fields: Any) -> None:
+    profile = SlurmProfile(folder=str(folder), poll=0.2, **fields)
+
+    async def session() -> None:
+        async with asyncio.timeout(5):
+            await SlurmLauncher(target(), profile, "test").run(lambda replica: None, lambda name, why: None)
+
+    asyncio.run(session())
+
+
+def test_jobs_that_all_end_before_a_server_is_ready_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Queue(
+        monkeypatch, [Job("1_0", "PENDING", "Resources")], [Job("1_0", "FAILED", "NonZeroExitCode")]
+    )
+    with pytest.raises(UserError, match=r"every job has ended \(failed\)"):
+        run(tmp_path)
+    assert (queue.submitted, queue.cancelled) == ([1], 1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_jobs_are_submitted_again_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def is_ready(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(launchers, "attach", is_ready)
+    ended = [[Job(f"{n}_0", "TIMEOUT", "TimeLimit") for n in range(1, most + 1)] for most in range(1, 6)]
+    queue = Queue(monkeypatch, *ended)
+    monkeypatch.setattr(SlurmLauncher, "_never_ready", lambda *_: pytest.fail("a server was ready"))
+    profile = SlurmProfile(folder=str(tmp_path), poll=0.2, resubmits=2)
+
+    async def session() -> None:
+        started = SlurmLauncher(target(), profile, "test")
+        started._ever_ready = True
+        async with asyncio.timeout(5):
+            await started.run(lambda replica: None, lambda name, why: None)
+
+    with pytest.raises(EnvironmentFailedError, match="none is submitted any more"):
+        asyncio.run(session())
+    assert queue.submitted == [1, 1, 1]
+    assert queue.cancelled == 1
+
+
+def test_a_dry_run_shows_the_script_and_submits_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    (tmp_path / "sightline.toml").write_text('[slurm.gpu]\ngres = "gpu:1"\nfolder = "shared"\n')
+    data = str(generate_iibench(tmp_path / "iibench", questions=4))
+    words = ["run", "iibench", "--model", "vllm/org/llava", "--data", data, "--on", "slurm:gpu", "--dry-run"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "#SBATCH --gres=gpu:1" in printed.splitlines()
+    assert "exec vllm serve org/llava" in printed
+    assert not (tmp_path / "shared").exists()
