@@ -377,6 +377,8 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="a tenth of the probes")
     parser.add_argument("--gpu", action="store_true", help="LLaVA-1.5-7B's shape, on a CUDA device")
     options = parser.parse_args()
+    if options.gpu and not torch.cuda.is_available():
+        raise SystemExit("--gpu: torch finds no CUDA device on this machine; nothing was measured")
     import_module("transformers").logging.set_verbosity_error()
     import_module("transformers").logging.disable_progress_bar()
     device, probes = "cuda" if options.gpu else "cpu", 100 if options.short else 1000

@@ -55,11 +55,16 @@ def ask(model: Any, requests: Sequence[Request]) -> list[Any]:
 
     async def run() -> list[Any]:
         async with model:
-            found = [pair async for pair in model.answer(requests)]
-        assert sorted(place for place, _ in found) == list(range(len(requests)))
-        return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
+            return await answers_of(model, requests)
 
     return asyncio.run(run())
+
+
+async def answers_of(model: LocalModel, requests: Sequence[Request]) -> list[Any]:
+    """The answers of an open model, each request answered once."""
+    found = [pair async for pair in model.answer(requests)]
+    assert sorted(place for place, _ in found) == list(range(len(requests)))
+    return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
 
 
 class Plain:
@@ -294,6 +299,71 @@ def test_where_memory_does_not_suffice_a_batch_is_halved_and_the_one_that_never_
         assert isinstance(result, Failure) == ("dog" in question)
     assert sizes[:2] == [18, 9]
     assert any("memory" in result.message for result in results if isinstance(result, Failure))
+
+
+@pytest.mark.parametrize("fits", [3, 5])
+def test_after_a_batch_that_did_not_fit_later_ones_are_as_small_as_what_fitted_and_the_user_learns_it(
+    folder: Folder,
+    images: list[ImageRef],
+    asking: Asking,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    fits: int,
+) -> None:
+    torch: Any = import_module("torch")
+    generate = module.__dict__["generate"]
+    requests = [asking(image, question) for question, image in _probes(images)]
+    expected = ask(LocalModel(folder("llava"), name="hf/tiny"), requests)
+    sizes: list[list[int]] = []
+
+    def tight(loaded: Any, batch: Sequence[Any], *rest: Any) -> list[Answer]:
+        sizes[-1].append(len(batch))
+        if len(batch) > fits:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        answers: list[Answer] = generate(loaded, batch, *rest)
+        return answers
+
+    monkeypatch.setattr(module, "generate", tight)
+
+    async def twice() -> list[list[Any]]:
+        found = []
+        async with LocalModel(folder("llava"), name="hf/tiny") as model:
+            for _ in range(2):
+                sizes.append([])
+                found.append(await answers_of(model, requests))
+        return found
+
+    for results in asyncio.run(twice()):
+        assert [result.text for result in results] == [answer.text for answer in expected]
+    first, second = sizes
+    largest = max(size for size in first if size <= fits)
+    assert max(second) <= largest
+    notes = [line for line in capfd.readouterr().err.splitlines() if "too little memory" in line]
+    assert len(notes) == 1
+    assert f"from now on {largest} (--model-arg batch={largest})" in notes[0]
+
+
+def test_one_request_that_never_fits_leaves_the_others_their_batches(
+    folder: Folder, images: list[ImageRef], asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch: Any = import_module("torch")
+    generate = module.__dict__["generate"]
+
+    def tight(loaded: Any, batch: Sequence[Any], *rest: Any) -> list[Answer]:
+        if any("giant" in one.prompt.text for one in batch):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        answers: list[Answer] = generate(loaded, batch, *rest)
+        return answers
+
+    monkeypatch.setattr(module, "generate", tight)
+    questions = [*QUESTIONS[:1] * 15, "giant"]
+
+    async def largest_batch() -> int:
+        async with LocalModel(folder("llava"), name="hf/tiny") as model:
+            await answers_of(model, [asking(images[0], question) for question in questions])
+            return model._max_batch
+
+    assert asyncio.run(largest_batch()) >= 8
 
 
 def test_what_cannot_be_asked_loses_no_other(

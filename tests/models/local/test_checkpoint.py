@@ -232,6 +232,14 @@ def test_a_number_type_that_the_device_lacks_is_one_message(monkeypatch: pytest.
         load._check_dtype("bfloat16", torch.device("cpu"), torch)
 
 
+def test_a_device_is_shared_if_more_is_in_use_than_one_process_needs_before_it_loads() -> None:
+    gib = 2**30
+    assert load.shared_device("cuda:0", 80 * gib, 80 * gib) == ""
+    assert load.shared_device("cuda:0", 80 * gib - load.OWN_BYTES, 80 * gib) == ""
+    note = load.shared_device("cuda:1", 30 * gib, 80 * gib)
+    assert note.startswith("cuda:1 is shared: other processes use 50.0 of 80.0 GiB of its memory")
+
+
 def test_too_little_memory_is_said_before_anything_is_loaded(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,10 @@ from sightline.errors import UserError, did_you_mean
 from sightline.models.local.args import LocalArgs
 from sightline.models.local.checkpoint import INSTALL, Checkpoint
 from sightline.models.local.processor import first_line, load_processor, silent
+from sightline.output import print_note
+
+OWN_BYTES = 2**30
+"""Memory of a device that this process and its driver may use before a model is loaded."""
 
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -81,6 +85,8 @@ def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
     _check_dtype(checkpoint.dtype, device, torch)
     processor = load_processor(checkpoint, args)
     _check_memory(checkpoint, device, torch)
+    if device.type == "cuda" and (shared := shared_device(str(device), *torch.cuda.mem_get_info(device))):
+        print_note(f"{checkpoint.folder}: {shared}")
     model = _model(checkpoint, args, getattr(torch, checkpoint.dtype), device)
     tokenizer = processor.tokenizer
     ends = _ends(model, tokenizer)
@@ -232,6 +238,27 @@ def _positions(config: Any) -> int | None:
     text = config.get_text_config()
     positions = getattr(text, "max_position_embeddings", None)
     return positions if isinstance(positions, int) and positions > 0 else None
+
+
+def shared_device(device: str, free: int, total: int) -> str:
+    """Describe a device that other processes use, judged by its memory before the model is loaded.
+
+    Args:
+        device: Its name.
+        free: Bytes of its free memory.
+        total: Bytes of its memory.
+
+    Returns:
+        A warning; '' if no more is in use than this process needs for itself.
+    """
+    used = total - free
+    if used <= OWN_BYTES:
+        return ""
+    return (
+        f"{device} is shared: other processes use {used / 2**30:.1f} of {total / 2**30:.1f} GiB of its"
+        " memory; each slows the others down, and memory may run out later"
+        " (--model-arg device=cuda:N chooses another device)"
+    )
 
 
 def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:

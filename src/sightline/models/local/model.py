@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Event, Lock, Semaphore
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.base import Model
@@ -23,10 +23,19 @@ from sightline.models.local.generate import generate
 from sightline.models.local.likelihood import score_choices
 from sightline.models.local.load import Loaded, is_out_of_memory, load
 from sightline.models.local.processor import first_line
+from sightline.output import print_note
 from sightline.types import Answer, Failure, Request
 
 IndexedResult = tuple[int, Answer | Failure]
 T = TypeVar("T")
+
+
+class _Failed(NamedTuple):
+    """Why a batch has no answers, and whether memory did not suffice for it."""
+
+    failure: Failure
+    lacked_memory: bool
+
 
 WORKERS = 2
 """Chunks of requests that are processed at the same time."""
@@ -189,19 +198,30 @@ class LocalModel(Model):
         self, batch: list[tuple[int, Encoded]], stop: Event
     ) -> Iterator[list[IndexedResult]]:
         """The answers of a batch; it is halved if memory does not suffice, or one of its requests fails."""
-        waiting = [batch]
+        waiting, largest, lacked_memory = [batch], 0, False
         while waiting:
             part = waiting.pop(0)
             answers = self._run([inputs for _, inputs in part], stop)
-            if isinstance(answers, list):
+            if isinstance(answers, _Failed):
+                lacked_memory |= answers.lacked_memory
+            else:
+                largest = max(largest, len(part))
                 yield [(position, answer) for (position, _), answer in zip(part, answers, strict=True)]
-            elif len(part) == 1:
-                yield [(part[0][0], answers)]
+                continue
+            if len(part) == 1:
+                yield [(part[0][0], answers.failure)]
             else:
                 half = len(part) // 2
                 waiting[:0] = [part[:half], part[half:]]
+        if lacked_memory and 0 < largest < self._max_batch:
+            # What fits now, so that one huge request does not make all later batches as small as itself.
+            self._max_batch = largest
+            print_note(
+                f"{self.name}: too little memory for {len(batch)} requests at a time;"
+                f" from now on {largest} (--model-arg batch={largest})"
+            )
 
-    def _run(self, batch: Sequence[Encoded], stop: Event) -> list[Answer] | Failure:
+    def _run(self, batch: Sequence[Encoded], stop: Event) -> list[Answer] | _Failed:
         """The answers of a batch, or why there are none; EnvironmentFailedError if the device is lost."""
         try:
             if batch[0].request.choices:
@@ -209,8 +229,8 @@ class LocalModel(Model):
             return generate(self._loaded, batch, stop, self._version)
         # Models raise many types of errors for unsupported requests; only that request fails.
         except Exception as error:
-            if is_out_of_memory(error):
-                self._max_batch = min(self._max_batch, max(1, len(batch) // 2))
+            lacked_memory = is_out_of_memory(error)
+            if lacked_memory:
                 failure = Failure("permanent", f"{self.name}: not enough memory for this request")
             elif "CUDA error" in str(error):
                 raise EnvironmentFailedError(
@@ -220,7 +240,7 @@ class LocalModel(Model):
                 what = f"{type(error).__name__}: {first_line(error)}"
                 failure = Failure("permanent", f"{self.name} cannot answer this request ({what})")
         _free(self._loaded)
-        return failure
+        return _Failed(failure, lacked_memory)
 
 
 def _ignore_result(part: asyncio.Future[list[IndexedResult]]) -> None:
