@@ -157,6 +157,20 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
         return min(usage.cached_tokens, usage.prompt_tokens or 0) * (self.prompt - self.cached) / 1e6
 
 
+class RaySettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The replicas of `--on ray`.
+
+    Attributes:
+        replicas: How many; None for as many as the cluster has room for.
+        cpus: Processors of each; None for 1 with a GPU, otherwise for those of the smallest node.
+        gpus: GPUs of each; None for 1 if the cluster has GPUs.
+    """
+
+    replicas: Annotated[int, Meta(ge=1)] | None = None
+    cpus: Annotated[int, Meta(ge=1)] | None = None
+    gpus: Annotated[int, Meta(ge=0)] | None = None
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of the file; each part may be absent."""
 
@@ -164,6 +178,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     hosts: Mapping[str, Host] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
     slurm: Mapping[str, SlurmProfile] = field(default_factory=dict)
+    ray: RaySettings = field(default_factory=RaySettings)
 
     def host(self, name: str, port: int) -> Host:
         """Find the entry of a host, by name and port or by name alone.

@@ -16,7 +16,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import BadImage
 from sightline.output import print_note
 from sightline.replicas.on_ray import node_entry
-from sightline.replicas.on_ray.connection import connected
+from sightline.replicas.on_ray.connection import connected, first_line, losses
 from sightline.replicas.on_ray.node_images import at_path
 from sightline.replicas.on_ray.node_work import Work, installed_versions
 from sightline.types import ImageFile
@@ -120,7 +120,7 @@ def map_on_ray(
                     sent = waiting.pop(ref)
                     try:
                         kind, node, value = ray.get(ref)
-                    except _losses(ray) as error:
+                    except losses(ray) as error:
                         todo.appendleft(_after_loss(sent, transfer, error))
                         continue
                     if kind == "done":
@@ -213,25 +213,13 @@ def _work(function: Callable[[ItemT], ResultT], item: ItemT, transfer: Transfer[
     )
 
 
-def _losses(ray: Any) -> tuple[type[Exception], ...]:
-    """The errors that say that a worker, a node or a finished result is lost."""
-    errors = ray.exceptions
-    return (
-        errors.WorkerCrashedError,
-        errors.NodeDiedError,
-        errors.ObjectLostError,
-        errors.OutOfMemoryError,
-    )
-
-
 def _after_loss(sent: _Sent, transfer: Transfer[Any], error: Exception) -> _Sent:
-    losses, path = sent.losses + 1, transfer.image(sent.item)[0]
-    reason = str(error).strip().split("\n")[0]
-    if losses < MAX_LOSSES:
+    lost, path, reason = sent.losses + 1, transfer.image(sent.item)[0], first_line(error)
+    if lost < MAX_LOSSES:
         print_note(f"{path}: the worker ended ({reason}); another one does it")
-        return replace(sent, losses=losses)
+        return replace(sent, losses=lost)
     raise EnvironmentFailedError(
-        f"{path}: {losses} workers ended while they worked on it ({reason}); "
+        f"{path}: {lost} workers ended while they worked on it ({reason}); "
         "finished work is kept, run the same command again to continue"
     )
 

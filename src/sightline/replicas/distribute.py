@@ -11,7 +11,10 @@ from sightline.errors import UserError, unknown_name
 from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve, resolve_name
 
-LAUNCHERS: dict[str, str] = {"slurm": "sightline.replicas.slurm.launcher:launcher"}
+LAUNCHERS: dict[str, str] = {
+    "ray": "sightline.replicas.on_ray.launcher:ray_launcher",
+    "slurm": "sightline.replicas.slurm.launcher:launcher",
+}
 """Kind of place -> 'module:name' of a function of (Target, rest of the place, Config); it returns a Launcher.
 
 It raises UserError where the place cannot be used, and starts nothing.

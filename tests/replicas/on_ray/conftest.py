@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,21 @@ def nodes(_cluster: TwoNodes) -> TwoNodes:
     return _cluster
 
 
-def until(condition: Any, seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "took too long"
         time.sleep(0.05)
+
+
+def kill_when(condition: Callable[[], bool], nodes: TwoNodes) -> threading.Thread:
+    """Kill a node in the background as soon as a condition holds."""
+
+    def follow() -> None:
+        until(condition)
+        nodes.kill_one()
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    return thread

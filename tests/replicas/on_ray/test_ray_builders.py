@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 from PIL import Image
-from tests.replicas.on_ray.conftest import TwoNodes, until
+from tests.replicas.on_ray.conftest import TwoNodes, kill_when
 
 from sightline.builders.checked_images import check_images
 from sightline.builders.execution import Execution
@@ -45,18 +43,6 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def kill_when(condition: Callable[[], bool], nodes: TwoNodes) -> threading.Thread:
-    """Kill a node in the background as soon as a condition holds."""
-
-    def follow() -> None:
-        until(condition)
-        nodes.kill_one()
-
-    thread = threading.Thread(target=follow)
-    thread.start()
-    return thread
 
 
 def test_build_restyle_gives_the_same_bytes_when_a_node_is_lost(
@@ -142,6 +128,7 @@ def test_a_task_that_fits_no_node_is_refused(nodes: TwoNodes, photos: Path) -> N
         list(map_on_ray(size_of, files_of(photos), RayTasks(address=nodes.address, cpus=64), IMAGE_FILES))
 
 
+@pytest.mark.slow
 def test_build_read_gives_the_same_bytes_when_a_node_is_lost(
     nodes: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

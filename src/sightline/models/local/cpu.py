@@ -12,16 +12,21 @@ _KEEP_BYTES = 1 << 30
 """Bytes that malloc keeps: more than the memory that one layer frees."""
 
 
-def share_threads(batches: int) -> None:
+def share_threads(most: int) -> int:
     """Divide the processor's threads among parallel batches, and keep freed memory.
 
     Args:
-        batches: Number of batches that run at the same time.
+        most: The most batches that run at the same time.
+
+    Returns:
+        The batches that run at the same time: at most one for each thread.
     """
     import torch
 
-    torch.set_num_threads(max(1, _threads() // batches))
+    batches = min(most, _threads())
+    torch.set_num_threads(_threads() // batches)
     _keep_memory()
+    return batches
 
 
 def release() -> None:

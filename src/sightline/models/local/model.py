@@ -160,16 +160,15 @@ class LocalModel(Model):
         return asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     def _load(self) -> tuple[Loaded, Semaphore]:
-        """The model, and how many batches it computes at a time: two on processors, which share the threads,
-        one elsewhere, while the next is prepared.
+        """The model, and how many batches it computes at a time: two on processors, which share the threads
+        (one if there is one thread only), one elsewhere, while the next is prepared.
         """
         loaded = load(self.checkpoint, self.args)
         if self._attachment is not None:
             loaded = self._attachment.attach(loaded)
         if loaded.device.type != "cpu":
             return loaded, Semaphore(1)
-        cpu.share_threads(WORKERS)
-        return loaded, Semaphore(WORKERS)
+        return loaded, Semaphore(cpu.share_threads(WORKERS))
 
     def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[IndexedResult]:
         """The answers to some of the requests, and why others cannot be sent."""

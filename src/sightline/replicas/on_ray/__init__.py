@@ -1,1 +1,1 @@
-"""Ray: the connection to a cluster, and what runs on its nodes."""
+"""Ray: the connection to a cluster, what runs on its nodes, and replicas of a model as actors."""

@@ -67,19 +67,47 @@ def connected(address: str) -> Iterator[Any]:
                     ray.shutdown()
 
 
+def losses(ray: Any) -> tuple[type[Exception], ...]:
+    """Name the errors that say that a worker, an actor, a node or a finished result is lost.
+
+    Args:
+        ray: The module.
+
+    Returns:
+        The types.
+    """
+    errors = ray.exceptions
+    return (
+        errors.RayActorError,
+        errors.WorkerCrashedError,
+        errors.NodeDiedError,
+        errors.ObjectLostError,
+        errors.OutOfMemoryError,
+    )
+
+
+def first_line(error: Exception) -> str:
+    """Shorten an error of Ray, which explains itself on many lines.
+
+    Args:
+        error: The error.
+
+    Returns:
+        Its first line.
+    """
+    return str(error).strip().split("\n")[0]
+
+
 def _connect(ray: Any, address: str) -> None:
     # Ray prints what changes in its next versions, and this variable selects the new behaviour.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         with _signal_handlers_kept():
-            ray.init(
-                address or "auto", log_to_driver=False, logging_level="critical", configure_logging=False
-            )
+            ray.init(address or "auto", log_to_driver=False, logging_level="critical")
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        reason = str(error).strip().split("\n")[0]
         raise UserError(
             f"--on ray: no Ray cluster at {address or os.environ.get('RAY_ADDRESS') or 'this machine'}: "
-            f"{reason}",
+            f"{first_line(error)}",
             expected="a node of a running cluster (`ray start`) with the same versions of Ray and Python",
         ) from None
     # Ray prints the logs of lost nodes on standard output; what is lost is reported where it is used.

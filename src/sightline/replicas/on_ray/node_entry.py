@@ -23,6 +23,48 @@ def call(payload: bytes, content: bytes | None = None) -> tuple[str, str, Any]:
     return carry_out(payload, content, node)
 
 
+class Actor:
+    """A replica of a model on this node."""
+
+    async def start(self, payload: bytes) -> tuple[str, str, Any]:
+        """Open the model.
+
+        Args:
+            payload: The pickled `hosted.ModelCopy`.
+
+        Returns:
+            'done', or 'wrong' or 'failed'; the node; and the reason.
+        """
+        node = _node()
+        try:
+            from sightline.replicas.on_ray.hosted import open_model
+        except ImportError as error:
+            return "wrong", node, f"Sightline cannot be used there ({error})"
+        kind, value = await open_model(payload)
+        if kind == "done":
+            self._hosted = value
+            return kind, node, ""
+        return kind, node, value
+
+    async def answer(self, request: Any, contents: dict[str, bytes]) -> Any:
+        """Answer a request.
+
+        Args:
+            request: The request.
+            contents: Path of an image -> its bytes, for images whose file the node does not share.
+
+        Returns:
+            As `hosted.Hosted.answer`.
+        """
+        return await self._hosted.answer(request, contents)
+
+    async def until_lost(self) -> None:
+        """Wait for ever: the call fails when this process ends."""
+        import asyncio
+
+        await asyncio.Event().wait()
+
+
 def _node() -> str:
     """The name of this machine in messages: its IP address in the cluster."""
     from importlib import import_module

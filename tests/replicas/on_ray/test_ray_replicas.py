@@ -1,0 +1,142 @@
+"""Replicas of a model as actors of Ray: the answers of one process, whatever node is lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.replicas.on_ray.conftest import TwoNodes, kill_when
+
+from sightline.cli.main import main
+from sightline.models.resolve import MINI
+from sightline.replicas.base import ReplicaLostError
+from sightline.replicas.on_ray import launcher
+from sightline.replicas.on_ray.hosted import ModelCopy
+from sightline.replicas.on_ray.replica import RayReplica
+from sightline.types import Answer, Failure, Request
+
+pytestmark = pytest.mark.cluster
+
+GROUPS = 12
+
+
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pairs of questions about images, in a file in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    lines = []
+    for number in range(GROUPS):
+        pixels = np.random.default_rng(number).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(f"{number}.png")
+        for variant in ("a", "b"):
+            prompt = f"Which colour is number {number}{variant}?"
+            line = {"group": f"g{number}", "variant": variant, "images": [f"{number}.png"], "prompt": prompt}
+            lines.append(json.dumps({**line, "references": ["red"]}))
+    Path("pairs.jsonl").write_text("\n".join(lines))
+    return Path("pairs.jsonl")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """The keys that replicas answered, and those that were lost with one; both start before the first."""
+    counts: dict[str, list[str]] = {"answered": [], "lost": [], "started": []}
+    start, answer = RayReplica.__init__, RayReplica.answer
+
+    def started(replica: RayReplica, name: str, ray: Any, actor: Any) -> None:
+        start(replica, name, ray, actor)
+        counts["started"].append(name)
+
+    async def counted(replica: RayReplica, request: Request) -> Answer | Failure:
+        while len(counts["started"]) < 2:
+            await asyncio.sleep(0.05)
+        try:
+            result = await answer(replica, request)
+        except ReplicaLostError:
+            counts["lost"].append(request.key)
+            raise
+        counts["answered"].append(request.key)
+        return result
+
+    monkeypatch.setattr(RayReplica, "__init__", started)
+    monkeypatch.setattr(RayReplica, "answer", counted)
+    return counts
+
+
+def run(groups: Path, out: str, *more: str) -> int:
+    words = ["run", f"groups:{groups}", "--gen", "max_tokens=4", "--out", out, "--store", f"{out}.db"]
+    return main([*words, *more])
+
+
+def responses(out: str) -> list[tuple[str, str, str, str]]:
+    lines = map(json.loads, Path(out, "answers.jsonl").read_text().splitlines())
+    return [(line["sample"], line["variant"], line["key"], line["response"]) for line in lines]
+
+
+def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
+    nodes: TwoNodes,
+    groups: Path,
+    asked: dict[str, list[str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing answered is asked twice: what is asked again was lost with its replica."""
+    assert run(groups, "one", "--model", "mini") == 0
+    killed = kill_when(lambda: len(asked["answered"]) > 4, nodes)
+    # A few at a time, so that the node is lost while both replicas work.
+    assert run(groups, "ray", "--model", "mini", "--on", f"ray:{nodes.address}", "--concurrency", "2") == 0
+    killed.join()
+    assert responses("ray") == responses("one")
+    metrics = [json.loads(Path(out, "metrics.json").read_text())["metrics"] for out in ("ray", "one")]
+    assert metrics[0] == metrics[1]
+    assert Counter(asked["answered"]) == Counter(key for _, _, key, _ in responses("one"))
+    printed = capsys.readouterr().err
+    assert "2 replicas on Ray" in printed
+    assert "has ended" in printed
+    assert set(asked["lost"]) <= set(asked["answered"])
+    assert asked["lost"]
+
+
+def copy_without_the_folder(spec: str, args: Mapping[str, Any], identity: str, folder: str) -> ModelCopy:
+    """A node that does not have the working folder."""
+    return ModelCopy(spec, args, identity, "/absent")
+
+
+def test_a_node_without_the_folder_of_the_model_is_named(
+    nodes: TwoNodes, groups: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(MINI, "model")
+    monkeypatch.setattr(launcher, "ModelCopy", copy_without_the_folder)
+    assert run(groups, "ray", "--model", "hf/./model", "--on", f"ray:{nodes.address}") == 2
+    assert "node 127.0.0." in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_images_go_to_nodes_that_do_not_share_them(
+    nodes: TwoNodes, groups: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, list[str]]
+) -> None:
+    assert run(groups, "one", "--model", "mini", "--limit", "4") == 0
+    monkeypatch.setattr(launcher, "ModelCopy", copy_without_the_folder)
+    assert run(groups, "ray", "--model", "mini", "--on", f"ray:{nodes.address}", "--limit", "4") == 0
+    assert responses("ray") == responses("one")
+
+
+def test_a_model_that_is_no_local_one_is_refused(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ray", reason="needs the extra `cluster`")
+    server = ["--model", f"vllm/{MINI}", "--model-arg", "executable=/bin/true"]
+    assert run(groups, "ray", *server, "--on", "ray") == 2
+    assert "--on ray runs local models only" in capsys.readouterr().err
+
+
+def test_without_a_cluster_the_message_names_the_address(
+    groups: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray", reason="needs the extra `cluster`")
+    assert run(groups, "ray", "--model", "mini", "--on", "ray:wrong") == 2
+    assert "no Ray cluster at wrong" in capsys.readouterr().err
