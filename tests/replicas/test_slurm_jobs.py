@@ -15,7 +15,9 @@ from sightline.cli.main import main
 from sightline.config import Config, SlurmProfile, load_config
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.baseline import ChanceBaseline
+from sightline.models.openai import OpenAICompatible
 from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.served import Served
 from sightline.replicas.base import Target
 from sightline.replicas.slurm import commands
 from sightline.replicas.slurm import launcher as launchers
@@ -86,6 +88,16 @@ def test_a_server_runs_in_a_container_and_gets_its_key_by_the_environment(spec: 
     assert 'export VLLM_API_KEY="$SIGHTLINE_WORKER_KEY"' in text.splitlines()
     assert "$VLLM_API_KEY" not in last
     assert "-m sglang" not in last
+
+
+def test_a_server_on_a_node_is_asked_without_the_proxy_of_the_environment() -> None:
+    """A proxy would see the key and the images, and may not reach the nodes."""
+    served = target("vllm/org/llava").model
+    assert isinstance(served, Served)
+    assert not served.connect("http://gpu1:20000/v1", "key").uses_environment_proxy
+    (endpoint,) = resolve("http://gpu1:8000/v1#llava", ModelOptions())
+    assert isinstance(endpoint, OpenAICompatible)
+    assert endpoint.uses_environment_proxy
 
 
 @pytest.mark.parametrize(

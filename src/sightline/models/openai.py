@@ -75,6 +75,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         identity: The model's identity in request keys.
         key: API key, sent to this address only; None for none.
         proxy: URL of a proxy; None: the environment decides.
+        is_direct: Whether no proxy of the environment is used, as for servers that Sightline starts itself.
     """
 
     address: str
@@ -83,6 +84,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     identity: str
     key: str | None = None
     proxy: str | None = None
+    is_direct: bool = False
 
 
 class OpenAICompatible(Model):
@@ -120,6 +122,7 @@ class OpenAICompatible(Model):
         self.host = f"{self._hostname}:{self._port}"
         self._key = endpoint.key
         self._proxy = endpoint.proxy
+        self.uses_environment_proxy = not (endpoint.is_direct or self._hostname in LOOPBACK)
         self._timeout = args.timeout
         self._detail = args.detail
         self._encoder = ChatRequestEncoder(endpoint.model)
@@ -170,7 +173,7 @@ class OpenAICompatible(Model):
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=CONNECT_SECONDS),
             headers={**(headers or {}), **key},
             proxy=self._proxy,
-            trust_env=self._hostname not in LOOPBACK,
+            trust_env=self.uses_environment_proxy,
         )
 
     async def __aexit__(
@@ -348,7 +351,7 @@ class OpenAICompatible(Model):
             connection = asyncio.open_connection(self._hostname, self._port)
             _, writer = await asyncio.wait_for(connection, REACHABLE_SECONDS)
         except (OSError, TimeoutError) as error:
-            if self._hostname not in LOOPBACK and _has_environment_proxy(self._hostname):
+            if self.uses_environment_proxy and _has_environment_proxy(self._hostname):
                 return
             reason = error or f"no connection within {REACHABLE_SECONDS} s"
             raise UserError(

@@ -350,7 +350,12 @@ def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> S
 
     def connect(address: str, key: str | None) -> OpenAICompatible:
         target = Endpoint(
-            address=address, model=command.served_name, name=spec, identity=command.identity, key=key
+            address=address,
+            model=command.served_name,
+            name=spec,
+            identity=command.identity,
+            key=key,
+            is_direct=True,
         )
         return OpenAICompatible(target, args, references)
 

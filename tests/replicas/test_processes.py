@@ -1,0 +1,114 @@
+"""Workers in processes of this machine: a GPU for each, started again where one ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.cli.main import main
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.models.baseline import ChanceBaseline
+from sightline.replicas.base import Target
+from sightline.replicas.pool import ReplicaPool
+from sightline.replicas.worker import processes
+from sightline.replicas.worker.key import worker_key
+from sightline.replicas.worker.processes import Processes, visible_gpus
+from sightline.replicas.worker.wire import KEY_VARIABLE
+from sightline.types import Answer, Failure, Request, user
+
+WORKER = Path(__file__).with_name("echo_worker.py")
+
+
+@pytest.fixture(autouse=True)
+def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    monkeypatch.setattr(processes, "worker_words", lambda *_: [str(WORKER)])
+
+
+def ask(*keys: str) -> list[Answer | Failure]:
+    """Ask two workers, one request after the other."""
+
+    async def session() -> list[Answer | Failure]:
+        model = ChanceBaseline(0)
+        launcher = Processes(Target(model=model, spec="mini", args={}), 2)
+        results: list[Answer | Failure] = []
+        async with asyncio.timeout(60), ReplicaPool(model, launcher) as pool:
+            while len(pool._fleet._replicas) < 2:
+                await asyncio.sleep(0.05)
+            for key in keys:
+                request = Request(key, (user("?"),), {})
+                results += await asyncio.gather(*(_one(pool, request) for _ in range(2)))
+        return results
+
+    return asyncio.run(session())
+
+
+async def _one(pool: ReplicaPool, request: Request) -> Answer | Failure:
+    [(_, result)] = [pair async for pair in pool.answer([request])]
+    return result
+
+
+def test_each_process_has_a_gpu_of_its_own_and_none_is_left() -> None:
+    answers = [result for result in ask("a") if isinstance(result, Answer)]
+    assert {answer.text for answer in answers} == {"5", "7"}
+    for answer in answers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(answer.version), 0)
+
+
+def test_a_process_that_ends_is_started_again_up_to_a_bound() -> None:
+    with pytest.raises(EnvironmentFailedError, match="the worker ended with status 3"):
+        ask("a", "end", "end", "b")
+
+
+@pytest.mark.parametrize(
+    ("value", "gpus"), [("0,3", ["0", "3"]), ("GPU-1a", ["GPU-1a"]), ("", []), ("-1", [])]
+)
+def test_the_gpus_are_those_that_the_environment_allows(
+    monkeypatch: pytest.MonkeyPatch, value: str, gpus: list[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert visible_gpus() == gpus
+
+
+def test_a_key_is_random_for_its_owner_only_or_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "new/key"
+    key, is_in_file = worker_key(file)
+    assert is_in_file
+    assert len(key) >= 40
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert worker_key(file) == (key, True)
+    assert worker_key(tmp_path / "other")[0] != key
+    file.chmod(0o644)
+    with pytest.raises(UserError, match="others may read this key"):
+        worker_key(file)
+    monkeypatch.setenv(KEY_VARIABLE, "a key of the environment")
+    assert worker_key(file) == ("a key of the environment", False)
+    monkeypatch.setenv(KEY_VARIABLE, "short")
+    with pytest.raises(UserError, match="too short"):
+        worker_key(file)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "baseline/chance"], "no model that Sightline runs itself"),
+        (["--model", "http://127.0.0.1:1/v1#m"], "no model that Sightline runs itself"),
+        (["--model", "mini", "--processes", "0"], "--processes is no number"),
+        (["--model", "mini", "--port", "70000"], "--port is no port"),
+        (["--model", "mini", "--images", "/no/such/folder"], "there is no such folder"),
+        (["--model", "mini", "--host", "203.0.113.1"], "cannot listen on 203.0.113.1"),
+    ],
+)
+def test_a_wrong_call_is_refused(words: list[str], message: str, capsys: Any) -> None:
+    assert main(["worker", *words]) == 2
+    assert message in capsys.readouterr().err
