@@ -135,6 +135,8 @@ def test_the_summary_and_the_run_say_what_the_cache_and_equal_requests_saved(
     assert (requests["sent"], requests["equal"]) == (sent, 40 - sent)
     assert requests["prefix_cached_tokens"] == server.cached
     assert requests["prefix_cache_saved_cost"] == pytest.approx(server.cached * 40 / 1e6)
+    assert main(["report", "1", "--store", store]) == 0
+    assert f"run 1: {share} were in the server's prefix cache, cost " in capsys.readouterr().err
     # The next run sends nothing, so that it saves nothing.
     assert asyncio.run(run()) == 0
     err = capsys.readouterr().err

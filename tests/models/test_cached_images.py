@@ -15,7 +15,7 @@ from PIL import Image
 from tests.models.image_cache_server import ImageCacheServer
 
 import sightline
-from sightline.cli.printing import requests_summary
+from sightline.cli.printing import saved_lines
 from sightline.errors import UserError
 from sightline.images import ImageLimits, inspect_image, transform_for
 from sightline.models.openai import OpenAICompatible
@@ -338,8 +338,10 @@ def test_a_run_has_the_same_keys_and_says_which_bytes_it_did_not_send(
     images = first.counts.images
     assert images.not_sent == 5 * images.sent > 0
     assert (second.counts.sent, second.counts.cached, second.counts.images.not_sent) == (0, 6, 0)
-    summary = f"bytes of images: {images.sent:,} sent and {images.not_sent:,} not sent"
-    assert requests_summary(first.counts).endswith(summary)
+    assert saved_lines(first.counts) == [
+        f"{images.sent:,} bytes of images sent, {images.not_sent:,} not sent"
+    ]
+    assert saved_lines(second.counts) == []
 
 
 def test_concurrent_requests_of_a_run_wait_for_the_first_answer_with_an_image(

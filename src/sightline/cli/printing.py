@@ -162,6 +162,16 @@ def print_run_summary(evaluation: Evaluation) -> None:
 def _print_requests(what: str, counts: Counts) -> None:
     """Print the summary of requests, and what the server's prefix cache and equal requests saved."""
     print_note(f"{what}: {requests_summary(counts)}")
+    print_saved(what, counts)
+
+
+def print_saved(what: str, counts: Counts) -> None:
+    """Print what was saved, as far as servers report it.
+
+    Args:
+        what: What sent the requests, such as "run 3".
+        counts: The counts of the requests.
+    """
     for line in saved_lines(counts):
         print_note(f"{what}: {line}")
 
@@ -173,9 +183,13 @@ def saved_lines(counts: Counts) -> list[str]:
         counts: The counts of the requests.
 
     Returns:
-        A line for the prefix cache and one for equal requests, where there is something to say.
+        A line for the bytes of images, one for the prefix cache and one for equal requests, where there is
+        something to say.
     """
-    spending, equal, lines = counts.spending, counts.equal, []
+    spending, equal, images, lines = counts.spending, counts.equal, counts.images, []
+    if images.not_sent or images.resent:
+        resent = f"; {counted(images.resent, 'request')} sent again with all images" if images.resent else ""
+        lines.append(f"{images.sent:,} bytes of images sent, {images.not_sent:,} not sent{resent}")
     if spending.cached_tokens:
         share = spending.cached_tokens / spending.cacheable_tokens if spending.cacheable_tokens else 1.0
         lines.append(
@@ -252,11 +266,6 @@ def requests_summary(counts: Counts) -> str:
         parts.append(f"{tokens:,} tokens")
     if counts.cost:
         parts.append(f"cost {counts.cost:.2f}")
-    images = counts.images
-    if images.not_sent or images.resent:
-        parts.append(f"bytes of images: {images.sent:,} sent and {images.not_sent:,} not sent")
-    if images.resent:
-        parts.append(f"{counted(images.resent, 'request')} sent again with all images")
     return ", ".join(parts)
 
 

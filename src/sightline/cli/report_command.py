@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from sightline.errors import UserError
 from sightline.output import print_line, print_note
 
 if TYPE_CHECKING:
+    from sightline.engine.counts import Counts
     from sightline.engine.store import Store
     from sightline.metric_types import Result
     from sightline.reporting.varied_options import ResultPoint
@@ -95,7 +96,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.run_list import list_runs
     from sightline.results.run_names import find_run, name_or_number
     from sightline.results.run_source import is_stored
-    from sightline.results.stored_run import latest_finished_run
+    from sightline.results.stored_run import latest_finished_run, read_stored_run
 
     conditions = parse_conditions(options.fail_if)
     chart = chart_request(options)
@@ -109,6 +110,7 @@ def execute(options: argparse.Namespace) -> int:
     swept = {folder: _read_points(folder, options.against) for folder in folders if is_sweep(folder)}
     results: list[Result] = []
     names: list[str] = []
+    counts: dict[str, Counts] = {}
     for folder in folders:
         if folder in swept:
             results += [point.result for point in swept[folder]]
@@ -129,6 +131,7 @@ def execute(options: argparse.Namespace) -> int:
             results += _of_store(store, numbers, options)
             shown = numbers or [latest_finished_run(store)[0].number]
             names += [name_or_number(store, number) for number in shown]
+            counts = {f"run {number}": read_stored_run(store, number).counts for number in shown}
         finally:
             store.close()
     if options.html and folders:
@@ -145,11 +148,20 @@ def execute(options: argparse.Namespace) -> int:
         print_pivot(points, options.format, options.by)
     else:
         print_results(results, options.format, options.by, names)
+    _print_saved(counts)
     if chart is not None:
         print_note(f"plot: {chart.path}")
     met = _describe_met(conditions, results, names)
     print_conditions_met(met)
     return 5 if met else 0
+
+
+def _print_saved(counts: Mapping[str, Counts]) -> None:
+    """Print what runs of a store saved while they ran."""
+    from sightline.cli.printing import print_saved
+
+    for run, requests in counts.items():
+        print_saved(run, requests)
 
 
 def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
