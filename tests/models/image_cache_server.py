@@ -27,7 +27,7 @@ class ImageCacheServer:
         ignores: Whether it reads no uuid, as servers other than vLLM do.
     """
 
-    def __init__(self, size: int = 1000) -> None:
+    def __init__(self, size: int = 1000, seconds: float = 0.0) -> None:
         self.asked: list[list[dict[str, Any]]] = []
         self.probes = 0
         self.wrong: list[str] = []
@@ -37,6 +37,7 @@ class ImageCacheServer:
         self.failing: tuple[int, str] | None = None
         self.ignores = False
         self._size = size
+        self._seconds = seconds
         self._cache: OrderedDict[str, str] = OrderedDict()
 
     def restart(self) -> None:
@@ -64,6 +65,7 @@ class ImageCacheServer:
         else:
             self.asked.append([self._shown(part) for part in images])
         await self.hold.wait()
+        await asyncio.sleep(self._seconds)
         if self.failing is not None:
             return self._error(*self.failing)
         if self.ignores:

@@ -351,7 +351,7 @@ def test_concurrent_requests_of_a_run_wait_for_the_first_answer_with_an_image(
     names = [f"{number}.png" for number in range(20)]
     for number, name in enumerate(names):
         image(name, number)
-    server, groups = ImageCacheServer(), _groups(tmp_path, *names)
+    server, groups = ImageCacheServer(seconds=0.01), _groups(tmp_path, *names)
 
     async def run() -> Any:
         async with server.running() as address:
@@ -359,5 +359,5 @@ def test_concurrent_requests_of_a_run_wait_for_the_first_answer_with_an_image(
 
     asyncio.run(run())
     assert len(server.asked) == 120
-    assert sum("data" in shown for (shown,) in server.asked) <= 30
+    assert sum("data" in shown for (shown,) in server.asked) < 60
     assert server.refused == 0
