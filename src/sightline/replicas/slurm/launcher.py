@@ -90,6 +90,8 @@ class SlurmLauncher:
         self._began: dict[str, float] = {}
         self._ended: set[str] = set()
         self._ever_ready = False
+        # None: unknown, as long as Slurm has not answered.
+        self._has_jobs: bool | None = None
         self._left_to_resubmit = profile.resubmits * profile.replicas
 
     @property
@@ -124,6 +126,7 @@ class SlurmLauncher:
         """The jobs of an earlier driver that still live; without any, a check that Slurm accepts new ones."""
         try:
             jobs = [job for job in await commands.jobs(self._folder.name) if job.is_alive]
+            self._has_jobs = bool(jobs)
             if jobs:
                 print_note(f"{self._target.model.name}: uses the jobs of an earlier run ({len(jobs)})")
             else:
@@ -139,6 +142,8 @@ class SlurmLauncher:
             missing = min(missing, self._left_to_resubmit)
         if missing <= 0:
             return
+        # Slurm may accept jobs and then be interrupted before it says so.
+        self._has_jobs = True
         try:
             array = await commands.submit(self._folder.script, missing)
         except SlurmError as error:
@@ -263,6 +268,9 @@ class SlurmLauncher:
         for server in self._attached.values():
             await server.close()
         self._attached.clear()
+        if not self._has_jobs:
+            self._folder.close(remove=self._has_jobs is False)
+            return
         cancelled = True
         try:
             await commands.cancel(self._folder.name)
