@@ -32,7 +32,7 @@ SETTINGS = {
     "MpiDefault": "none",
     "SelectType": "select/cons_tres",
     "SelectTypeParameters": "CR_Core",
-    "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0",
+    "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0,sched_interval=1",
     "ReturnToService": "2",
     "KillWait": "2",
 }
@@ -66,7 +66,8 @@ class SlurmCluster:
         ports = free_ports(3)
         settings = {
             **SETTINGS,
-            "AuthInfo": f"socket={folder}/munge/socket",
+            # A requeued job waits until the credential of its first start has expired.
+            "AuthInfo": f"socket={folder}/munge/socket,cred_expire=6",
             "SlurmctldPort": str(ports[0]),
             "StateSaveLocation": f"{folder}/state",
             "SlurmdSpoolDir": f"{folder}/spool-%n",

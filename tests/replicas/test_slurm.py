@@ -39,7 +39,7 @@ def cluster() -> Iterator[SlurmCluster]:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return generate_iibench(tmp_path_factory.mktemp("drawn") / "iibench", questions=60)
+    return generate_iibench(tmp_path_factory.mktemp("drawn") / "iibench", questions=40)
 
 
 class Lab:
@@ -65,7 +65,7 @@ class Lab:
             **more,
         }
         lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
-        named = '[models.half]\nspec = "mini"\nargs = {dtype = "bfloat16"}\n'
+        named = '[models.plain]\nspec = "mini"\nargs = {template = "plain"}\n'
         (self.folder / "sightline.toml").write_text("\n".join(["[slurm.test]", *lines, named]))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -105,6 +105,10 @@ class Lab:
         lines = [line for file in self.log.glob(f"{task}.log") for line in file.read_text().splitlines()]
         return [line.removesuffix(" answer") for line in lines if line.endswith(" answer")]
 
+    def busy(self) -> list[str]:
+        """The jobs that run and have answered."""
+        return [job for job in self.cluster.jobs("RUNNING") if self.answered(job)]
+
     def attempts(self, store: str) -> Counter[str]:
         """The keys of the attempts in a store."""
         rows = "SELECT hex(key) FROM answers JOIN requests ON answers.request = requests.id"
@@ -130,15 +134,16 @@ def test_a_sweep_survives_a_killed_and_a_requeued_job_with_the_metrics_of_one_pr
     pytest.importorskip("transformers", reason="needs the extra local")
     # One node for each of two jobs; the killed one is not replaced.
     lab.profile(cpus=2, resubmits=0)
-    sweep = ["sweep", "iibench", "--model", "mini", "--model", "half", "--temperature", "0,1"]
+    sweep = ["sweep", "iibench", "--model", "mini", "--model", "plain", "--temperature", "0,1"]
+    sweep += ["--concurrency", "4"]
     alone = lab.start(*sweep, "--store", "alone.db", "--out", "alone")
     driver = lab.start(*sweep, "--store", "slurm.db", "--out", "slurm", "--on", "slurm:test")
-    soon(lambda: len(lab.answered()) > 5, SECONDS)
-    killed, *others = lab.cluster.jobs("RUNNING")
+    soon(lab.busy, SECONDS)
+    first = {*lab.cluster.jobs()}
+    killed = lab.busy()[0]
     lab.cluster.run("scancel", killed)
-    soon(lambda: len(lab.answered()) > 130, SECONDS)
-    running = [job for job in lab.cluster.jobs("RUNNING") if job not in (killed, *others)] or others
-    requeued = running[0]
+    soon(lambda: {*lab.busy()} - first, SECONDS)
+    requeued = min({*lab.busy()} - first)
     lab.cluster.run("scontrol", "requeue", requeued)
     assert alone.wait(SECONDS) == 0
     out, errors = driver.communicate(timeout=SECONDS)
@@ -171,7 +176,7 @@ def test_a_restarted_driver_uses_the_servers_that_still_live(lab: Lab) -> None:
     assert "submitted" not in said
     assert len(lab.lines("pids")) == 2
     soon(lambda: not lab.cluster.jobs())
-    assert len(lab.attempts("s.db")) == 60
+    assert len(lab.attempts("s.db")) == 40
     headers = {line["authorization"] for line in lab.lines("asked")}
     [header] = headers
     assert header.startswith("Bearer ")
@@ -192,10 +197,26 @@ def test_ctrl_c_cancels_the_jobs_and_keeps_the_answers(lab: Lab) -> None:
 
 def test_jobs_that_end_are_submitted_again_and_their_requests_answered(lab: Lab) -> None:
     lab.profile(replicas=1)
-    status, said = lab.run(*lab.served("--answers 25"))
+    status, said = lab.run(*lab.served("--answers 15"))
     assert status == 0, said
     assert said.count("in place of those that ended") == 2
-    assert len(lab.attempts("s.db")) == 60
+    assert len(lab.attempts("s.db")) == 40
+
+
+def test_a_requeued_job_is_used_again_when_it_is_back(lab: Lab) -> None:
+    lab.profile(replicas=1)
+    driver = lab.start(*lab.served("--seconds 0.2"))
+    soon(lambda: len(lab.lines("asked")) >= 5)
+    [job] = lab.cluster.jobs("RUNNING")
+    lab.cluster.run("scontrol", "requeue", job)
+    out, errors = driver.communicate(timeout=SECONDS)
+    assert driver.returncode == 0, out + errors
+    assert errors.count(f"job {job} on") >= 3
+    assert errors.count("is ready") == 2
+    assert errors.count("submitted") == 1
+    assert len(lab.lines("pids")) == 2
+    assert set(lab.attempts("s.db").values()) == {1}
+    assert len(lab.attempts("s.db")) == 40
 
 
 @pytest.mark.parametrize(
