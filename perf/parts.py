@@ -92,6 +92,16 @@ PARTS = (
         modules=("torch", "transformers"),
     ),
     Part(
+        name="replicas",
+        title="Two replicas beside one",
+        about="Replicas of `mini` as actors of Ray on one machine, each limited to one processor. Two "
+        "replicas are as much faster as the processors that they get; the command takes some, too.",
+        script="replicas.py",
+        arguments=("--requests", "600"),
+        minutes=3,
+        modules=("torch", "transformers", "ray"),
+    ),
+    Part(
         name="consistency",
         title="Consistency of responses beside a plain loop",
         about="Responses as many as the paper's test set has, written by a seeded generator, beside a loop "

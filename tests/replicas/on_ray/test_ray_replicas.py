@@ -16,8 +16,10 @@ from PIL import Image
 from tests.replicas.on_ray.conftest import TwoNodes, kill_when
 
 from sightline.cli.main import main
-from sightline.models.resolve import MINI
-from sightline.replicas.base import ReplicaLostError
+from sightline.config import Config
+from sightline.errors import UserError
+from sightline.models.resolve import MINI, ModelOptions, resolve
+from sightline.replicas.base import Replica, ReplicaLostError, Target
 from sightline.replicas.on_ray import launcher
 from sightline.replicas.on_ray.hosted import ModelCopy
 from sightline.replicas.on_ray.replica import RayReplica
@@ -140,3 +142,30 @@ def test_without_a_cluster_the_message_names_the_address(
     pytest.importorskip("ray", reason="needs the extra `cluster`")
     assert run(groups, "ray", "--model", "mini", "--on", "ray:wrong") == 2
     assert "no Ray cluster at wrong" in capsys.readouterr().err
+
+
+def test_replicas_that_leave_no_room_for_another_model_are_an_error(
+    nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the model would wait for ever, as a judge stays open until the end."""
+    monkeypatch.setattr(launcher, "WAIT_SECONDS", 1.0)
+    [model] = resolve("mini", ModelOptions())
+    target = Target(model=model, spec="mini", args={})
+    judge, second = (launcher.ray_launcher(target, nodes.address, Config()) for _ in range(2))
+    ready: list[Replica] = []
+
+    def joined(replica: Replica) -> None:
+        ready.append(replica)
+
+    async def both() -> None:
+        running = asyncio.create_task(judge.run(joined, lambda name, reason: None))
+        while len(ready) < 2:
+            await asyncio.sleep(0.1)
+        try:
+            await second.run(joined, lambda name, reason: None)
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+
+    with pytest.raises(UserError, match="no room for mini: replicas of mini have the nodes"):
+        asyncio.run(both())

@@ -35,6 +35,7 @@ class FakeRay:
     [
         (CPU_NODES, {}, RaySettings(), {"CPU": 8, "GPU": 0}, 3),
         (CPU_NODES, {"CPU": 10}, RaySettings(), {"CPU": 8, "GPU": 0}, 1),
+        (CPU_NODES, {"CPU": 24}, RaySettings(), {"CPU": 8, "GPU": 0}, 3),
         (CPU_NODES, {}, RaySettings(cpus=2), {"CPU": 2, "GPU": 0}, 12),
         (GPU_NODES, {}, RaySettings(), {"CPU": 1, "GPU": 1}, 8),
         (GPU_NODES, {"GPU": 3}, RaySettings(gpus=2, cpus=4), {"CPU": 4, "GPU": 2}, 2),

@@ -12,6 +12,7 @@ from typing import Any
 from sightline.config import Config, RaySettings
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.resolve import ModelOptions, resolve
+from sightline.output import print_note
 from sightline.replicas.base import Joined, Launcher, Left, Target
 from sightline.replicas.on_ray import node_entry
 from sightline.replicas.on_ray.connection import connected, first_line, losses
@@ -20,6 +21,8 @@ from sightline.replicas.on_ray.replica import RayReplica
 
 MAX_STARTS = 3
 """Actors of one replica that may end, one after the other, before the model is open."""
+WAIT_SECONDS = 60.0
+"""Seconds after which a replica that has not started is reported."""
 MAX_CALLS = 4096
 """Requests that an actor takes at a time; the engine limits them long before."""
 
@@ -44,8 +47,8 @@ def ray_launcher(target: Target, address: str, config: Config) -> Launcher:
         size, replicas = replica_size(ray, config.ray)
     if not replicas:
         raise UserError(
-            f"no node of the Ray cluster has {_described(size)} free for a replica",
-            expected="a free node, or fewer `cpus` or `gpus` in [ray] of sightline.toml",
+            f"no node of the Ray cluster has {_described(size)} for a replica",
+            expected="a larger node, or fewer `cpus` or `gpus` in [ray] of sightline.toml",
         )
     return RayLauncher(target, address, size, config.ray.replicas or replicas)
 
@@ -89,6 +92,7 @@ class RayLauncher:
             try:
                 await asyncio.gather(*keeping)
             finally:
+                _running.discard(self)
                 for task in keeping:
                     task.cancel()
                 await asyncio.wait(keeping)
@@ -100,12 +104,13 @@ class RayLauncher:
             actor = actors.remote()
             name = ""
             try:
-                kind, node, reason = await actor.start.remote(payload)
+                kind, node, reason = await self._started(actor.start.remote(payload))
                 if kind == "wrong":
                     raise UserError(f"node {node}: {reason}")
                 if kind == "failed":
                     raise EnvironmentFailedError(f"node {node}: {reason}")
                 starts, name = 0, f"replica {next(self._numbers)} on node {node}"
+                _running.add(self)
                 joined(RayReplica(name, ray, actor))
                 await actor.until_lost.remote()
             except losses(ray) as error:
@@ -120,6 +125,26 @@ class RayLauncher:
             finally:
                 ray.kill(actor)
 
+    async def _started(self, reply: Any) -> tuple[str, str, str]:
+        """The reply of an actor's start. UserError if another model of this command has all the room."""
+        starting = asyncio.ensure_future(reply)
+        try:
+            done, _ = await asyncio.wait({starting}, timeout=WAIT_SECONDS)
+            others = [launcher for launcher in _running if launcher is not self]
+            if not done and others and self not in _running:
+                raise UserError(
+                    f"no room for {self._target.spec}: replicas of {others[0]._target.spec} have the nodes",
+                    expected="`replicas` in [ray] of sightline.toml such that those of model and judges fit",
+                )
+            if not done:
+                print_note(
+                    f"{self._target.spec}: a replica waits for {_described(self._size)}, or loads slowly"
+                )
+            started: tuple[str, str, str] = await starting
+        finally:
+            starting.cancel()
+        return started
+
 
 def replica_size(ray: Any, settings: RaySettings) -> tuple[dict[str, int], int]:
     """Decide how large a replica is.
@@ -129,7 +154,8 @@ def replica_size(ray: Any, settings: RaySettings) -> tuple[dict[str, int], int]:
         settings: The table [ray].
 
     Returns:
-        CPUs and GPUs of a replica, by Ray's names; how many replicas the cluster has room for now.
+        CPUs and GPUs of a replica, by Ray's names; how many replicas the cluster has room for: now, or, if it
+        has none now, without other work; 0 if no node is large enough.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     with_gpu = any(node.get("GPU", 0) >= 1 for node in nodes)
@@ -142,7 +168,9 @@ def replica_size(ray: Any, settings: RaySettings) -> tuple[dict[str, int], int]:
         # A replica uses all processors of its node, because each one holds the whole model in memory.
         cpus = int(min((node["CPU"] for node in nodes if node.get("CPU", 0) >= 1), default=1))
     size = {"CPU": cpus, "GPU": gpus}
-    return size, min(sum(_room(node, size) for node in nodes), _room(ray.available_resources(), size))
+    room = sum(_room(node, size) for node in nodes)
+    # Without free room now, the replicas wait for those of another model to end.
+    return size, min(room, _room(ray.available_resources(), size)) or room
 
 
 def _room(resources: Mapping[str, float], size: Mapping[str, int]) -> int:
@@ -153,3 +181,7 @@ def _described(size: Mapping[str, int]) -> str:
     return " and ".join(
         f"{number} {name}{'s' * (number != 1)}" for name, number in size.items() if number or name == "CPU"
     )
+
+
+_running: set[RayLauncher] = set()
+"""The launchers of this process that have replicas."""
