@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from msgspec import Struct
@@ -61,17 +62,19 @@ class Hosted:
             'wrong' or 'failed' and the reason why the model can answer no request.
         """
         images: dict[str, ImageFile] = {}
-        for name, image in request.images.items():
-            local = image_on_node(image.path, image.digest, contents.get(image.path))
-            if local is None:
-                return "absent", None
-            images[name] = at_path(image, local)
-        try:
-            return "done", await self._gather.answer(replace(request, images=images))
-        except UserError as error:
-            return "wrong", str(error)
-        except EnvironmentFailedError as error:
-            return "failed", str(error)
+        with ExitStack() as copies:
+            for name, image in request.images.items():
+                found = image_on_node(image.path, image.digest, contents.get(image.path))
+                local = copies.enter_context(found)
+                if local is None:
+                    return "absent", None
+                images[name] = at_path(image, local)
+            try:
+                return "done", await self._gather.answer(replace(request, images=images))
+            except UserError as error:
+                return "wrong", str(error)
+            except EnvironmentFailedError as error:
+                return "failed", str(error)
 
 
 async def open_model(payload: bytes) -> tuple[str, Any]:

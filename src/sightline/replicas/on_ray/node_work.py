@@ -97,11 +97,11 @@ def _carried_out(work: Work, content: bytes | None, node: str) -> tuple[str, str
     for file, digest in work.files.items():
         _check_shared(file, digest)
     path, digest = work.image
-    local = image_on_node(path, digest, content)
-    if local is None:
-        return "absent", node, None
-    result = work.function(work.item if local == path else work.moved(work.item, local))
-    return "done", node, result if local == path else work.restored(result, path, local)
+    with image_on_node(path, digest, content) as local:
+        if local is None:
+            return "absent", node, None
+        result = work.function(work.item if local == path else work.moved(work.item, local))
+        return "done", node, result if local == path else work.restored(result, path, local)
 
 
 @cache
