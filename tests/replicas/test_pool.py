@@ -232,6 +232,19 @@ def test_a_sweep_keeps_the_replicas_of_a_model_and_ends_them_before_those_of_ano
     assert scripts["b"][0].ended
 
 
+def test_within_a_sweep_the_replicas_outlive_the_judging_of_a_point() -> None:
+    launcher = starting(Copy("a"))
+
+    async def session() -> None:
+        async with replicas_kept():
+            async with replicas_kept(), ReplicaPool(ChanceBaseline(0), launcher, key="a") as pool:
+                await ask(pool, ["1"])
+            assert not launcher.ended
+        assert launcher.ended
+
+    asyncio.run(session())
+
+
 def test_a_pool_has_the_identity_and_the_options_of_its_model() -> None:
     model = ChanceBaseline(3)
     pool = ReplicaPool(model, starting(Copy("a")))

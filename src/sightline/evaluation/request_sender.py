@@ -199,9 +199,8 @@ class RequestSender:
                     await (self._opened(models) or OpenModels(closed)).open_usable(models, Counts())
 
     def _opened(self, models: Sequence[Model]) -> OpenModels | None:
-        """Where a judge stays open; None for one that needs the memory of this machine."""
-        capabilities = models[0].capabilities
-        return self._judges if capabilities.endpoint or capabilities.replicas else None
+        """Where a judge stays open; None for one that needs memory, here or on a cluster."""
+        return self._judges if models[0].capabilities.endpoint else None
 
     def _runner(self, name: str, models: Sequence[Model], counts: Counts) -> Runner:
         """What sends to a model within the budget; prices go by `name`."""

@@ -43,6 +43,7 @@ from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, read_stored_probes
 from sightline.plugins import file_of
+from sightline.replicas.kept import replicas_kept
 from sightline.results.description import EvaluationDescription
 
 
@@ -116,7 +117,8 @@ async def _evaluate(
         await run_in_thread(_store_human_verdicts, prepared, store, run)
         collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
         try:
-            judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
+            async with replicas_kept():
+                judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
         except CancelledError:
             batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
             raise CancelledError(_kept(run, counts) + batches) from None

@@ -1,4 +1,4 @@
-"""Replicas that go on running between evaluations, such as the points of a sweep."""
+"""Replicas that go on running while nobody asks: between points of a sweep, between a judge's attempts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ _kept: ContextVar[dict[Hashable, Fleet] | None] = ContextVar("kept", default=Non
 
 @asynccontextmanager
 async def replicas_kept() -> AsyncIterator[None]:
-    """Keep the replicas that were used last, until other ones are needed or the context ends.
+    """Keep the replicas that were used last, until other ones are needed or the outermost context ends.
 
     Other ones may need the nodes of those that are idle, so only one fleet waits.
     """
+    if _kept.get() is not None:
+        yield
+        return
     idle: dict[Hashable, Fleet] = {}
     token = _kept.set(idle)
     try:
