@@ -44,17 +44,19 @@ def commit() -> str:
     """The commit of the checkout.
 
     Returns:
-        Its short name; '+' follows if tracked files differ; 'unknown' outside a checkout.
+        Its short name; '+' follows if other files than the page and the results differ; 'unknown' outside a
+        checkout.
     """
-    here = Path(__file__).resolve().parent
-    found = subprocess.run(
-        ["git", "describe", "--always", "--abbrev=9", "--dirty=+", "--exclude=*"],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return found.stdout.strip() or "unknown"
+    name = _git("rev-parse", "--short=9", "HEAD")
+    written = (":(exclude)docs/performance.md", ":(exclude)perf/results")
+    differs = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", *written)
+    return f"{name}+" if name and differs else name or "unknown"
+
+
+def _git(*words: str) -> str:
+    here = Path(__file__).resolve().parents[1]
+    found = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False)
+    return found.stdout.strip() if found.returncode == 0 else ""
 
 
 def describe_machine() -> str:
