@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -238,6 +238,27 @@ def test_a_device_is_shared_if_more_is_in_use_than_one_process_needs_before_it_l
     assert load.shared_device("cuda:0", 80 * gib - load.OWN_BYTES, 80 * gib) == ""
     note = load.shared_device("cuda:1", 30 * gib, 80 * gib)
     assert note.startswith("cuda:1 is shared: other processes use 50.0 of 80.0 GiB of its memory")
+
+
+def test_too_little_memory_for_an_adapter_is_one_clear_error(folder: Callable[[str], Path]) -> None:
+    class Huge:
+        identity = "huge"
+
+        def check_base(self, identity: str) -> None:
+            pass
+
+        def attach(self, loaded: Any) -> Any:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    torch: Any = import_module("torch")
+    model = LocalModel(folder("llava"), name="hf/tiny", attachment=cast(Any, Huge()))
+
+    async def opened() -> None:
+        async with model:
+            pass
+
+    with pytest.raises(UserError, match="do not fit into memory: cpu has too little memory for its adapter"):
+        asyncio.run(opened())
 
 
 def test_too_little_memory_is_said_before_anything_is_loaded(

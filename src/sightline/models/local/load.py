@@ -175,7 +175,7 @@ def _model(checkpoint: Checkpoint, args: LocalArgs, dtype: Any, device: Any) -> 
 def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Exception) -> UserError:
     """The error that a failure of transformers means."""
     if is_out_of_memory(error):
-        return _too_large(checkpoint, f"{device} has too little memory")
+        return too_large(checkpoint, f"{device} has too little memory")
     why = first_line(error)
     if isinstance(error, ImportError) and args.attention == "flash_attention_2":
         return UserError(
@@ -266,10 +266,19 @@ def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:
     needed = checkpoint.parameters * _BYTES[checkpoint.dtype]
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
     if free is not None and needed > free:
-        raise _too_large(checkpoint, f"{needed:,} bytes in {checkpoint.dtype}, {free:,} are free on {device}")
+        raise too_large(checkpoint, f"{needed:,} bytes in {checkpoint.dtype}, {free:,} are free on {device}")
 
 
-def _too_large(checkpoint: Checkpoint, why: str) -> UserError:
+def too_large(checkpoint: Checkpoint, why: str) -> UserError:
+    """The error of a model that does not fit into memory.
+
+    Args:
+        checkpoint: The model's folder.
+        why: What was needed, and what was there.
+
+    Returns:
+        The error.
+    """
     return UserError(
         f"its weights do not fit into memory: {why}",
         file=checkpoint.folder,

@@ -21,7 +21,7 @@ from sightline.models.local.checkpoint import read_checkpoint
 from sightline.models.local.encode import Encoded, Encoder
 from sightline.models.local.generate import generate
 from sightline.models.local.likelihood import score_choices
-from sightline.models.local.load import Loaded, is_out_of_memory, load
+from sightline.models.local.load import Loaded, is_out_of_memory, load, too_large
 from sightline.models.local.processor import first_line
 from sightline.output import print_note
 from sightline.types import Answer, Failure, Request
@@ -165,10 +165,19 @@ class LocalModel(Model):
         """
         loaded = load(self.checkpoint, self.args)
         if self._attachment is not None:
-            loaded = self._attachment.attach(loaded)
+            loaded = self._with_adapter(self._attachment, loaded)
         if loaded.device.type != "cpu":
             return loaded, Semaphore(1)
         return loaded, Semaphore(cpu.share_threads(WORKERS))
+
+    def _with_adapter(self, attachment: Attachment, loaded: Loaded) -> Loaded:
+        try:
+            return attachment.attach(loaded)
+        except Exception as error:
+            if is_out_of_memory(error):
+                why = f"{loaded.device} has too little memory for its adapter"
+                raise too_large(self.checkpoint, why) from error
+            raise
 
     def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[IndexedResult]:
         """The answers to some of the requests, and why others cannot be sent."""
