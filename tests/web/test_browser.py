@@ -57,6 +57,8 @@ def browser(store: Store, disputed: Store) -> Iterator[Browser]:
         pytest.skip("no Chromium is installed here: apt-get install chromium")
     with sync_playwright() as started:
         sandbox = [] if os.getuid() else ["--no-sandbox"]
+        # A busy machine takes longer than the 5 s that Playwright waits.
+        expect.set_options(timeout=30_000)
         browser = started.chromium.launch(executable_path=CHROMIUM, args=sandbox)
         yield browser
         browser.close()
