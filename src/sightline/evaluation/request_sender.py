@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from importlib import import_module
+from threading import Thread
 from types import TracebackType
 from typing import Self
 
@@ -112,12 +114,11 @@ class RequestSender:
         name, models = self._prepared.spec.model, self._prepared.models.models
         check = self._endpoint_check(models, MODEL_REMEDY)
         async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
-            paid = models[0].capabilities.endpoint
             await self._runner(name, models, counts).run(
                 requests,
                 check=check,
                 reread=reread,
-                before_sending=partial(self._open_judges, probes) if paid else None,
+                before_sending=partial(self._before_sending, models, probes),
             )
         await self._close_batches()
         self.notes += check.notes if check is not None else []
@@ -183,6 +184,14 @@ class RequestSender:
         self.notes += check.notes if check is not None else []
         self._note_requests(name, models, counts)
         return counts
+
+    async def _before_sending(
+        self, models: Sequence[Model], probes: Callable[[], Iterable[StoredProbe]]
+    ) -> None:
+        """Load what counts the answers while they are awaited; open the judges if answers are paid for."""
+        Thread(target=import_module, args=("sightline.results.aggregate",), daemon=True).start()
+        if models[0].capabilities.endpoint:
+            await self._open_judges(probes)
 
     async def _open_judges(self, probes: Callable[[], Iterable[StoredProbe]]) -> None:
         """Open the judges: one that cannot be used is reported before the first answer is paid for.

@@ -347,10 +347,11 @@ def _described(
     conditions = [clusters < LEAST_CLUSTERS, np.isnan(estimates.variances), ~has_spread]
     reasons = np.select(conditions, [TOO_FEW, UNDEFINED, NO_SPREAD], "")
     few = np.where(clusters < RELIABLE_CLUSTERS, ", approximate", "")
-    columns = (column.tolist() for column in (reasons, *bounds, np.char.add(methods, few)))
+    names = np.broadcast_to(methods, few.shape)
+    columns = (column.tolist() for column in (reasons, *bounds, names, few))
     return [
-        reason or Interval(lower, upper, method)
-        for reason, lower, upper, method in zip(*columns, strict=True)
+        reason or Interval(lower, upper, name + addition)
+        for reason, lower, upper, name, addition in zip(*columns, strict=True)
     ]
 
 
