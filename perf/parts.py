@@ -65,9 +65,9 @@ PARTS = (
         name="peers",
         title="The engine beside other tools",
         about="The same 1,399 images, prompts and server that answers at once, 64 parallel calls, whole "
-        "processes.",
+        "processes. lmms-eval decodes each image and encodes it again (as JPEG here; its default is PNG).",
         script="peers.py",
-        minutes=2,
+        minutes=4,
         short=("--limit", "40"),
         data=True,
     ),

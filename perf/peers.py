@@ -1,11 +1,10 @@
 """The engine beside other tools: whole processes, the same images, prompts and server.
 
-    python perf/peers.py [--peer inspect_ai=PYTHON] [--limit N] [--rounds N] [--json FILE]
+    python perf/peers.py [--peer TOOL=PYTHON ...] [--limit N] [--rounds N] [--json FILE]
 
-PYTHON is the interpreter of an environment that has the tool (perf/README.md has the recipe). The server
-answers at once and counts the requests: a tool that sends another number fails. lmms-eval and VLMEvalKit
-are not measured: neither reads the released form of these data with these prompts, so that a driver would
-measure itself.
+TOOL is inspect_ai or lmms_eval, PYTHON the interpreter of an environment that has it (perf/README.md has the
+recipes). The server answers at once and counts the requests: a tool that sends another number fails.
+VLMEvalKit is not measured: it is in no package registry, so that no version of it could be pinned.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from engine import HERE, PROBES, SHARED, Server, bare_command, sightline_command
@@ -23,7 +23,7 @@ from report import Report, new_parser
 
 CONCURRENCY = 64
 RECORDS = SHARED / "data" / "iibench" / "test.json"
-VERSION = "import importlib.metadata as m; print(m.version('inspect_ai'))"
+PEERS = ("inspect_ai", "lmms_eval")
 
 Command = Callable[[int, Path], list[str]]
 """From the server's port and an empty folder to the arguments of a Python."""
@@ -37,8 +37,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1, help="rounds; the median is printed")
     options = parser.parse_args()
     pythons = dict(peer.split("=", 1) for peer in options.peer)
-    if unknown := set(pythons) - {"inspect_ai"}:
-        raise SystemExit(f"--peer: there is no driver for {', '.join(sorted(unknown))}; expected inspect_ai")
+    if unknown := set(pythons) - set(PEERS):
+        expected = " or ".join(PEERS)
+        raise SystemExit(f"--peer: there is no driver for {', '.join(sorted(unknown))}; expected {expected}")
     asked = options.limit or PROBES
     report = Report()
     report.table("", "tool", "wall", "ratio to the bare client", "processor s per 1,000 probes", "peak MB")
@@ -53,25 +54,28 @@ def main() -> None:
         lambda port, folder: sightline_command(port, CONCURRENCY, folder),
         floor,
     )
-    driver = str(HERE / "peer_drivers" / "inspect_ai_driver.py")
-
-    def peer(port: int, folder: Path) -> list[str]:
-        return [driver, str(RECORDS), str(port), str(CONCURRENCY), str(folder / "logs"), str(options.limit)]
-
-    if "inspect_ai" in pythons:
-        python = pythons["inspect_ai"]
-        name = f"inspect_ai {_version(python)}"
-        _measure(report, name, asked, options.rounds, peer, floor, python)
-    else:
-        report.note("inspect_ai is not measured: its environment was not given (--peer inspect_ai=PYTHON).")
-    report.note("lmms-eval and VLMEvalKit are not measured: there is no driver for them.")
+    for tool in PEERS:
+        if tool in pythons:
+            name = f"{tool} {_version(tool, pythons[tool])}"
+            command = partial(_peer_command, tool, options.limit)
+            _measure(report, name, asked, options.rounds, command, floor, pythons[tool])
+        else:
+            report.note(f"{tool} is not measured: its environment was not given (--peer {tool}=PYTHON).")
+    report.note("VLMEvalKit is not measured: it is in no package registry.")
     report.save(options.json)
 
 
-def _version(python: str) -> str:
-    found = subprocess.run([python, "-c", VERSION], capture_output=True, text=True, check=False)
+def _peer_command(tool: str, limit: int, port: int, folder: Path) -> list[str]:
+    """The arguments of Python that run the driver of a tool."""
+    driver = HERE / "peer_drivers" / f"{tool}_driver.py"
+    return [str(driver), str(RECORDS), str(port), str(CONCURRENCY), str(folder / tool), str(limit)]
+
+
+def _version(tool: str, python: str) -> str:
+    code = f"import importlib.metadata as m; print(m.version('{tool}'))"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     if found.returncode:
-        raise SystemExit(f"--peer inspect_ai={python}: {found.stderr.strip().splitlines()[-1]}")
+        raise SystemExit(f"--peer {tool}={python}: {found.stderr.strip().splitlines()[-1]}")
     return found.stdout.strip()
 
 
