@@ -164,11 +164,13 @@ class RaySettings(Struct, frozen=True, forbid_unknown_fields=True):
         replicas: How many; None for as many as the cluster has room for.
         cpus: Processors of each; None for 1 with a GPU, otherwise for those of the smallest node.
         gpus: GPUs of each; None for 1 if the cluster has GPUs.
+        restarts: How often each is started again, if it or its node ends.
     """
 
     replicas: Annotated[int, Meta(ge=1)] | None = None
     cpus: Annotated[int, Meta(ge=1)] | None = None
     gpus: Annotated[int, Meta(ge=0)] | None = None
+    restarts: Annotated[int, Meta(ge=0)] = 3
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

@@ -150,6 +150,43 @@ def read_bytes(file: ImageFile) -> tuple[str, bytes]:
     return "image/jpeg", _reencode(file, data)
 
 
+def read_original(path: str, digest: str) -> bytes:
+    """Read the original bytes of an inspected image, for another machine.
+
+    Args:
+        path: The file.
+        digest: The SHA-256 of its content at the inspection.
+
+    Returns:
+        The bytes.
+
+    Raises:
+        BadImage: The file is missing, or has changed since the inspection.
+    """
+    try:
+        with open(path, "rb") as handle:
+            data = handle.read()
+    except OSError as error:
+        raise BadImage(f"{path}: {error.strerror or error}") from None
+    check_content(path, data, digest)
+    return data
+
+
+def check_content(path: str, data: bytes, digest: str) -> None:
+    """Check that bytes are those of the image that was inspected.
+
+    Args:
+        path: The name of the image in the error.
+        data: The bytes.
+        digest: The SHA-256 at the inspection.
+
+    Raises:
+        BadImage: They are other bytes.
+    """
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise BadImage(f"{path}: changed during the run")
+
+
 def data_url(file: ImageFile) -> bytes:
     """Read an image as a data URL.
 

@@ -159,17 +159,21 @@ def test_every_copy_is_near_one_that_is_kept_and_no_two_kept_ones_are_near(
     assert all(apart(hashed[a], hashed[b]) > distance for n, a in enumerate(kept) for b in kept[:n])
 
 
-def test_hashes_are_computed_once_and_undecodable_images_are_reported(
+def test_hashes_are_computed_once_and_unusable_images_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "twin"):
         photograph(1).save(tmp_path / f"{name}.png")
     photograph(2).save(tmp_path / "whole.png")
+    photograph(3).save(tmp_path / "changing.png")
     (tmp_path / "cut.png").write_bytes((tmp_path / "whole.png").read_bytes()[:3000])
     gallery = check_images({path.name: ImageRef(str(path)) for path in sorted(tmp_path.glob("*.png"))})
+    # The hash of other content must not be cached under the digest that the image had.
+    photograph(4, side=100).save(tmp_path / "changing.png")
     store = Store.open(str(tmp_path / "s.db"))
     found = gallery.named(image_hashes(gallery.files.values(), store, Execution()))
     assert isinstance(found["cut.png"], BadImage)
+    assert isinstance(found["changing.png"], BadImage)
     assert found["a.png"] == found["twin.png"] == hash_image(photograph(1))
     monkeypatch.setattr("sightline.builders.near_duplicates.hash_image", lambda _: b"computed anew")
     assert gallery.named(image_hashes(gallery.files.values(), store, Execution()))["a.png"] == found["a.png"]

@@ -93,6 +93,19 @@ def perturb(photos: Path, out: Path, processes: int) -> BuildManifest:
     )
 
 
+def test_an_image_that_changes_after_the_check_is_dropped(photos: Path, tmp_path: Path) -> None:
+    """Its digest is the cluster of the lines and part of the manifest: other content would falsify both."""
+
+    def change_the_next(source: SourceItem) -> None:
+        if source.id == "p1":
+            draw(photos / "p2.png", 99)
+            (photos / "p3.png").unlink()
+
+    assert copies(photos, tmp_path / "out", change_the_next) == ["p0", "p1", "p4", "p5"]
+    dropped = read_manifest(tmp_path / "out").dropped
+    assert dropped == {"p2": "changed during the run", "p3": "No such file or directory"}
+
+
 # --- the same bytes
 
 

@@ -19,7 +19,7 @@ from sightline.builders.execution import Execution
 from sightline.builders.image_io import open_upright
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.images import BadImage
+from sightline.images import BadImage, check_unchanged
 from sightline.progress import progress
 from sightline.types import ImageFile
 
@@ -146,6 +146,7 @@ def hash_image(image: Image) -> bytes:
 
 def _hash_file(file: ImageFile) -> tuple[str, bytes | BadImage]:
     try:
+        check_unchanged(file)
         return file.digest, hash_image(open_upright(file.path))
     except BadImage as error:
         return file.digest, error

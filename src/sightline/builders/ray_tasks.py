@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.images import BadImage
+from sightline.images import BadImage, read_original
 from sightline.output import print_note
 from sightline.replicas.on_ray import node_entry
 from sightline.replicas.on_ray.connection import connected, first_line, losses
@@ -74,10 +74,10 @@ IMAGE_FILES: Transfer[ImageFile] = Transfer(image=_image_of, moved=at_path, rest
 
 
 class _Sent(Struct, frozen=True):
-    """An item in work, whether its image was sent along, and the workers that it has outlived."""
+    """An item in work, the node that lacks its image ('' for none), and the workers that it has outlived."""
 
     item: Any
-    content: bool = False
+    lacking: str = ""
     losses: int = 0
 
 
@@ -105,17 +105,27 @@ def map_on_ray(
     """
     if not items:
         return
-    with connected(tasks.address) as ray:
+    with connected(tasks.address) as connection:
+        ray = connection.ray
         cluster = _Cluster(ray, tasks)
         waiting: dict[Any, _Sent] = {}
         todo = deque(_Sent(item) for item in items)
-        content = False
+        lacking = ""
         try:
             while todo or waiting:
                 while todo and len(waiting) < 2 * cluster.slots():
                     sent = todo.popleft()
-                    sent = replace(sent, content=content or sent.content)
-                    waiting[cluster.submit(_work(function, sent.item, transfer), sent)] = sent
+                    work = _work(function, sent.item, transfer)
+                    try:
+                        content = read_original(*work.image) if lacking or sent.lacking else None
+                    except BadImage:
+                        # The result is that of this machine, which cannot use the image either.
+                        yield function(sent.item)
+                        continue
+                    if sent.lacking and not lacking:
+                        lacking = sent.lacking
+                        print_note(f"node {lacking} does not share the images; they are sent to the nodes")
+                    waiting[cluster.submit(work, content)] = sent
                 for ref in cluster.ready(list(waiting)):
                     sent = waiting.pop(ref)
                     try:
@@ -126,10 +136,7 @@ def map_on_ray(
                     if kind == "done":
                         yield value
                     elif kind == "absent":
-                        if not content:
-                            print_note(f"node {node} does not share the images; they are sent to the nodes")
-                        content = True
-                        todo.appendleft(replace(sent, content=True))
+                        todo.appendleft(replace(sent, lacking=node))
                     else:
                         _fail(kind, node, f"{transfer.image(sent.item)[0]}: {value}", value)
         finally:
@@ -152,32 +159,29 @@ class _Cluster:
                 expected="a node with room for one task",
             )
         self._known = self._room()
+        self._looked = time.monotonic()
         print_note(f"Ray: {self._known:,} tasks at a time on {self._nodes()}")
 
     def slots(self) -> int:
         """The tasks that can run at a time, 1 at least: without a node they wait for one."""
         return max(1, self._known)
 
-    def submit(self, work: Work, sent: _Sent) -> Any:
-        """Send an item; returns the reference of its result."""
-        content = None
-        if sent.content:
-            try:
-                content = Path(work.image[0]).read_bytes()
-            except OSError as error:
-                raise EnvironmentFailedError(f"{work.image[0]}: {error.strerror}") from None
+    def submit(self, work: Work, content: bytes | None) -> Any:
+        """Send an item, with the bytes of its image if nodes lack it; returns the reference of its result."""
         return self._remote.remote(pickle.dumps(work), content)
 
     def ready(self, waiting: list[Any]) -> list[Any]:
         """Wait for the first results; an empty list if none came for a while."""
         ready, others = self._ray.wait(waiting, num_returns=1, timeout=LOOK_SECONDS)
-        if not ready:
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
             self._look()
+        if not ready:
             return []
         more, _ = self._ray.wait(others, num_returns=len(others), timeout=0) if others else ([], [])
         return [*ready, *more]
 
     def _look(self) -> None:
+        self._looked = time.monotonic()
         room = self._room()
         if room != self._known:
             print_note(f"Ray: {room:,} tasks at a time on {self._nodes()}")

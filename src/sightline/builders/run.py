@@ -40,7 +40,7 @@ from sightline.formats.digests import changed_files, file_digest
 from sightline.formats.files import write_atomically
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import FinishedSource
-from sightline.images import BadImage
+from sightline.images import BadImage, read_original
 from sightline.output import print_note
 from sightline.progress import progress
 
@@ -293,6 +293,7 @@ def _restored(
 def _make(task: _SourceTask) -> FinishedSource:
     source, out = task.source, task.out
     try:
+        read_original(source.image, task.digest)
         result = task.maker(source, out)
     except BadImage as error:
         result = SourceResult(dropped=drop_reason(error, source))

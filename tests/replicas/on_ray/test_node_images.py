@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from PIL import Image
 
+from sightline.images import BadImage, inspect_image, read_bytes
+from sightline.replicas.gather import Gather
+from sightline.replicas.on_ray.hosted import Hosted
 from sightline.replicas.on_ray.node_images import image_on_node
+from sightline.replicas.on_ray.replica import RayReplica
+from sightline.types import Failure, ImageFile, ImageRef, Request, user
 
 CONTENT = b"\xff\xd8 an image"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -44,3 +53,54 @@ def test_without_the_file_the_sent_bytes_are_a_copy_that_goes_when_it_was_used(
             assert Path(copy).read_bytes() == CONTENT
         assert first != second
     assert list(copies.iterdir()) == []
+
+
+def test_bytes_of_another_image_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.jpg"
+    with pytest.raises(BadImage, match=r"a\.jpg: changed"), image_on_node(str(path), DIGEST, b"another"):
+        pass
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> ImageFile:
+    path = tmp_path / "photo.png"
+    Image.new("RGB", (4, 4), "red").save(path)
+    return inspect_image(ImageRef(str(path)), {})
+
+
+def request_with(photo: ImageFile) -> Request:
+    return Request("key", (user(ImageRef(photo.path), "What is it?"),), {}, {photo.path: photo})
+
+
+class NodeWithoutFiles:
+    """The handle of an actor on a node that has no files; it fails if bytes are sent to it."""
+
+    def __init__(self) -> None:
+        self.answer = self
+
+    async def remote(self, request: Request, contents: dict[str, bytes]) -> tuple[str, Any]:
+        assert not contents
+        return "absent", None
+
+
+@pytest.mark.parametrize("now", [None, b"another image"])
+def test_an_image_that_is_gone_or_changed_is_the_failure_of_one_machine(
+    photo: ImageFile, now: bytes | None
+) -> None:
+    Path(photo.path).unlink()
+    if now is not None:
+        Path(photo.path).write_bytes(now)
+    with pytest.raises(BadImage) as here:
+        read_bytes(photo)
+    replica = RayReplica("replica 1", None, NodeWithoutFiles())
+    # The second request begins at the shared path again: the node may have the files.
+    for _ in range(2):
+        answer = asyncio.run(replica.answer(request_with(photo)))
+        assert answer == Failure("permanent", str(here.value))
+
+
+def test_a_node_that_receives_other_bytes_asks_no_model(photo: ImageFile) -> None:
+    moved = replace(photo, path="/absent/photo.png")
+    hosted = Hosted(Gather(None))  # type: ignore[arg-type]
+    kind, answer = asyncio.run(hosted.answer(request_with(moved), {moved.path: b"another image"}))
+    assert (kind, answer) == ("done", Failure("permanent", "/absent/photo.png: changed during the run"))

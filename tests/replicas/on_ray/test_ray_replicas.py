@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from sightline.config import Config
 from sightline.errors import UserError
 from sightline.models.resolve import MINI, ModelOptions, resolve
 from sightline.replicas.base import Replica, ReplicaLostError, Target
-from sightline.replicas.on_ray import launcher
+from sightline.replicas.on_ray import launcher, node_entry
 from sightline.replicas.on_ray.hosted import ModelCopy
 from sightline.replicas.on_ray.replica import RayReplica
 from sightline.types import Answer, Failure, Request
@@ -117,6 +118,33 @@ def test_a_node_without_the_folder_of_the_model_is_named(
     monkeypatch.setattr(launcher, "ModelCopy", copy_without_the_folder)
     assert run(groups, "ray", "--model", "hf/./model", "--on", f"ray:{nodes.address}") == 2
     assert "node 127.0.0." in capsys.readouterr().err
+
+
+async def start_at_once(actor: Any, payload: bytes) -> tuple[str, str, Any]:
+    return "done", "127.0.0.9", ""
+
+
+async def die(actor: Any, *arguments: Any) -> None:
+    os._exit(1)
+
+
+@pytest.mark.parametrize("fails", ["load", "answer"])
+def test_a_model_that_ends_each_replica_ends_the_run(
+    nodes: TwoNodes,
+    groups: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    fails: str,
+) -> None:
+    """Whether the process ends when it loads the model or when it is asked; restarts have a limit."""
+    monkeypatch.setattr(node_entry.Actor, "start", start_at_once if fails == "answer" else die)
+    monkeypatch.setattr(node_entry.Actor, "answer", die)
+    Path("sightline.toml").write_text("[ray]\nreplicas = 1\nrestarts = 1\n")
+    assert run(groups, "ray", "--model", "mini", "--on", f"ray:{nodes.address}") == 3
+    printed = capsys.readouterr().err
+    assert "mini: every replica has ended, and none is started any more (1 restarts of each" in printed
+    assert printed.count("is ready") == (2 if fails == "answer" else 0)
+    assert printed.count("ended while it loaded") == (2 if fails == "load" else 0)
 
 
 @pytest.mark.slow

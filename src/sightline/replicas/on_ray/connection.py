@@ -6,15 +6,37 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+
+from msgspec import Struct, field
 
 from sightline.errors import UserError
 from sightline.replicas.on_ray import node_entry
 
 _lock = threading.Lock()
-_open: list[str] = []
-"""The address of each user of the connection that this module opened."""
+
+
+class Connection(Struct, frozen=True, eq=False):
+    """The connection of this process; Ray allows one at a time, so all users share it.
+
+    Attributes:
+        ray: The module.
+        closing: Closes the connection if `connected` opened it.
+        own: Whether `connected` opened it.
+        users: The address that each user gave.
+        models: Who has replicas on the cluster -> the name of its model.
+    """
+
+    ray: Any
+    closing: ExitStack
+    own: bool
+    users: list[str] = field(default_factory=list)
+    models: dict[object, str] = field(default_factory=dict)
+
+
+_current: list[Connection] = []
+"""The connection, while it has users."""
 
 
 def import_ray() -> Any:
@@ -34,37 +56,35 @@ def import_ray() -> Any:
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Any]:
+def connected(address: str) -> Iterator[Connection]:
     """Connect to a cluster; a connection that the caller's program opened is used and left open.
 
     Args:
         address: HOST:PORT; '' for RAY_ADDRESS, or the cluster that runs on this machine.
 
     Yields:
-        The module `ray`.
+        The connection.
 
     Raises:
         UserError: There is no cluster, it cannot be reached, or this process uses another one.
     """
     ray = import_ray()
     with _lock:
-        own = bool(_open) or not ray.is_initialized()
-        if _open and address not in _open:
+        connection = _current[0] if _current else _open(ray, address)
+        if connection.own and connection.users and address not in connection.users:
             raise UserError(
-                f"--on ray:{address}: one command can use one Ray cluster", found=_open[0] or "ray"
+                f"--on ray:{address}: one command can use one Ray cluster", found=connection.users[0] or "ray"
             )
-        if own and not _open:
-            _connect(ray, address)
-        if own:
-            _open.append(address)
+        connection.users.append(address)
+        _current[:] = [connection]
     try:
-        yield ray
+        yield connection
     finally:
         with _lock:
-            if own:
-                _open.remove(address)
-                if not _open:
-                    ray.shutdown()
+            connection.users.remove(address)
+            if not connection.users:
+                _current.clear()
+                connection.closing.close()
 
 
 def losses(ray: Any) -> tuple[type[Exception], ...]:
@@ -98,7 +118,17 @@ def first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0]
 
 
-def _connect(ray: Any, address: str) -> None:
+def _open(ray: Any, address: str) -> Connection:
+    closing = ExitStack()
+    own = not ray.is_initialized()
+    if own:
+        closing.enter_context(_opened(ray, address))
+    ray.cloudpickle.register_pickle_by_value(node_entry)
+    return Connection(ray, closing, own)
+
+
+@contextmanager
+def _opened(ray: Any, address: str) -> Iterator[None]:
     # Ray prints what changes in its next versions, and this variable selects the new behaviour.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -110,10 +140,16 @@ def _connect(ray: Any, address: str) -> None:
             f"{first_line(error)}",
             expected="a node of a running cluster (`ray start`) with the same versions of Ray and Python",
         ) from None
-    # Ray prints the logs of lost nodes on standard output; what is lost is reported where it is used.
+    # Ray prints the logs of lost nodes on standard output, and no setting prevents it; what is lost is
+    # reported where it is used.
     worker: Any = sys.modules["ray._private.worker"]
+    prints = worker.print_to_stdstream
     worker.print_to_stdstream = _discard
-    ray.cloudpickle.register_pickle_by_value(node_entry)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+        worker.print_to_stdstream = prints
 
 
 def _discard(*arguments: Any, **options: Any) -> None:

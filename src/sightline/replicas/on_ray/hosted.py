@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sightline import __version__
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.images import BadImage
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.replicas.gather import Gather
 from sightline.replicas.on_ray.node_images import at_path, image_on_node
@@ -58,14 +59,18 @@ class Hosted:
             contents: Path of an image -> its bytes, for images whose file this machine does not share.
 
         Returns:
-            'done' and the answer or failure; 'absent' if an image without bytes is not on this machine;
-            'wrong' or 'failed' and the reason why the model can answer no request.
+            'done' and the answer or failure; the failure is permanent for bytes of another image. 'absent' if
+            an image without bytes is not on this machine; 'wrong' or 'failed' and the reason why the model
+            can answer no request.
         """
         images: dict[str, ImageFile] = {}
         with ExitStack() as copies:
             for name, image in request.images.items():
                 found = image_on_node(image.path, image.digest, contents.get(image.path))
-                local = copies.enter_context(found)
+                try:
+                    local = copies.enter_context(found)
+                except BadImage as error:
+                    return "done", Failure("permanent", str(error))
                 if local is None:
                     return "absent", None
                 images[name] = at_path(image, local)

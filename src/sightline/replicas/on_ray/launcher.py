@@ -15,12 +15,10 @@ from sightline.models.resolve import ModelOptions, resolve
 from sightline.output import print_note
 from sightline.replicas.base import Joined, Launcher, Left, Target
 from sightline.replicas.on_ray import node_entry
-from sightline.replicas.on_ray.connection import connected, first_line, losses
+from sightline.replicas.on_ray.connection import Connection, connected, first_line, losses
 from sightline.replicas.on_ray.hosted import ModelCopy
 from sightline.replicas.on_ray.replica import RayReplica
 
-MAX_STARTS = 3
-"""Actors of one replica that may end, one after the other, before the model is open."""
 WAIT_SECONDS = 60.0
 """Seconds after which a replica that has not started is reported."""
 MAX_CALLS = 4096
@@ -43,20 +41,22 @@ def ray_launcher(target: Target, address: str, config: Config) -> Launcher:
     """
     if target.spec != "mini" and not target.spec.startswith("hf/"):
         raise UserError("--on ray runs local models only", found=target.spec, expected="hf/... or mini")
-    with connected(address) as ray:
-        size, replicas = replica_size(ray, config.ray)
+    with connected(address) as connection:
+        size, replicas = replica_size(connection.ray, config.ray)
     if not replicas:
         raise UserError(
             f"no node of the Ray cluster has {_described(size)} for a replica",
             expected="a larger node, or fewer `cpus` or `gpus` in [ray] of sightline.toml",
         )
-    return RayLauncher(target, address, size, config.ray.replicas or replicas)
+    return RayLauncher(target, address, size, config.ray.replicas or replicas, config.ray.restarts)
 
 
 class RayLauncher:
     """Keeps a number of actors running, as far as the cluster has room."""
 
-    def __init__(self, target: Target, address: str, size: Mapping[str, int], replicas: int) -> None:
+    def __init__(
+        self, target: Target, address: str, size: Mapping[str, int], replicas: int, restarts: int
+    ) -> None:
         """Start nothing yet.
 
         Args:
@@ -64,21 +64,32 @@ class RayLauncher:
             address: HOST:PORT of the cluster, or ''.
             size: CPUs and GPUs of a replica, by Ray's names.
             replicas: How many run at the same time.
+            restarts: How often each is started again.
         """
         self.place = f"Ray{f' at {address}' if address else ''}, {_described(size)} each"
         self.replicas = replicas
         self._target = target
         self._address = address
         self._size = size
+        self._restarts = restarts
         self._numbers = count(1)
 
     async def run(self, joined: Joined, left: Left) -> None:
-        """Start the replicas and replace those that end, until cancelled; then end those that are left."""
+        """Start the replicas and replace those that end, until cancelled; then end those that are left.
+
+        Args:
+            joined: Called with each replica that is ready.
+            left: Called with each replica that has ended.
+
+        Raises:
+            UserError: A node cannot open the model, or another model has all the room.
+            EnvironmentFailedError: A node fails at opening the model, or every replica has ended too often.
+        """
         # The identity may be that of --model-id; a node compares the one of the weights.
         [model] = resolve(self._target.spec, ModelOptions(args=self._target.args))
         copy = ModelCopy(self._target.spec, self._target.args, model.identity, os.getcwd())
-        with connected(self._address) as ray:
-            actors = ray.remote(node_entry.Actor).options(
+        with connected(self._address) as connection:
+            actors = connection.ray.remote(node_entry.Actor).options(
                 num_cpus=self._size["CPU"],
                 num_gpus=self._size["GPU"],
                 max_restarts=0,
@@ -86,54 +97,60 @@ class RayLauncher:
                 scheduling_strategy="SPREAD",
             )
             keeping = [
-                asyncio.create_task(self._keep(ray, actors, pickle.dumps(copy), joined, left))
+                asyncio.create_task(self._keep(connection, actors, pickle.dumps(copy), joined, left))
                 for _ in range(self.replicas)
             ]
             try:
-                await asyncio.gather(*keeping)
+                reasons = await asyncio.gather(*keeping)
             finally:
-                _running.discard(self)
+                connection.models.pop(self, None)
                 for task in keeping:
                     task.cancel()
                 await asyncio.wait(keeping)
+            raise EnvironmentFailedError(
+                f"{self._target.spec}: every replica has ended, and none is started any more"
+                f" ({self._restarts} restarts of each replica); one of them: {reasons[0]}"
+            )
 
-    async def _keep(self, ray: Any, actors: Any, payload: bytes, joined: Joined, left: Left) -> None:
-        """Keep one replica running: an actor, then the next one."""
-        starts = 0
-        while True:
+    async def _keep(
+        self, connection: Connection, actors: Any, payload: bytes, joined: Joined, left: Left
+    ) -> str:
+        """Keep one replica running: an actor, then the next one; returns why the last one has ended."""
+        ray = connection.ray
+        reason = ""
+        for _ in range(1 + self._restarts):
             actor = actors.remote()
             name = ""
             try:
-                kind, node, reason = await self._started(actor.start.remote(payload))
+                kind, node, why = await self._started(connection, actor.start.remote(payload))
                 if kind == "wrong":
-                    raise UserError(f"node {node}: {reason}")
+                    raise UserError(f"node {node}: {why}")
                 if kind == "failed":
-                    raise EnvironmentFailedError(f"node {node}: {reason}")
-                starts, name = 0, f"replica {next(self._numbers)} on node {node}"
-                _running.add(self)
+                    raise EnvironmentFailedError(f"node {node}: {why}")
+                name = f"replica {next(self._numbers)} on node {node}"
+                connection.models[self] = self._target.spec
                 joined(RayReplica(name, ray, actor))
                 await actor.until_lost.remote()
             except losses(ray) as error:
+                reason = first_line(error)
                 if name:
-                    left(name, first_line(error))
-                    continue
-                starts += 1
-                if starts == MAX_STARTS:
-                    raise EnvironmentFailedError(
-                        f"{starts} replicas ended while they loaded {self._target.spec}: {first_line(error)}"
-                    ) from None
+                    left(name, reason)
+                else:
+                    print_note(f"{self._target.spec}: a replica ended while it loaded ({reason})")
             finally:
                 ray.kill(actor)
+        return reason
 
-    async def _started(self, reply: Any) -> tuple[str, str, str]:
+    async def _started(self, connection: Connection, reply: Any) -> tuple[str, str, str]:
         """The reply of an actor's start. UserError if another model of this command has all the room."""
         starting = asyncio.ensure_future(reply)
         try:
             done, _ = await asyncio.wait({starting}, timeout=WAIT_SECONDS)
-            others = [launcher for launcher in _running if launcher is not self]
-            if not done and others and self not in _running:
+            models = connection.models
+            if not done and models and self not in models:
+                other = next(iter(models.values()))
                 raise UserError(
-                    f"no room for {self._target.spec}: replicas of {others[0]._target.spec} have the nodes",
+                    f"no room for {self._target.spec}: replicas of {other} have the nodes",
                     expected="`replicas` in [ray] of sightline.toml such that those of model and judges fit",
                 )
             if not done:
@@ -181,7 +198,3 @@ def _described(size: Mapping[str, int]) -> str:
     return " and ".join(
         f"{number} {name}{'s' * (number != 1)}" for name, number in size.items() if number or name == "CPU"
     )
-
-
-_running: set[RayLauncher] = set()
-"""The launchers of this process that have replicas."""

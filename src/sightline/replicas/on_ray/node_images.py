@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from sightline.formats.digests import file_digest_or_error
+from sightline.images import check_content
 from sightline.types import ImageFile
 
 
@@ -25,12 +26,16 @@ def image_on_node(path: str, digest: str, content: bytes | None) -> Iterator[str
     Yields:
         The path if the file there has this content, otherwise that of a copy, which is removed afterwards;
         None without content.
+
+    Raises:
+        BadImage: The bytes that were sent are those of another image.
     """
     if file_digest_or_error(path) == digest:
         yield path
     elif content is None:
         yield None
     else:
+        check_content(path, content, digest)
         with tempfile.NamedTemporaryFile(prefix="sightline-", suffix=os.path.splitext(path)[1]) as copy:
             copy.write(content)
             copy.flush()

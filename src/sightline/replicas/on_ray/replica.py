@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 from sightline.errors import UserError
+from sightline.images import BadImage, read_original
 from sightline.replicas.base import ReplicaLostError
 from sightline.replicas.on_ray.connection import first_line, losses
 from sightline.types import Answer, Failure, Request
@@ -30,14 +30,20 @@ class RayReplica:
 
     async def answer(self, request: Request) -> Answer | Failure:
         """Answer one request. Raises ReplicaLostError if the actor, its node or its device is lost."""
+        sends = not self._shares_files
         while True:
-            contents = {} if self._shares_files else await asyncio.to_thread(_contents, request)
+            try:
+                contents = await asyncio.to_thread(_contents, request) if sends else {}
+            except BadImage as error:
+                return Failure("permanent", str(error))
+            if contents:
+                self._shares_files = False
             kind, value = await self._call(request, contents)
             if kind == "done":
                 result: Answer | Failure = value
                 return result
             if kind == "absent":
-                self._shares_files = False
+                sends = True
             elif kind == "wrong":
                 raise UserError(f"{self.name}: {value}")
             else:
@@ -58,11 +64,5 @@ class RayReplica:
 
 
 def _contents(request: Request) -> dict[str, bytes]:
-    """Path -> bytes of the images; one that cannot be read is left out and fails on the node."""
-    contents = {}
-    for image in request.images.values():
-        try:
-            contents[image.path] = Path(image.path).read_bytes()
-        except OSError:
-            contents[image.path] = b""
-    return contents
+    """Path -> bytes of the images. BadImage if one is missing or has changed."""
+    return {image.path: read_original(image.path, image.digest) for image in request.images.values()}
