@@ -13,5 +13,13 @@ def local_time(seconds: float) -> str:
 
     Returns:
         The local time, as `2026-01-31 12:00:00`.
+
+    Raises:
+        ValueError: No calendar reaches that far.
+        OverflowError: The same, much farther.
     """
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except OSError as error:
+        # No file is at fault, as which an OSError would be reported.
+        raise ValueError(f"{seconds} is no time") from error

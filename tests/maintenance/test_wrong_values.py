@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sightline.annotation.bodies import DECODERS
@@ -136,6 +136,7 @@ def _set_sql(connection: sqlite3.Connection, table: str, sql: str) -> None:
 def test_a_value_of_another_type_is_damage_of_the_store(capsys: pytest.CaptureFixture[str]) -> None:
     @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
     @given(st.sampled_from(COLUMNS), st.sampled_from(VALUES), st.sampled_from(READERS))
+    @example(("runs", "created"), 2**62, "runs list")
     def check(place: tuple[str, str], value: Any, command: str) -> None:
         if not _put(*place, value):
             return
