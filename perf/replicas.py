@@ -103,7 +103,7 @@ async def _ask_all(requests: Sequence[Request], number: int) -> tuple[float, flo
     """Seconds of wall time, and of processor time of the replicas."""
     [model] = resolve("mini", ModelOptions())
     config = Config(ray=RaySettings(replicas=number, cpus=1, gpus=0))
-    launcher = ray_launcher(Target(model=model, spec="mini", args={}), "", config)
+    launcher = ray_launcher(Target(model=model, spec="mini", args={}, weights=model.identity), "", config)
     replicas: list[Replica] = []
 
     def joined(replica: Replica) -> None:

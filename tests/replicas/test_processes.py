@@ -37,7 +37,7 @@ def ask(*keys: str) -> list[Answer | Failure]:
 
     async def session() -> list[Answer | Failure]:
         model = ChanceBaseline(0)
-        launcher = Processes(Target(model=model, spec="mini", args={}), 2)
+        launcher = Processes(Target(model=model, spec="mini", args={}, weights=model.identity), 2)
         results: list[Answer | Failure] = []
         async with asyncio.timeout(60), ReplicaPool(model, launcher) as pool:
             while len(pool._fleet._replicas) < 2:

@@ -59,7 +59,8 @@ class Lab:
         fields: dict[str, Any] = {
             "replicas": 2,
             "address": "127.0.0.1",
-            "folder": str(self.folder / "shared"),
+            # Text that means something to sbatch.
+            "folder": str(self.folder / "shared 100%j"),
             "poll": 0.3,
             "setup": [f"exec >> {self.log}/$task.log 2>&1"],
             **more,
@@ -152,7 +153,7 @@ def test_a_sweep_survives_a_killed_and_a_requeued_job_with_the_metrics_of_one_pr
     assert killed in errors
     assert f"{requeued} on" in errors
     soon(lambda: not lab.cluster.jobs())
-    assert not list((lab.folder / "shared").iterdir())
+    assert not list((lab.folder / "shared 100%j").iterdir())
     attempts = lab.attempts("slurm.db")
     assert attempts == lab.attempts("alone.db")
     assert set(attempts.values()) == {1}
@@ -192,7 +193,7 @@ def test_ctrl_c_cancels_the_jobs_and_keeps_the_answers(lab: Lab) -> None:
     out, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130, out + errors
     soon(lambda: not lab.cluster.jobs())
-    assert not list((lab.folder / "shared").iterdir())
+    assert not list((lab.folder / "shared 100%j").iterdir())
 
 
 def test_jobs_that_end_are_submitted_again_and_their_requests_answered(lab: Lab) -> None:
@@ -201,6 +202,10 @@ def test_jobs_that_end_are_submitted_again_and_their_requests_answered(lab: Lab)
     assert status == 0, said
     assert said.count("in place of those that ended") == 2
     assert len(lab.attempts("s.db")) == 40
+    # The job of the first command is still ending.
+    status, said = lab.run(*lab.served("--answers 15"), "--limit", "10", "--temperature", "0.5")
+    assert status == 0, said
+    assert said.count("submitted") == 1
 
 
 def test_a_requeued_job_is_used_again_when_it_is_back(lab: Lab) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -32,7 +34,7 @@ FOLDER = Path("/shared/run")
 def target(spec: str = "mini", **args: Any) -> Target:
     options = ModelOptions(args=args, elsewhere=True)
     model = ChanceBaseline(0) if spec == "mini" else resolve(spec, options)[0]
-    return Target(model=model, spec=spec, args=args)
+    return Target(model=model, spec=spec, args=args, weights=model.identity)
 
 
 def script(profile: SlurmProfile, spec: str = "mini", **args: Any) -> str:
@@ -143,8 +145,33 @@ def test_drivers_at_the_same_time_have_folders_of_their_own_and_later_ones_the_f
     first.close(remove=False)
     again = open_run_folder("run", profile)
     assert (again.path.name, again.key) == ("run", first.key)
+    assert sorted(file.name for file in again.path.iterdir()) == ["driver", "key"]
     second.close(remove=True)
     assert not second.path.exists()
+
+
+def test_a_folder_that_another_driver_removes_while_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.flock
+
+    def removed_before(file: Any, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        shutil.rmtree(tmp_path / "run")
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", removed_before)
+    profile = SlurmProfile(folder=str(tmp_path))
+    first = open_run_folder("run", profile)
+    assert first.path.is_dir()
+    assert open_run_folder("run", profile).path.name == "run-2"
+
+
+def test_the_log_of_a_job_is_in_the_folder_whatever_its_name_is() -> None:
+    lines = batch_script(target(), SlurmProfile(), name="n", folder=Path("/a b/100%/c")).splitlines()
+    assert '#SBATCH --output="/a b/100%%/c/%A_%a.log"' in lines
+    with pytest.raises(UserError, match="folder: a name that sbatch can read"):
+        open_run_folder("run", SlurmProfile(folder='/a"b'))
 
 
 class Queue:
@@ -153,8 +180,9 @@ class Queue:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: list[Job]) -> None:
         self.submitted: list[int] = []
         self.cancelled = 0
+        self.cancelled_jobs: list[str] = []
         self._looks = [[], *looks]
-        for name in ("submit", "check", "jobs", "cancel"):
+        for name in ("submit", "check", "jobs", "cancel", "cancel_job"):
             monkeypatch.setattr(commands, name, getattr(self, name))
 
     async def submit(self, script: Path, count: int) -> str:
@@ -170,12 +198,15 @@ class Queue:
     async def cancel(self, name: str) -> None:
         self.cancelled += 1
 
+    async def cancel_job(self, task: str) -> None:
+        self.cancelled_jobs.append(task)
 
-def run(folder: Path, **fields: Any) -> None:
+
+def run(folder: Path, *, seconds: float = 5, **fields: Any) -> None:
     profile = SlurmProfile(folder=str(folder), poll=0.2, **fields)
 
     async def session() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(seconds):
             await SlurmLauncher(target(), profile, "test").run(lambda replica: None, lambda name, why: None)
 
     asyncio.run(session())
@@ -213,6 +244,37 @@ def test_jobs_are_submitted_again_up_to_a_bound(tmp_path: Path, monkeypatch: pyt
         asyncio.run(session())
     assert queue.submitted == [1, 1, 1]
     assert queue.cancelled == 1
+
+
+def test_jobs_of_an_earlier_driver_that_are_ending_are_neither_used_nor_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = [Job("1_0", "COMPLETING", "None")]
+    queue = Queue(monkeypatch, ending, [Job("1_0", "CANCELLED", "None"), Job("2_0", "PENDING", "Priority")])
+    queue._looks.pop(0)
+    with pytest.raises(TimeoutError):
+        run(tmp_path, seconds=1)
+    assert queue.submitted == [1]
+
+
+def test_a_running_job_that_never_has_a_server_again_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def has_none(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(launchers, "attach", has_none)
+    queue = Queue(monkeypatch, [Job("1_0", "RUNNING", "None")])
+    started = SlurmLauncher(target(), SlurmProfile(folder=str(tmp_path), poll=0.2, startup=0.3), "test")
+    started._ever_ready = True
+
+    async def session() -> None:
+        async with asyncio.timeout(1):
+            await started.run(lambda replica: None, lambda name, why: None)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(session())
+    assert queue.cancelled_jobs[0] == "1_0"
 
 
 def test_a_dry_run_shows_the_script_and_submits_nothing(

@@ -14,13 +14,15 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image
 
-from sightline.errors import EnvironmentFailedError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import inspect_image
 from sightline.models.base import Model
 from sightline.models.baseline import ChanceBaseline
 from sightline.models.resolve import ModelOptions, resolve
-from sightline.replicas.base import ReplicaLostError
+from sightline.replicas.base import ReplicaLostError, Target
 from sightline.replicas.remote import RemoteReplica
+from sightline.replicas.slurm.attached import attach
+from sightline.replicas.slurm.run_folder import Announcement
 from sightline.replicas.worker import app
 from sightline.replicas.worker.client import WorkerClient
 from sightline.replicas.worker.serve import Serving, serving_worker
@@ -169,6 +171,22 @@ def test_a_worker_answers_as_its_model_does_in_this_process(tmp_path: Path) -> N
 
 def _untimed(result: Answer | Failure) -> Answer | Failure:
     return replace(result, latency=0.0) if isinstance(result, Answer) else result
+
+
+def test_a_worker_with_other_weights_is_refused() -> None:
+    async def attached(address: str) -> None:
+        host, port = address.removeprefix("http://").split(":")
+        announced = Announcement(host=host, port=int(port), node="n1", restart=0)
+        model = Echo()
+        target = Target(model=model, spec="mini", args={}, weights=model.identity)
+        server = await attach(target, "1_0", announced, KEY)
+        assert server is not None
+        await server.close()
+        assert await attach(target, "1_0", announced, "another key") is None
+        with pytest.raises(UserError, match="job 1_0 on n1 is not the model of this machine"):
+            await attach(replace(target, weights="sha256:other"), "1_0", announced, KEY)
+
+    with_worker(Echo(), attached)
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/models", "/"])

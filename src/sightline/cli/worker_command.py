@@ -111,9 +111,8 @@ def execute(options: argparse.Namespace) -> int:
     model = models[0]
     if options.processes > 1:
         spec, named = resolve_name(options.model, args)
-        model = ReplicaPool(
-            model, Processes(Target(model=model, spec=spec, args=named.args), options.processes)
-        )
+        target = Target(model=model, spec=spec, args=named.args, weights=model.identity)
+        model = ReplicaPool(model, Processes(target, options.processes))
     serving = Serving(
         host=options.host,
         port=options.port,

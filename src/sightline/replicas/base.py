@@ -18,11 +18,13 @@ class Target(Struct, frozen=True, kw_only=True):
         model: The model as this process would run it; it is never opened here.
         spec: Its name as for --model; a name of sightline.toml is replaced by what it stands for.
         args: `--model-arg`, with the arguments of sightline.toml.
+        weights: The identity of its files and options, whatever --model-id is: that of every copy.
     """
 
     model: Model
     spec: str
     args: Mapping[str, Any]
+    weights: str
 
 
 class ReplicaLostError(Exception):

@@ -47,7 +47,11 @@ def resolve_on(place: str | None, spec: str, options: ModelOptions) -> Sequence[
         raise unknown_name("--on", kind, sorted(LAUNCHERS))
     module, _, function = LAUNCHERS[kind].partition(":")
     spec, options = resolve_name(spec, options)
-    target = Target(model=models[0], spec=spec, args=options.args)
+    weights = models[0].identity
+    if options.model_id is not None:
+        plain = replace(options, model_id=None, images=None, elsewhere=True)
+        weights = resolve(spec, plain)[0].identity
+    target = Target(model=models[0], spec=spec, args=options.args, weights=weights)
     launcher = getattr(importlib.import_module(module), function)(target, rest, options.config)
     key = (
         place,

@@ -178,7 +178,7 @@ def test_replicas_that_leave_no_room_for_another_model_are_an_error(
     """Otherwise the model would wait for ever, as a judge stays open until the end."""
     monkeypatch.setattr(launcher, "WAIT_SECONDS", 1.0)
     [model] = resolve("mini", ModelOptions())
-    target = Target(model=model, spec="mini", args={})
+    target = Target(model=model, spec="mini", args={}, weights=model.identity)
     judge, second = (launcher.ray_launcher(target, nodes.address, Config()) for _ in range(2))
     ready: list[Replica] = []
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from sightline.config import Config, RaySettings
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.models.resolve import ModelOptions, resolve
 from sightline.output import print_note
 from sightline.replicas.base import Joined, Launcher, Left, Target
 from sightline.replicas.on_ray import node_entry
@@ -85,9 +84,7 @@ class RayLauncher:
             UserError: A node cannot open the model, or another model has all the room.
             EnvironmentFailedError: A node fails at opening the model, or every replica has ended too often.
         """
-        # The identity may be that of --model-id; a node compares the one of the weights.
-        [model] = resolve(self._target.spec, ModelOptions(args=self._target.args))
-        copy = ModelCopy(self._target.spec, self._target.args, model.identity, os.getcwd())
+        copy = ModelCopy(self._target.spec, self._target.args, self._target.weights, os.getcwd())
         with connected(self._address) as connection:
             actors = connection.ray.remote(node_entry.Actor).options(
                 num_cpus=self._size["CPU"],

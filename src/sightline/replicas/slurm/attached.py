@@ -6,8 +6,9 @@ from contextlib import AsyncExitStack
 
 import aiohttp
 
+from sightline.errors import UserError
 from sightline.models.served import Served
-from sightline.models.server_report import read_server_report
+from sightline.models.server_report import ServerReport, read_server_report
 from sightline.replicas.base import Target
 from sightline.replicas.remote import HEALTH_SECONDS, RemoteReplica, is_healthy
 from sightline.replicas.slurm.run_folder import Announcement
@@ -54,14 +55,24 @@ async def attach(target: Target, task: str, announced: Announcement, key: str) -
 
     Returns:
         The connection; None while the server is not ready.
+
+    Raises:
+        UserError: A worker has other weights than this machine.
     """
     host = f"[{announced.host}]" if ":" in announced.host else announced.host
     address = f"http://{host}:{announced.port}"
     model = target.model
     served = model.command.served_name if isinstance(model, Served) else model.name
-    if not (await is_healthy(address) and await _has_model(address, served, key)):
+    report = await _report(address, served, key) if await is_healthy(address) else None
+    if report is None or report.id is None:
         return None
     name = f"job {task} on {announced.node}"
+    if not isinstance(model, Served) and report.root != target.weights:
+        raise UserError(
+            f"{model.name} on {name} is not the model of this machine",
+            found=report.root,
+            expected=f"{target.weights}: the same files and the same version of Sightline on all nodes",
+        )
     async with AsyncExitStack() as stack:
         if isinstance(model, Served):
             endpoint = await stack.enter_async_context(model.connect(f"{address}/v1", key))
@@ -75,8 +86,8 @@ async def attach(target: Target, task: str, announced: Announcement, key: str) -
         return Attached(announced, RemoteReplica(name, address, send), address, stack.pop_all())
 
 
-async def _has_model(address: str, model: str, key: str) -> bool:
-    """Whether a server knows our key and has our model: another one may have taken the port."""
+async def _report(address: str, model: str, key: str) -> ServerReport | None:
+    """What a server says about our model; None if it does not know our key: another one may have the port."""
     timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
     headers = {"Authorization": f"Bearer {key}"}
     try:
@@ -84,7 +95,6 @@ async def _has_model(address: str, model: str, key: str) -> bool:
             aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
             session.get(f"{address}/v1/models") as reply,
         ):
-            report = read_server_report(await reply.read(), "", model) if reply.status == 200 else None
+            return read_server_report(await reply.read(), address, model) if reply.status == 200 else None
     except (aiohttp.ClientError, OSError, TimeoutError):
-        return False
-    return report is not None and report.id is not None
+        return None

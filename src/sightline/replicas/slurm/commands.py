@@ -41,6 +41,11 @@ class Job(Struct, frozen=True):
         """Whether it runs or may run."""
         return self.state in ALIVE
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether its processes are ending; if Slurm puts it back into the queue, it may run again."""
+        return self.state == "COMPLETING"
+
 
 class SlurmError(Exception):
     """A command of Slurm failed; the text is what it said."""
@@ -102,6 +107,18 @@ async def cancel(name: str) -> None:
         SlurmError: Slurm does not answer.
     """
     await _run("scancel", f"--name={name}")
+
+
+async def cancel_job(task: str) -> None:
+    """Cancel one job.
+
+    Args:
+        task: Its number, such as `17_0`.
+
+    Raises:
+        SlurmError: Slurm does not answer.
+    """
+    await _run("scancel", task)
 
 
 async def _run(*words: str) -> str:

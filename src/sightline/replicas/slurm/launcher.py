@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 
 from sightline.config import DEFAULT_FILE, Config, SlurmProfile
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
 from sightline.output import print_note
-from sightline.paths import cache_folder
 from sightline.replicas.base import Joined, Left, Target
 from sightline.replicas.slurm import commands
 from sightline.replicas.slurm.attached import Attached, attach
 from sightline.replicas.slurm.commands import Job, SlurmError
-from sightline.replicas.slurm.run_folder import open_run_folder, run_folder_name
+from sightline.replicas.slurm.run_folder import folder_of, open_run_folder, run_folder_name
 from sightline.replicas.slurm.script import batch_script, server_words
 
 NOTE_SECONDS = 60.0
@@ -89,6 +87,7 @@ class SlurmLauncher:
         self._missed: dict[str, int] = {}
         self._began: dict[str, float] = {}
         self._ended: set[str] = set()
+        self._earlier: set[str] = set()
         self._ever_ready = False
         # None: unknown, as long as Slurm has not answered.
         self._has_jobs: bool | None = None
@@ -97,8 +96,7 @@ class SlurmLauncher:
     @property
     def script(self) -> str:
         """The script that would be submitted."""
-        root = Path(self._profile.folder).expanduser() if self._profile.folder else cache_folder() / "slurm"
-        folder = (root / self._folder_name).absolute()
+        folder = folder_of(self._profile) / self._folder_name
         return batch_script(self._target, self._profile, name=f"sightline-{folder.name}", folder=folder)
 
     async def run(self, joined: Joined, left: Left) -> None:
@@ -125,7 +123,9 @@ class SlurmLauncher:
     async def _first_look(self) -> list[Job]:
         """The jobs of an earlier driver that still live; without any, a check that Slurm accepts new ones."""
         try:
-            jobs = [job for job in await commands.jobs(self._folder.name) if job.is_alive]
+            found = await commands.jobs(self._folder.name)
+            jobs = [job for job in found if job.is_alive and not job.is_ending]
+            self._earlier = {job.task for job in found} - {job.task for job in jobs}
             self._has_jobs = bool(jobs)
             if jobs:
                 print_note(f"{self._target.model.name}: uses the jobs of an earlier run ({len(jobs)})")
@@ -172,18 +172,21 @@ class SlurmLauncher:
             await asyncio.sleep(self._profile.poll)
             now = time.monotonic()
             try:
-                jobs = await commands.jobs(self._folder.name)
+                found = await commands.jobs(self._folder.name)
                 answered = now
             except SlurmError as error:
+                await asyncio.gather(*map(self._look_at, list(self._attached)))
                 if not self._attached and now - answered > MAX_SILENCE:
                     raise EnvironmentFailedError(f"Slurm does not answer: {error}") from None
                 if now - noted > NOTE_SECONDS:
                     noted = now
                     print_note(f"{self._target.model.name}: Slurm does not answer ({error})")
                 continue
+            jobs = [job for job in found if job.task not in self._earlier]
             await self._update(jobs)
             alive = [job for job in jobs if job.is_alive]
             self._check_progress(jobs, alive)
+            await self._cancel_late()
             await self._submit_missing(alive)
             if not self._attached and now - noted > NOTE_SECONDS:
                 noted = now
@@ -227,6 +230,7 @@ class SlurmLauncher:
 
     async def _detach(self, task: str, reason: str) -> None:
         server = self._attached.pop(task)
+        self._began[task] = time.monotonic()
         server.replica.lose(reason)
         self._left(server.replica.name, reason)
         await server.close()
@@ -238,11 +242,7 @@ class SlurmLauncher:
         if not self._ever_ready:
             if len(self._ended) >= self._profile.replicas and not alive and ended:
                 raise self._never_ready(ended[-1].task, f"every job has ended ({ended[-1].state.lower()})")
-            late = [
-                task for task, began in self._began.items()
-                if time.monotonic() - began > self._profile.startup
-            ]  # fmt: skip
-            if late:
+            if late := self._late():
                 raise self._never_ready(late[0], f"no server was ready within {self._profile.startup:g} s")
             stuck = [job for job in alive if job.reason.strip("()") in NEVER]
             if stuck and len(stuck) == len(alive):
@@ -255,6 +255,25 @@ class SlurmLauncher:
                 f"{self._target.model.name}: every job has ended, and none is submitted any more"
                 f" ({self._profile.resubmits} resubmits for each replica)"
             )
+
+    def _late(self) -> list[str]:
+        """The running jobs that have had no server for longer than one takes to start."""
+        earliest = time.monotonic() - self._profile.startup
+        return [
+            task for task, began in self._began.items() if task not in self._attached and began < earliest
+        ]
+
+    async def _cancel_late(self) -> None:
+        """Cancel running jobs without a server; others are submitted in their place."""
+        for task in self._late():
+            why = f"job {task} has had no server for {self._profile.startup:g} s and is cancelled"
+            print_note(f"{self._target.model.name}: {why}; its log: {self._folder.path / task}.log")
+            # Slurm may take a while to end it.
+            self._began[task] = time.monotonic()
+            try:
+                await commands.cancel_job(task)
+            except SlurmError as error:
+                print_note(f"{self._target.model.name}: Slurm did not cancel job {task} ({error})")
 
     def _never_ready(self, task: str, why: str) -> UserError:
         lines = self._folder.last_lines(task)

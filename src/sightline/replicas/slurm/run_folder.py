@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from contextlib import suppress
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -21,6 +22,7 @@ from sightline.replicas.worker.key import read_key, write_key
 
 LOG_BYTES = 4096
 LOG_LINES = 15
+_NOT_IN_SCRIPTS = frozenset('"\\\n')
 
 
 class Announcement(Struct, frozen=True):
@@ -42,17 +44,18 @@ class Announcement(Struct, frozen=True):
 class RunFolder:
     """The folder of one driver at a time: a restarted driver finds the servers of the one before it."""
 
-    def __init__(self, path: Path, lock: IO[str]) -> None:
+    def __init__(self, path: Path, lock: IO[str], key: str) -> None:
         """Use `open_run_folder` instead.
 
         Args:
             path: The folder.
             lock: Its locked file.
+            key: The key of the servers.
         """
         self.path = path
         self.name = f"sightline-{path.name}"
         """The name of the jobs: that of the folder."""
-        self.key = _key(path / "key")
+        self.key = key
         self.script = path / "replica.sh"
         self._lock = lock
 
@@ -125,25 +128,62 @@ def open_run_folder(name: str, profile: SlurmProfile) -> RunFolder:
     Raises:
         UserError: It cannot be written.
     """
-    root = Path(profile.folder).expanduser() if profile.folder else cache_folder() / "slurm"
+    root = folder_of(profile)
     for number in count(1):
-        path = (root / (name if number == 1 else f"{name}-{number}")).absolute()
+        path = root / (name if number == 1 else f"{name}-{number}")
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = (path / "driver").open("a")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
-                continue
+            lock = _locked(path)
+            if lock is not None:
+                return RunFolder(path, lock, _key(path / "key"))
         except OSError as error:
             raise UserError(
                 f"the folder of --on slurm cannot be written ({error.strerror})",
                 file=path,
                 expected="[slurm.PROFILE] folder: a folder that this machine and the nodes share",
             ) from None
-        return RunFolder(path, lock)
     raise AssertionError
+
+
+def folder_of(profile: SlurmProfile) -> Path:
+    """The folder of the folders of all drivers.
+
+    Args:
+        profile: The profile, which may say where it is.
+
+    Returns:
+        Its absolute path.
+
+    Raises:
+        UserError: A script of Slurm cannot name it.
+    """
+    root = Path(profile.folder).expanduser() if profile.folder else cache_folder() / "slurm"
+    if wrong := sorted({character for character in str(root.absolute()) if character in _NOT_IN_SCRIPTS}):
+        raise UserError(
+            f"the folder of --on slurm has {' and '.join(map(repr, wrong))} in its name",
+            file=root,
+            expected="[slurm.PROFILE] folder: a name that sbatch can read",
+        )
+    return root.absolute()
+
+
+def _locked(path: Path) -> IO[str] | None:
+    """Make a folder and lock it; None while another driver uses it."""
+    while True:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            lock = (path / "driver").open("a")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # A driver that ends removes the folder, and its lock with it.
+                if os.path.samestat(os.fstat(lock.fileno()), (path / "driver").stat()):
+                    return lock
+            except BlockingIOError:
+                lock.close()
+                return None
+            except OSError:
+                lock.close()
+                raise
+            lock.close()
 
 
 def _key(file: Path) -> str:

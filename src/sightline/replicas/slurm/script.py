@@ -95,6 +95,6 @@ def _flags(profile: SlurmProfile, name: str, folder: Path) -> list[str]:
         *(f"--{flag}={value}" for flag, value in named.items() if value is not None),
         "--requeue",
         "--open-mode=append",
-        f"--output={folder}/%A_%a.log",
+        f'--output="{str(folder).replace("%", "%%")}/%A_%a.log"',
         *profile.flags,
     ]

@@ -34,6 +34,7 @@ class WorkerApp:
         reader: ChatReader,
         *,
         model: str,
+        identity: str,
         key: str,
         logs_requests: bool = False,
     ) -> None:
@@ -43,12 +44,14 @@ class WorkerApp:
             answer: Answers one request; many calls run at the same time.
             reader: Reads the bodies.
             model: The model's name.
+            identity: What tells its weights from others, for clients that compare it with theirs.
             key: The key that every call but `/health` needs.
             logs_requests: Whether the key of each answered request is printed.
         """
         self._answer = answer
         self._reader = reader
         self._model = model
+        self._identity = identity
         self._authorization = f"Bearer {key}".encode()
         self._logs_requests = logs_requests
         self._created = int(time.time())
@@ -83,7 +86,13 @@ class WorkerApp:
         return web.Response(status=500 if self.failed.done() else 200)
 
     async def _models(self, _: web.Request) -> web.StreamResponse:
-        entry = {"id": self._model, "object": "model", "created": self._created, "owned_by": "sightline"}
+        entry = {
+            "id": self._model,
+            "object": "model",
+            "created": self._created,
+            "owned_by": "sightline",
+            "root": self._identity,
+        }
         return _reply(200, {"object": "list", "data": [entry]})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:

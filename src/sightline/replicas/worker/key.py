@@ -52,8 +52,14 @@ def write_key(file: Path) -> str:
         OSError: It cannot be written.
     """
     key = secrets.token_urlsafe(32)
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-        out.write(key)
+    # The file has its key from the beginning: a process that ends in between leaves none without.
+    draft = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            out.write(key)
+        os.link(draft, file)
+    finally:
+        draft.unlink(missing_ok=True)
     return key
 
 

@@ -91,7 +91,12 @@ async def serving_worker(model: Model, serving: Serving) -> AsyncIterator[tuple[
         async with _answering(model) as answer:
             reader = ChatReader(model.effective, serving.folders)
             worker = WorkerApp(
-                answer, reader, model=model.name, key=serving.key, logs_requests=serving.logs_requests
+                answer,
+                reader,
+                model=model.name,
+                identity=model.identity,
+                key=serving.key,
+                logs_requests=serving.logs_requests,
             )
             runner = web.AppRunner(
                 worker.app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0
