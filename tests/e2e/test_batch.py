@@ -113,9 +113,9 @@ def test_failed_lines_are_asked_again_together(
     provider.set(fail_rate=0.4)
     assert command(*words, "--batch")[0] == 0
     assert (provider.paid, provider.paid_twice) == (QUESTIONS, 0)
-    assert provider.sizes[0] == QUESTIONS
-    assert 1 < len(provider.sizes) <= 8
-    assert provider.sizes == sorted(provider.sizes, reverse=True)
+    first, *further = provider.sizes
+    assert first == QUESTIONS
+    assert 0 < len(further) <= sum(further) / 2
 
 
 @pytest.mark.parametrize(

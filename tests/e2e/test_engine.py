@@ -162,8 +162,8 @@ def test_finds_the_level_that_a_server_takes(mock: Any, start: Any, iibench_fold
     assert status == 0, err
     assert (stats["ok"], stats["resent"]) == (1400, 0)
     assert stats["limited"] <= 0.1 * stats["requests"]
-    # 1,400 calls, 48 at a time, 0.1 s each: 2.9 s at best.
-    assert stats["first_to_last_s"] <= 5
+    # 1,400 calls, 48 at a time, 0.1 s each: 2.9 s at best, more on a busy machine; 10 at a time take 14 s.
+    assert stats["first_to_last_s"] <= 10
 
 
 def test_several_addresses_one_absent_one_dying_one_slow_lose_nothing(
