@@ -17,6 +17,7 @@ from sightline.benchmarks.captions import read_captions
 from sightline.builders.caption import refuse_other_captions, write_captions
 from sightline.builders.checked_images import CheckedImages, check_images
 from sightline.builders.image_index import images_in
+from sightline.cli.main import main
 from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.engine.store import Store
@@ -51,7 +52,7 @@ class Painter(OfflineModel):
 @pytest.fixture
 def painter(monkeypatch: pytest.MonkeyPatch) -> Painter:
     model = Painter()
-    monkeypatch.setattr("sightline.engine.client.resolve", lambda *_: [model])
+    monkeypatch.setattr("sightline.replicas.distribute.resolve", lambda *_: [model])
     return model
 
 
@@ -290,3 +291,12 @@ def test_a_file_without_captions_is_not_replaced(tmp_path: Path, content: str) -
         refuse_other_captions(tmp_path, CAPTIONS, force=True)
     with pytest.raises(UserError, match="no such folder"):
         refuse_other_captions(tmp_path / "gone" / "c.json", CAPTIONS)
+
+
+def test_a_place_is_refused_for_a_model_that_sightline_does_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Image.new("RGB", (4, 4), "red").save(tmp_path / "a.png")
+    words = ["build", "caption", str(tmp_path), "--out", str(tmp_path / "out.json"), "--on", "ray"]
+    assert main([*words, "--model", "http://127.0.0.1:9/v1#m"]) == 2
+    assert "--on ray has no effect" in capsys.readouterr().err

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.stats import binomtest
 
+from sightline.builders import text_similarity
 from sightline.builders.equivalence import by_humans, by_judge, by_similarity, not_requested
 from sightline.builders.variant_pairs import VariantPair, draw_pairs, read_pairs
+from sightline.cli.main import main
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
@@ -164,6 +166,22 @@ def test_similarity_is_the_mean_cosine_and_the_share_above_seven_tenths(tmp_path
     assert (share.n, share.clusters) == (15, 5)
 
 
+def test_a_place_that_no_measure_uses_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(rephrased(tmp_path / "d", 1))
+    for more in (["--on", "ray"], ["--on", "slurm", "--similarity"]):
+        assert main(["build", "equivalence", folder, *more]) == 2
+        assert "has no effect" in capsys.readouterr().err
+
+
+def test_the_similarity_does_not_depend_on_how_many_pairs_are_embedded_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = read_pairs(rephrased(tmp_path / "d", 5))
+    whole = by_similarity(pairs, Angles())
+    monkeypatch.setattr(text_similarity, "BATCH", 4)
+    assert by_similarity(pairs, Angles()) == whole
+
+
 @pytest.mark.slow
 def test_the_default_embedder_is_that_of_the_paper() -> None:
     pytest.importorskip("sentence_transformers")
@@ -213,7 +231,7 @@ class Wavering(OfflineModel):
 def test_a_pair_with_an_unclear_reply_is_excluded_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.engine.client.resolve", lambda *_: [Wavering()])
+    monkeypatch.setattr("sightline.replicas.distribute.resolve", lambda *_: [Wavering()])
     found = judged(tmp_path, read_pairs(rephrased(tmp_path / "d", 10)))
     (metric,) = found.metrics
     assert (metric.value, metric.n, metric.judge) == (50, 20, "baseline/chance")

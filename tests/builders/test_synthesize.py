@@ -55,7 +55,7 @@ def shown(request: Request) -> list[str]:
 @pytest.fixture
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     model = Writer()
-    monkeypatch.setattr("sightline.engine.client.resolve", lambda *_: [model])
+    monkeypatch.setattr("sightline.replicas.distribute.resolve", lambda *_: [model])
     return model
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field, structs
 
 from sightline.benchmarks.published import published_equivalence
+from sightline.builders.execution import Execution
+from sightline.builders.text_similarity import similarities
 from sightline.builders.variant_pairs import QUESTION, VariantPair, kind_of_folder
 from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
@@ -22,11 +24,10 @@ from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
 from sightline.formats.verdicts import read_verdicts
 from sightline.metric_types import MetricValue, Range
-from sightline.progress import progress
 from sightline.prompts import load
 from sightline.scoring.judge_prompts import same_or_different
 from sightline.scoring.majority import majority
-from sightline.scoring.similarity import THRESHOLD, cosines
+from sightline.scoring.similarity import THRESHOLD
 from sightline.types import Answer, Case, Verdict
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 HUMANS, JUDGE, SIMILARITY, SHARE = "human", "judge", "similarity", "similar"
 """Metrics: shares of pairs judged the same, mean sentence similarity, share of pairs above THRESHOLD."""
-
-WINDOW = 1024
-"""Number of pairs that are embedded at once."""
 
 
 class EquivalenceReport(Struct, frozen=True):
@@ -175,7 +173,9 @@ async def by_judge(
 
 
 def by_similarity(
-    pairs: Sequence[VariantPair], model: Embedder, *, show_progress: bool = False
+    pairs: Sequence[VariantPair],
+    model: Embedder,
+    execution: Execution = Execution(),  # noqa: B008 - it is immutable
 ) -> EquivalenceMeasure:
     """Compute the mean sentence similarity of originals and rephrasings, and the share of pairs above
     THRESHOLD.
@@ -183,7 +183,7 @@ def by_similarity(
     Args:
         pairs: The pairs; images have no sentence similarity.
         model: The embedder.
-        show_progress: Whether progress is shown.
+        execution: Where texts are embedded; whether progress is shown.
 
     Returns:
         Both values in percent, as the paper prints similarities.
@@ -192,13 +192,7 @@ def by_similarity(
     if not texts:
         reason = "sentence similarity compares texts; these pairs differ in their images"
         return EquivalenceMeasure([_null(SIMILARITY, reason), _null(SHARE, reason)])
-    found: list[float] = []
-    with progress(f"embedding ({model.name})", len(texts), "texts", show_progress=show_progress) as advance:
-        for first in range(0, len(texts), WINDOW):
-            window = texts[first : first + WINDOW]
-            vectors = model.embed([text for pair in window for text in (pair.first, pair.second)])
-            found += cosines((vectors[0::2] * vectors[1::2]).sum(axis=1)).tolist()
-            advance(len(window))
+    found = similarities([(pair.first, pair.second) for pair in texts], model, execution)
     above = [(pair, cosine > THRESHOLD) for pair, cosine in zip(texts, found, strict=True)]
     metrics = [
         _mean(SIMILARITY, list(zip(texts, found, strict=True)), bounds=(-1, 1), graded=True),

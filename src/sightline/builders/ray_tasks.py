@@ -18,11 +18,14 @@ from sightline.output import print_note
 from sightline.replicas.on_ray import node_entry
 from sightline.replicas.on_ray.connection import connected, first_line, losses
 from sightline.replicas.on_ray.node_images import at_path
-from sightline.replicas.on_ray.node_work import Work, installed_versions
+from sightline.replicas.on_ray.node_work import PACKAGES, Work, installed_versions
 from sightline.types import ImageFile
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
+
+TextBatch = tuple[int, Sequence[str]]
+"""Texts that are embedded together, and their number."""
 
 MAX_LOSSES = 3
 """Workers that may end while they work on an item."""
@@ -52,12 +55,26 @@ class Transfer(Struct, Generic[ItemT], frozen=True, kw_only=True):
         moved: The item with another path of the image.
         restored: A result with the first path in place of the second.
         files: Further files that each node must have at the same path: path -> SHA-256.
+        packages: The packages whose versions decide the bytes of a result.
     """
 
-    image: Callable[[ItemT], tuple[str, str]]
+    image: Callable[[ItemT], tuple[str, str] | None]
     moved: Callable[[ItemT, str], ItemT]
     restored: Callable[[Any, str, str], Any]
     files: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = PACKAGES
+
+    def name(self, item: ItemT) -> str:
+        """Name an item in messages.
+
+        Args:
+            item: The item.
+
+        Returns:
+            The path of its image, or what it is.
+        """
+        image = self.image(item)
+        return "a batch of texts" if image is None else image[0]
 
 
 def _image_of(image: ImageFile) -> tuple[str, str]:
@@ -71,6 +88,27 @@ def _restored(result: tuple[Any, Any], path: str, copy: str) -> tuple[Any, Any]:
 
 IMAGE_FILES: Transfer[ImageFile] = Transfer(image=_image_of, moved=at_path, restored=_restored)
 """Transfer of images, for results of a first value and a second, which may be a BadImage."""
+
+
+def _no_image(texts: TextBatch) -> None:
+    return None
+
+
+def _not_moved(texts: TextBatch, path: str) -> TextBatch:
+    return texts
+
+
+def _not_restored(result: Any, path: str, copy: str) -> Any:
+    return result
+
+
+TEXTS: Transfer[TextBatch] = Transfer(
+    image=_no_image,
+    moved=_not_moved,
+    restored=_not_restored,
+    packages=("sightline", "numpy", "torch", "transformers", "sentence-transformers", "tokenizers"),
+)
+"""Transfer of texts, for an embedder."""
 
 
 class _Sent(Struct, frozen=True):
@@ -117,7 +155,8 @@ def map_on_ray(
                     sent = todo.popleft()
                     work = _work(function, sent.item, transfer)
                     try:
-                        content = read_original(*work.image) if lacking or sent.lacking else None
+                        sent_along = work.image if lacking or sent.lacking else None
+                        content = read_original(*sent_along) if sent_along else None
                     except BadImage:
                         # The result is that of this machine, which cannot use the image either.
                         yield function(sent.item)
@@ -138,7 +177,7 @@ def map_on_ray(
                     elif kind == "absent":
                         todo.appendleft(replace(sent, lacking=node))
                     else:
-                        _fail(kind, node, f"{transfer.image(sent.item)[0]}: {value}", value)
+                        _fail(kind, node, f"{transfer.name(sent.item)}: {value}", value)
         finally:
             for ref in waiting:
                 ray.cancel(ref, force=True)
@@ -213,17 +252,17 @@ def _work(function: Callable[[ItemT], ResultT], item: ItemT, transfer: Transfer[
         restored=transfer.restored,
         files=transfer.files,
         folder=os.getcwd(),
-        versions=installed_versions(),
+        versions=installed_versions(transfer.packages),
     )
 
 
 def _after_loss(sent: _Sent, transfer: Transfer[Any], error: Exception) -> _Sent:
-    lost, path, reason = sent.losses + 1, transfer.image(sent.item)[0], first_line(error)
+    lost, name, reason = sent.losses + 1, transfer.name(sent.item), first_line(error)
     if lost < MAX_LOSSES:
-        print_note(f"{path}: the worker ended ({reason}); another one does it")
+        print_note(f"{name}: the worker ended ({reason}); another one does it")
         return replace(sent, losses=lost)
     raise EnvironmentFailedError(
-        f"{path}: {lost} workers ended while they worked on it ({reason}); "
+        f"{name}: {lost} workers ended while they worked on it ({reason}); "
         "finished work is kept, run the same command again to continue"
     )
 

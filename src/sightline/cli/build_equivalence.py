@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sightline.cli.build_options import ray_tasks
 from sightline.cli.options import add_quiet, add_request_limits, add_store, client_options, pairs
 from sightline.cli.printing import print_budget_stop, print_json
 from sightline.errors import UserError, some_of
@@ -14,6 +15,7 @@ from sightline.output import print_note
 
 if TYPE_CHECKING:
     from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport
+    from sightline.builders.execution import Execution
     from sightline.builders.variant_pairs import VariantPair
     from sightline.engine.client import ModelClient
     from sightline.models.embedder import Embedder
@@ -90,6 +92,12 @@ def _check_options(options: argparse.Namespace) -> None:
         raise UserError(f"--pairs {options.pairs} is too small", expected="at least 1")
     if options.judge_gen and options.judge is None:
         raise UserError("--judge-gen needs a judge", expected="--judge SPEC with it")
+    on_ray = options.on is not None and options.on.partition(":")[0] == "ray"
+    if options.on is not None and options.judge is None and not (options.similarity and on_ray):
+        raise UserError(
+            f"--on {options.on} has no effect",
+            expected="--judge with a model that Sightline runs, or --similarity with --on ray",
+        )
     if options.embedder is not None and not options.similarity:
         raise UserError("--embedder needs sentence similarity", expected="--similarity with it")
 
@@ -100,6 +108,15 @@ def _embedder(options: argparse.Namespace) -> Embedder | None:
     from sightline.models.embedder import DEFAULT, embedder
 
     return embedder(DEFAULT if options.embedder is None else options.embedder)
+
+
+def _execution(options: argparse.Namespace) -> Execution:
+    """Where texts are embedded: on a Ray cluster with --on ray, otherwise here."""
+    from sightline.builders.execution import Execution
+
+    kind, _, address = (options.on or "").partition(":")
+    ray = ray_tasks(address) if kind == "ray" else None
+    return Execution(ray=ray, show_progress=not options.quiet)
 
 
 def _humans(options: argparse.Namespace, every: list[VariantPair]) -> EquivalenceMeasure | None:
@@ -136,7 +153,7 @@ def _measured(
         SIMILARITY: not_requested(SIMILARITY, "--similarity"),
     }
     if embedder is not None:
-        measures[SIMILARITY] = by_similarity(drawn, embedder, show_progress=not options.quiet)
+        measures[SIMILARITY] = by_similarity(drawn, embedder, _execution(options))
     if client is not None:
         with client.store() as store:
             judging = by_judge(drawn, client, store, options.judge, show_progress=not options.quiet)

@@ -23,6 +23,7 @@ from sightline.output import print_line, print_note
 if TYPE_CHECKING:
     from sightline.builders.execution import Execution
     from sightline.builders.manifest import BuildManifest
+    from sightline.builders.ray_tasks import RayTasks
     from sightline.builders.reply_retries import ReplyRequests
     from sightline.builders.run import BuildSpec, GroupMaker
     from sightline.builders.sources import SourceItem
@@ -177,11 +178,28 @@ def _execution(options: argparse.Namespace, processes: int, *, cpus: int = 1, gp
         raise UserError("--on is wrong", found=options.on, expected="ray, or ray:HOST:PORT")
     if options.processes is not None:
         raise UserError("--processes has no effect with --on", expected="one of them")
+    return Execution(ray=ray_tasks(address, cpus=cpus, gpus=gpus), show_progress=show_progress)
+
+
+def ray_tasks(address: str, *, cpus: int = 1, gpus: int = 0) -> RayTasks:
+    """Use a Ray cluster for the work of a builder.
+
+    Args:
+        address: HOST:PORT, or '' for the cluster on this machine.
+        cpus: Processors of a task.
+        gpus: GPUs of a task.
+
+    Returns:
+        Where the tasks run.
+
+    Raises:
+        UserError: Ray is not installed.
+    """
     from sightline.builders.ray_tasks import RayTasks
     from sightline.replicas.on_ray.connection import import_ray
 
     import_ray()
-    return Execution(ray=RayTasks(address=address, cpus=cpus, gpus=gpus), show_progress=show_progress)
+    return RayTasks(address=address, cpus=cpus, gpus=gpus)
 
 
 def sources_of(options: argparse.Namespace) -> list[SourceItem]:

@@ -23,6 +23,7 @@ REQUEST_LIMITS = (
     "fingerprint",
     "accept_changed",
     "config",
+    "on",
 )
 """The declared options of `run` that builders take too; each is a field of `ClientOptions`."""
 

@@ -18,14 +18,15 @@ from sightline.engine.existing_store import existing_or_empty_store
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.limiter import Limiter
 from sightline.engine.open_models import OpenModels
-from sightline.engine.runner import Runner, RunnerOptions
+from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
 from sightline.engine.store import Store
 from sightline.images import transform_for
 from sightline.models.argument_checks import refuse_protocol_fields
 from sightline.models.base import Model
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.resolve import ModelOptions
 from sightline.models.sampling_names import refuse_unknown_sampling
 from sightline.progress import request_progress
+from sightline.replicas.distribute import check_place, resolve_on
 from sightline.types import Fingerprint, ImageFile, Message, Request
 
 
@@ -50,6 +51,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     retry_errors: bool = False
     config: str | None = None
     fresh: str = ""
+    on: str | None = None
     gen_any: bool = False
     fingerprint: Fingerprint = "on"
     accept_changed: bool = False
@@ -92,7 +94,8 @@ class ModelClient:
         refuse_protocol_fields(options.gen)
         config = load_config(options.config)
         model_options = ModelOptions(config, options.model_arg, options.model_id, keyless=options.keyless)
-        self._models: Sequence[Model] = resolve(options.model, model_options)
+        self._models: Sequence[Model] = resolve_on(options.on, options.model, model_options)
+        check_place(options.on, self._models)
         if not options.gen_any:
             refuse_unknown_sampling(self._models[0], options.gen, "--gen")
         self._options = options
@@ -107,7 +110,10 @@ class ModelClient:
         self.counts = Counts()
         self.account = Account()
         self._budget = Budget(options.max_requests, options.max_cost, config.price(options.model))
-        self._limiters = {model.host: Limiter(model.host, options.concurrency) for model in self._models}
+        self._limiters = {
+            model.host: Limiter(model.host, calls_at_a_time(model, options.concurrency))
+            for model in self._models
+        }
 
     @property
     def notes(self) -> list[str]:

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tiny_models import folder
+
+__all__ = ["folder"]
 
 HEAD = "127.0.0.2"
 MEMORY = 80_000_000
@@ -90,7 +93,7 @@ def nodes(_cluster: TwoNodes) -> TwoNodes:
     return _cluster
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 240.0) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not condition():

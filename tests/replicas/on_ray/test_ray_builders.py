@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec import Struct
 from msgspec.structs import replace
 from PIL import Image
 from tests.replicas.on_ray.conftest import TwoNodes, kill_when
+from tests.replicas.on_ray.node_functions import Vanish, lacking, size_of
 
+from sightline.builders import ray_tasks
 from sightline.builders.checked_images import check_images
 from sightline.builders.execution import Execution
-from sightline.builders.image_io import open_upright, save
 from sightline.builders.ray_tasks import IMAGE_FILES, RayTasks, map_on_ray
-from sightline.builders.run import BuildSpec, SourceResult, build, image_name
-from sightline.builders.sources import SourceItem, folder_sources
+from sightline.builders.run import BuildSpec, build
+from sightline.builders.sources import folder_sources
 from sightline.cli.main import main
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.digests import file_digest
-from sightline.formats.groups import GroupLine
-from sightline.images import BadImage
 from sightline.types import ImageFile, ImageRef
 
 pytestmark = pytest.mark.cluster
@@ -57,38 +54,19 @@ def test_build_restyle_gives_the_same_bytes_when_a_node_is_lost(
     assert "raylet" not in capsys.readouterr().out
 
 
-class Vanish(Struct, frozen=True):
-    """Copies each image, and ends the process at one of them."""
-
-    at: str
-
-    def __call__(self, source: SourceItem, out: Path) -> SourceResult:
-        if source.id == self.at:
-            os._exit(1)
-        name = image_name(source, "copy", "png")
-        save(open_upright(source.image), out / name, "png")
-        return SourceResult((GroupLine(source.id, "copy", (name,), "What is it?"),))
-
-
 def test_an_item_that_ends_each_of_its_workers_is_named_and_the_rest_is_kept(
-    nodes: TwoNodes, photos: Path
+    nodes: TwoNodes, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ray_tasks, "MAX_LOSSES", 2)
     on_ray = Execution(ray=RayTasks(address=nodes.address))
     spec = BuildSpec(kind="copies", settings={})
-    sources = folder_sources(photos)
-    with pytest.raises(EnvironmentFailedError, match=r"photos/p0\.png: 3 workers ended"):
+    sources = folder_sources(photos)[:4]
+    with pytest.raises(EnvironmentFailedError, match=r"photos/p0\.png: 2 workers ended"):
         build(sources, Vanish("p0"), Path("ray"), spec, execution=on_ray)
     assert len(list(Path("ray/images").iterdir())) > 0
     build(sources, Vanish(""), Path("ray"), spec, execution=on_ray)
     build(sources, Vanish(""), Path("one"), spec)
     assert contents(Path("ray")) == contents(Path("one"))
-
-
-def size_of(image: ImageFile) -> tuple[str, int | BadImage]:
-    try:
-        return image.path, open_upright(image.path).width
-    except BadImage as error:
-        return image.path, error
 
 
 def files_of(folder: Path) -> list[ImageFile]:
@@ -116,16 +94,28 @@ def test_an_error_names_the_node(nodes: TwoNodes, photos: Path) -> None:
     wrong = ImageFile(image.path, image.digest, "PNG", 1, 1, image.stamp)
     tasks = RayTasks(address=nodes.address)
     with pytest.raises(UserError, match=r"^node 127\.0\.0\.\d+: .*lacks"):
-        list(map_on_ray(_lacking, [wrong], tasks, IMAGE_FILES))
-
-
-def _lacking(image: ImageFile) -> tuple[str, int]:
-    raise UserError("this node lacks a file", file=image.path)
+        list(map_on_ray(lacking, [wrong], tasks, IMAGE_FILES))
 
 
 def test_a_task_that_fits_no_node_is_refused(nodes: TwoNodes, photos: Path) -> None:
     with pytest.raises(UserError, match="no node of the Ray cluster has 64 CPUs"):
         list(map_on_ray(size_of, files_of(photos), RayTasks(address=nodes.address, cpus=64), IMAGE_FILES))
+
+
+@pytest.mark.slow
+def test_build_equivalence_gives_the_same_bytes(
+    nodes: TwoNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the extra `local`")
+    # Imported here, because the nodes do not need it.
+    from tests.builders.test_equivalence import rephrased
+
+    built = rephrased(tmp_path / "rephrased", 3)
+    words = ["build", "equivalence", str(built), "--similarity", "--json", "--quiet"]
+    assert main(words) == 0
+    here = capsys.readouterr().out
+    assert main([*words, "--on", f"ray:{nodes.address}"]) == 0
+    assert capsys.readouterr().out == here
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     return counts
 
 
+async def start_at_once(actor: Any, payload: bytes) -> tuple[str, str, Any]:
+    """A replica whose model needs no loading."""
+    return "done", "127.0.0.9", ""
+
+
+async def die(actor: Any, *arguments: Any) -> None:
+    os._exit(1)
+
+
 def run(groups: Path, out: str, *more: str) -> int:
     words = ["run", f"groups:{groups}", "--gen", "max_tokens=4", "--out", out, "--store", f"{out}.db"]
     return main([*words, *more])
@@ -86,16 +95,19 @@ def responses(out: str) -> list[tuple[str, str, str, str]]:
 def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
     nodes: TwoNodes,
     groups: Path,
+    folder: Callable[[str], Path],
     asked: dict[str, list[str]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing answered is asked twice: what is asked again was lost with its replica."""
-    assert run(groups, "one", "--model", "mini") == 0
+    model = ["--model", f"hf/{folder('chat')}"]
+    assert run(groups, "one", *model) == 0
     killed = kill_when(lambda: len(asked["answered"]) > 4, nodes)
     # A few at a time, so that the node is lost while both replicas work.
-    assert run(groups, "ray", "--model", "mini", "--on", f"ray:{nodes.address}", "--concurrency", "2") == 0
+    assert run(groups, "ray", *model, "--on", f"ray:{nodes.address}", "--concurrency", "2") == 0
     killed.join()
     assert responses("ray") == responses("one")
+    assert len({response for _, _, _, response in responses("one")}) > GROUPS
     metrics = [json.loads(Path(out, "metrics.json").read_text())["metrics"] for out in ("ray", "one")]
     assert metrics[0] == metrics[1]
     assert Counter(asked["answered"]) == Counter(key for _, _, key, _ in responses("one"))
@@ -120,14 +132,6 @@ def test_a_node_without_the_folder_of_the_model_is_named(
     assert "node 127.0.0." in capsys.readouterr().err
 
 
-async def start_at_once(actor: Any, payload: bytes) -> tuple[str, str, Any]:
-    return "done", "127.0.0.9", ""
-
-
-async def die(actor: Any, *arguments: Any) -> None:
-    os._exit(1)
-
-
 @pytest.mark.parametrize("fails", ["load", "answer"])
 def test_a_model_that_ends_each_replica_ends_the_run(
     nodes: TwoNodes,
@@ -148,13 +152,26 @@ def test_a_model_that_ends_each_replica_ends_the_run(
 
 
 @pytest.mark.slow
-def test_images_go_to_nodes_that_do_not_share_them(
-    nodes: TwoNodes, groups: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, list[str]]
+def test_captions_of_replicas_are_those_of_one_process_where_nodes_do_not_share_the_images(
+    nodes: TwoNodes, groups: Path, folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(groups, "one", "--model", "mini", "--limit", "4") == 0
+    words = [
+        "build",
+        "caption",
+        ".",
+        "--model",
+        f"hf/{folder('chat')}",
+        "--gen",
+        "max_tokens=8",
+        "--limit",
+        "4",
+    ]
+    assert main([*words, "--out", "one.json", "--store", "one.db"]) == 0
+    Path("sightline.toml").write_text("[ray]\nreplicas = 1\n")
     monkeypatch.setattr(launcher, "ModelCopy", copy_without_the_folder)
-    assert run(groups, "ray", "--model", "mini", "--on", f"ray:{nodes.address}", "--limit", "4") == 0
-    assert responses("ray") == responses("one")
+    ray = ["--on", f"ray:{nodes.address}", "--store", "ray.db"]
+    assert main([*words, "--out", "ray.json", *ray]) == 0
+    assert Path("ray.json").read_bytes() == Path("one.json").read_bytes()
 
 
 def test_a_model_that_is_no_local_one_is_refused(groups: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,6 +193,7 @@ def test_replicas_that_leave_no_room_for_another_model_are_an_error(
     nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the model would wait for ever, as a judge stays open until the end."""
+    monkeypatch.setattr(node_entry.Actor, "start", start_at_once)
     monkeypatch.setattr(launcher, "WAIT_SECONDS", 1.0)
     [model] = resolve("mini", ModelOptions())
     target = Target(model=model, spec="mini", args={}, weights=model.identity)

@@ -138,7 +138,8 @@ def _opened(ray: Any, address: str) -> Iterator[None]:
         raise UserError(
             f"--on ray: no Ray cluster at {address or os.environ.get('RAY_ADDRESS') or 'this machine'}: "
             f"{first_line(error)}",
-            expected="a node of a running cluster (`ray start`) with the same versions of Ray and Python",
+            expected="a node of a running cluster (`ray start`) with the same versions of Ray and Python"
+            " and the same RAY_AUTH_MODE",
         ) from None
     # Ray prints the logs of lost nodes on standard output, and no setting prevents it; what is lost is
     # reported where it is used.

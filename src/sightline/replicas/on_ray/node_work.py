@@ -25,7 +25,7 @@ class Work(Struct, frozen=True):
     Attributes:
         function: What is called; it and the item are picklable.
         item: Its argument.
-        image: Path and SHA-256 of the item's image.
+        image: Path and SHA-256 of the item's image; None if it has none.
         moved: Gives the item with another path of the image.
         restored: Gives the result with the first path in place of the second.
         files: Further files that the node must share: path -> SHA-256.
@@ -35,7 +35,7 @@ class Work(Struct, frozen=True):
 
     function: Callable[[Any], Any]
     item: Any
-    image: tuple[str, str]
+    image: tuple[str, str] | None
     moved: Callable[[Any, str], Any]
     restored: Callable[[Any, str, str], Any]
     files: Mapping[str, str]
@@ -44,13 +44,16 @@ class Work(Struct, frozen=True):
 
 
 @cache
-def installed_versions() -> dict[str, str]:
+def installed_versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     """The versions of the packages that decide the bytes of a result.
+
+    Args:
+        packages: The packages.
 
     Returns:
         Package -> version, for those that are installed.
     """
-    return {name: found for name in PACKAGES if (found := _version(name))}
+    return {name: found for name in packages if (found := _version(name))}
 
 
 def carry_out(payload: bytes, content: bytes | None, node: str) -> tuple[str, str, Any]:
@@ -88,14 +91,17 @@ def enter(folder: str) -> None:
 
 
 def _carried_out(work: Work, content: bytes | None, node: str) -> tuple[str, str, Any]:
+    installed = installed_versions(tuple(work.versions))
     for name, expected in work.versions.items():
-        if (found := installed_versions().get(name)) != expected:
+        if (found := installed.get(name)) != expected:
             raise UserError(
                 f"another version of {name} gives other results", found=found or "none", expected=expected
             )
     enter(work.folder)
     for file, digest in work.files.items():
         _check_shared(file, digest)
+    if work.image is None:
+        return "done", node, work.function(work.item)
     path, digest = work.image
     with image_on_node(path, digest, content) as local:
         if local is None:
