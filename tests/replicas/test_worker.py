@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +22,7 @@ from sightline.models.base import Model
 from sightline.models.baseline import ChanceBaseline
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.replicas.base import ReplicaLostError, Target
-from sightline.replicas.remote import RemoteReplica
+from sightline.replicas.remote import RemoteReplica, is_healthy
 from sightline.replicas.slurm.attached import attach
 from sightline.replicas.slurm.run_folder import Announcement
 from sightline.replicas.worker import app
@@ -228,6 +230,11 @@ def test_other_clients_get_a_chat_completion() -> None:
             "image 1: not an image",
         ),
         (chat({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}), "no folder of --images"),
+        (
+            chat({"type": "image_url", "image_url": {"url": "file:///x/%00"}}),
+            "image 1: its file:// URL is wrong",
+        ),
+        (chat({"type": "image_url", "image_url": {"url": "file://[x"}}), "image 1: its file:// URL is wrong"),
     ],
 )
 def test_a_request_that_cannot_be_read_is_refused_with_the_reason(body: object, message: str) -> None:
@@ -346,3 +353,100 @@ def test_a_replica_that_is_known_to_be_lost_answers_nothing_more() -> None:
             await call
 
     asyncio.run(session())
+
+
+def test_too_many_open_files_at_the_driver_are_no_loss_of_the_replica(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused = Failure("transient", "OSError: [Errno 24] Too many open files")
+
+    async def send(_: Request) -> Answer | Failure:
+        return refused
+
+    def no_files(*_: object, **__: object) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def session() -> None:
+        replica = RemoteReplica("a", "http://127.0.0.1:1", send)
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", no_files)
+            assert await replica.answer(Request("k", (user("?"),), {})) == refused
+        assert not replica.is_lost
+
+    asyncio.run(session())
+
+
+def test_a_port_that_another_worker_has_is_refused_before_the_model_loads() -> None:
+    class Unloadable(Echo):
+        async def __aenter__(self) -> Any:
+            pytest.fail("the model loads")
+
+    async def session() -> None:
+        first = Slow()
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            port = free_port()
+            loading = tasks.create_task(serve_at(first, port))
+            await first.begun.wait()
+            with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
+                await serve_at(Unloadable(), port)
+            loading.cancel()
+
+    asyncio.run(session())
+
+
+def test_a_worker_that_is_loading_is_not_healthy_and_says_so() -> None:
+    async def session() -> None:
+        model = Slow()
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            port = free_port()
+            loading = tasks.create_task(serve_at(model, port))
+            await model.begun.wait()
+            address = f"http://127.0.0.1:{port}"
+            assert not await is_healthy(address)
+            status, body = await call(address, chat("?"))
+            assert (status, body["error"]["message"]) == (503, "the model is still loading")
+            assert (await call(address, chat("?"), key="wrong"))[0] == 401
+            model.may_end.set()
+            while not await is_healthy(address):
+                await asyncio.sleep(0.01)
+            assert (await call(address, chat("?")))[0] == 200
+            loading.cancel()
+
+    asyncio.run(session())
+
+
+class Slow(Echo):
+    """A model that loads until `may_end` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def __aenter__(self) -> Any:
+        self.begun.set()
+        await self.may_end.wait()
+        return self
+
+
+async def serve_at(model: Model, port: int) -> None:
+    async with serving_worker(model, Serving(host="127.0.0.1", port=port, key=KEY)):
+        await asyncio.Event().wait()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_the_key_of_a_request_does_not_depend_on_fields_that_are_ignored() -> None:
+    model = Echo()
+
+    async def ask(address: str) -> None:
+        await call(address, chat("?", user="a", metadata={"run": "1"}, store=True))
+        await call(address, chat("?"))
+        await call(address, chat("?", temperature=0.5))
+
+    with_worker(model, ask)
+    assert model.asked[0].key == model.asked[1].key != model.asked[2].key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -77,7 +78,7 @@ async def is_healthy(address: str) -> bool:
         address: The server, such as `http://host:8000`.
 
     Returns:
-        Whether it says so in time.
+        Whether it says so in time; True also if this process has too many open files to ask.
     """
     timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
     try:
@@ -86,5 +87,5 @@ async def is_healthy(address: str) -> bool:
             session.get(f"{address}/health") as reply,
         ):
             return reply.status == 200
-    except (aiohttp.ClientError, OSError, TimeoutError):
-        return False
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)

@@ -23,6 +23,7 @@ MAX_BODY = 256 * 1024 * 1024
 _STATUS = {"permanent": 400, "blocked": 400, "transient": 503}
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_Answers = Callable[[Request], Awaitable[Answer | Failure]]
 
 
 class WorkerApp:
@@ -30,7 +31,6 @@ class WorkerApp:
 
     def __init__(
         self,
-        answer: Callable[[Request], Awaitable[Answer | Failure]],
         reader: ChatReader,
         *,
         model: str,
@@ -38,17 +38,16 @@ class WorkerApp:
         key: str,
         logs_requests: bool = False,
     ) -> None:
-        """Prepare the routes.
+        """Prepare the routes; until `begin`, every call is told that the model is loading.
 
         Args:
-            answer: Answers one request; many calls run at the same time.
             reader: Reads the bodies.
             model: The model's name.
             identity: What tells its weights from others, for clients that compare it with theirs.
             key: The key that every call but `/health` needs.
             logs_requests: Whether the key of each answered request is printed.
         """
-        self._answer = answer
+        self._answer: _Answers | None = None
         self._reader = reader
         self._model = model
         self._identity = identity
@@ -62,12 +61,22 @@ class WorkerApp:
         self.app.router.add_get("/v1/models", self._models)
         self.app.router.add_post("/v1/chat/completions", self._completions)
 
+    def begin(self, answer: _Answers) -> None:
+        """Answer requests from now on.
+
+        Args:
+            answer: Answers one request; many calls run at the same time.
+        """
+        self._answer = answer
+
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse a call without the key, and give every error in the protocol's form."""
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if request.path != "/health" and not hmac.compare_digest(given, self._authorization):
             return _reply(401, wire.error("the API key is missing or wrong", "authentication_error"))
+        if request.path != "/health" and self._answer is None:
+            return _reply(503, wire.error("the model is still loading", "server_error"))
         try:
             return await handler(request)
         except BadRequestError as error:
@@ -83,7 +92,7 @@ class WorkerApp:
             return _reply(500, wire.error(str(error), "server_error"))
 
     async def _health(self, _: web.Request) -> web.StreamResponse:
-        return web.Response(status=500 if self.failed.done() else 200)
+        return web.Response(status=500 if self.failed.done() else 503 if self._answer is None else 200)
 
     async def _models(self, _: web.Request) -> web.StreamResponse:
         entry = {
@@ -96,6 +105,7 @@ class WorkerApp:
         return _reply(200, {"object": "list", "data": [entry]})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
+        assert self._answer is not None
         raw = await request.read()
         reading = self._reader.reading(raw)
         asked = await asyncio.to_thread(reading.__enter__)

@@ -86,7 +86,7 @@ class ChatReader:
         with tempfile.TemporaryDirectory(prefix="sightline-images-", ignore_cleanup_errors=True) as folder:
             images: dict[str, ImageFile] = {}
             yield Request(
-                field.key or key_of(body),
+                field.key or key_of({name: value for name, value in body.items() if name not in IGNORED}),
                 tuple(self._message(message, Path(folder), images) for message in messages),
                 sampling,
                 images,
@@ -123,9 +123,13 @@ class ChatReader:
     def _image(self, url: str, folder: Path, number: int) -> ImageRef:
         """The image of a URL as a file: its own one, or one with the received bytes."""
         if url.startswith("file:"):
-            path = unquote(urlsplit(url).path)
+            try:
+                path = unquote(urlsplit(url).path)
+                real = os.path.realpath(path)
+            except ValueError as error:
+                raise BadRequestError(f"image {number}: its file:// URL is wrong: {error}") from None
             for allowed in self._folders:
-                if os.path.realpath(path).startswith(os.path.join(allowed, "")):
+                if real.startswith(os.path.join(allowed, "")):
                     return ImageRef(path, allowed)
             raise BadRequestError(f"image {number}: its file is in no folder of --images")
         head, comma, data = url.partition(",")

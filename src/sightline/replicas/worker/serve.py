@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
 from msgspec import Struct
@@ -54,26 +54,39 @@ async def serve(model: Model, serving: Serving) -> None:
     Raises:
         UserError: The model cannot be used, or the port is in use.
         EnvironmentFailedError: The model cannot answer any more.
+        KeyboardInterrupt: SIGTERM or Ctrl-C came before the model was loaded.
     """
-    ended = asyncio.Event()
+    ended, loaded = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ending = asyncio.create_task(ended.wait())
+    answering = asyncio.create_task(_serve_until_failed(model, serving, loaded))
+    try:
+        await asyncio.wait({ending, answering}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ending.cancel()
+        answering.cancel()
+        await asyncio.wait({answering})
+    if not answering.cancelled():
+        answering.result()
+    elif not loaded.is_set():
+        raise KeyboardInterrupt("the model was still loading")
+
+
+async def _serve_until_failed(model: Model, serving: Serving, loaded: asyncio.Event) -> None:
     async with serving_worker(model, serving) as (address, failed):
+        loaded.set()
         print_line(f"{model.name} answers at {address}/v1")
         sys.stdout.flush()
-        ending = asyncio.create_task(ended.wait())
-        either: set[asyncio.Future[Any]] = {ending, failed}
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            ending.cancel()
-        if failed.done():
-            failed.result()
+        await asyncio.wait({failed})
+        failed.result()
 
 
 @asynccontextmanager
 async def serving_worker(model: Model, serving: Serving) -> AsyncIterator[tuple[str, asyncio.Future[None]]]:
     """Load a model, and answer requests until the context ends.
+
+    The server listens before the model loads, so that no other process gets the port meanwhile.
 
     Args:
         model: The model.
@@ -86,28 +99,22 @@ async def serving_worker(model: Model, serving: Serving) -> AsyncIterator[tuple[
     Raises:
         UserError: The model cannot be used, or the port is in use.
     """
-    # The port is reserved before the model loads, and accepts nothing until it has.
-    with _bound(serving) as bound:
-        async with _answering(model) as answer:
-            reader = ChatReader(model.effective, serving.folders)
-            worker = WorkerApp(
-                answer,
-                reader,
-                model=model.name,
-                identity=model.identity,
-                key=serving.key,
-                logs_requests=serving.logs_requests,
-            )
-            runner = web.AppRunner(
-                worker.app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0
-            )
-            await runner.setup()
-            try:
-                await web.SockSite(runner, bound, backlog=BACKLOG).start()
-                host, port = bound.getsockname()[:2]
-                yield f"http://{f'[{host}]' if ':' in host else host}:{port}", worker.failed
-            finally:
-                await runner.cleanup()
+    worker = WorkerApp(
+        ChatReader(model.effective, serving.folders),
+        model=model.name,
+        identity=model.identity,
+        key=serving.key,
+        logs_requests=serving.logs_requests,
+    )
+    async with AsyncExitStack() as listening:
+        runner = web.AppRunner(worker.app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        listening.push_async_callback(runner.cleanup)
+        host, port = await _listen(runner, serving)
+        # Calls end before the model closes.
+        async with _answering(model) as answer, listening.pop_all():
+            worker.begin(answer)
+            yield f"http://{f'[{host}]' if ':' in host else host}:{port}", worker.failed
 
 
 @asynccontextmanager
@@ -127,16 +134,19 @@ async def _answering(model: Model) -> AsyncIterator[Callable[[Request], Awaitabl
         yield one
 
 
-def _bound(serving: Serving) -> socket.socket:
-    """Reserve the port. Raises UserError where that is not possible."""
+async def _listen(runner: web.AppRunner, serving: Serving) -> tuple[str, int]:
+    """Listen; returns address and port. Raises UserError where that is not possible."""
     bound = socket.socket(socket.AF_INET6 if ":" in serving.host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((serving.host, serving.port))
+        # Two sockets can have the port until one of them listens.
+        await web.SockSite(runner, bound, backlog=BACKLOG).start()
     except OSError as error:
         bound.close()
         raise UserError(
-            f"cannot listen on {serving.host}:{serving.port}: {error.strerror}",
+            f"cannot listen on {serving.host}:{serving.port}: {os.strerror(error.errno or 0)}",
             expected="an address of this computer and a free port; --port 0 chooses one",
         ) from None
-    return bound
+    host, port = bound.getsockname()[:2]
+    return host, port

@@ -84,7 +84,7 @@ def key_of(body: Mapping[str, Any]) -> str:
     """A key for a request of another client.
 
     Args:
-        body: The request.
+        body: The request, without what does not change the answer.
 
     Returns:
         The digest of what it asks.
