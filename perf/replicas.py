@@ -109,7 +109,7 @@ async def _ask_all(requests: Sequence[Request], number: int) -> tuple[float, flo
     def joined(replica: Replica) -> None:
         replicas.append(replica)
 
-    running = asyncio.create_task(launcher.run(joined, lambda name, reason: None))
+    running = asyncio.create_task(launcher.run(joined, lambda name, reason, is_explained=False: None))
     while len(replicas) < number:
         await asyncio.sleep(0.1)
     # The first window compiles kernels.

@@ -14,6 +14,7 @@ from sightline.config import Config
 from sightline.errors import UserError
 from sightline.models.baseline import ChanceBaseline
 from sightline.models.resolve import ModelOptions
+from sightline.replicas import fleet
 from sightline.replicas.base import Joined, Left, ReplicaLostError, Target
 from sightline.replicas.distribute import LAUNCHERS, check_place, resolve_on
 from sightline.replicas.fleet import MAX_LOSSES, MORE_IN_FLIGHT
@@ -136,7 +137,10 @@ def test_the_requests_of_a_lost_replica_are_answered_by_another_and_none_is_answ
     assert sorted(other.asked) == sorted(set(other.asked))
 
 
-def test_a_request_that_ends_every_replica_is_not_sent_to_all_of_them() -> None:
+def test_a_request_that_ends_every_replica_is_not_sent_to_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fleet, "EXPLAIN_SECONDS", 0.01)
     copies = [Copy(str(number), lost_at=1) for number in range(MAX_LOSSES + 2)]
     [failure] = results(starting(*copies), ["poison"])
     assert isinstance(failure, Failure)

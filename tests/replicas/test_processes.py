@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.baseline import ChanceBaseline
 from sightline.replicas.base import Target
 from sightline.replicas.pool import ReplicaPool
+from sightline.replicas.remote import RemoteReplica
 from sightline.replicas.worker import processes
 from sightline.replicas.worker.key import worker_key
 from sightline.replicas.worker.processes import Processes, visible_gpus
@@ -66,6 +71,56 @@ def test_each_process_has_a_gpu_of_its_own_and_none_is_left() -> None:
 def test_a_process_that_ends_is_started_again_up_to_a_bound() -> None:
     with pytest.raises(EnvironmentFailedError, match="the worker ended with status 3"):
         ask("a", "end", "end", "b")
+
+
+def test_a_process_that_was_out_of_reach_is_asked_again() -> None:
+    """A request has reported it as lost, but it lives."""
+
+    async def session() -> None:
+        model = ChanceBaseline(0)
+        request = Request("a", (user("?"),), {})
+        launcher = Processes(Target(model=model, spec="mini", args={}, weights=model.identity), 1)
+        async with asyncio.timeout(60), ReplicaPool(model, launcher) as pool:
+            before = await _one(pool, request)
+            [running] = pool._fleet._replicas.values()
+            assert isinstance(running.replica, RemoteReplica)
+            running.replica.lose("connection reset")
+            after = await _one(pool, request)
+        assert isinstance(before, Answer)
+        assert isinstance(after, Answer)
+        assert after.version == before.version
+
+    asyncio.run(session())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_ends_at_once_while_its_model_is_loading(tmp_path: Path, number: int) -> None:
+    module = tmp_path / "slow_worker.py"
+    module.write_text(LOADS_FOR_EVER)
+    command = [sys.executable, str(module), "worker", "--model", "mini", "--key-file", str(tmp_path / "key")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "loading\n"
+        worker.send_signal(number)
+        began = time.monotonic()
+        _, errors = worker.communicate(timeout=60)
+    assert time.monotonic() - began < 30
+    assert worker.returncode == 130
+    assert "interrupted; the model was still loading" in errors
+
+
+LOADS_FOR_EVER = """
+import time
+from sightline.cli.main import entry
+from sightline.models.local.model import LocalModel
+
+def load(self):
+    print("loading", flush=True)
+    time.sleep(600)
+
+LocalModel._load = load
+entry()
+"""
 
 
 @pytest.mark.parametrize(

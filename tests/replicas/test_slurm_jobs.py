@@ -207,7 +207,9 @@ def run(folder: Path, *, seconds: float = 5, **fields: Any) -> None:
 
     async def session() -> None:
         async with asyncio.timeout(seconds):
-            await SlurmLauncher(target(), profile, "test").run(lambda replica: None, lambda name, why: None)
+            await SlurmLauncher(target(), profile, "test").run(
+                lambda replica: None, lambda name, why, is_explained=False: None
+            )
 
     asyncio.run(session())
 
@@ -238,7 +240,7 @@ def test_jobs_are_submitted_again_up_to_a_bound(tmp_path: Path, monkeypatch: pyt
         started = SlurmLauncher(target(), profile, "test")
         started._ever_ready = True
         async with asyncio.timeout(5):
-            await started.run(lambda replica: None, lambda name, why: None)
+            await started.run(lambda replica: None, lambda name, why, is_explained=False: None)
 
     with pytest.raises(EnvironmentFailedError, match="none is submitted any more"):
         asyncio.run(session())
@@ -270,7 +272,7 @@ def test_a_running_job_that_never_has_a_server_again_is_cancelled(
 
     async def session() -> None:
         async with asyncio.timeout(1):
-            await started.run(lambda replica: None, lambda name, why: None)
+            await started.run(lambda replica: None, lambda name, why, is_explained=False: None)
 
     with pytest.raises(TimeoutError):
         asyncio.run(session())
@@ -305,7 +307,7 @@ def test_where_slurm_refuses_before_a_job_exists_nothing_is_cancelled_and_no_liv
     profile = SlurmProfile(folder=str(tmp_path))
     started = SlurmLauncher(target(), profile, "gpu")
     with pytest.raises(UserError, match="profile gpu cannot be used: no answer"):
-        asyncio.run(started.run(lambda replica: None, lambda name, reason: None))
+        asyncio.run(started.run(lambda replica: None, lambda name, reason, is_explained=False: None))
     assert (queue.submitted, queue.cancelled) == ([], 0)
     # Without an answer, jobs of an earlier driver may run: they read their key here when they start again.
     assert len(list(tmp_path.iterdir())) == (1 if fails == "jobs" else 0)

@@ -94,7 +94,9 @@ class ModelClient:
         refuse_protocol_fields(options.gen)
         config = load_config(options.config)
         model_options = ModelOptions(config, options.model_arg, options.model_id, keyless=options.keyless)
-        self._models: Sequence[Model] = resolve_on(options.on, options.model, model_options)
+        self._models: Sequence[Model] = resolve_on(
+            options.on, options.model, model_options, options.concurrency
+        )
         check_place(options.on, self._models)
         if not options.gen_any:
             refuse_unknown_sampling(self._models[0], options.gen, "--gen")

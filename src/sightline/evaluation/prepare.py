@@ -112,7 +112,7 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
         answer_files=benchmark.answer_files,
         images=spec_data_folder(spec),
     )
-    models = resolve_on(spec.on, spec.model, options)
+    models = resolve_on(spec.on, spec.model, options, spec.concurrency)
     return PreparedModels(models=models, replacement=image_replacement(spec, keyless=keyless))
 
 
@@ -123,7 +123,9 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     )
     return PreparedJudges(
         models={
-            judge: resolve_on(spec.on, judge, options) for judge, kind in kinds.items() if kind == "model"
+            judge: resolve_on(spec.on, judge, options, spec.concurrency)
+            for judge, kind in kinds.items()
+            if kind == "model"
         },
         humans={judge: human_judge(judge, spec.store) for judge, kind in kinds.items() if kind == "human"},
     )

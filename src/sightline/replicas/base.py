@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -63,8 +63,19 @@ class Joined(Protocol):
         ...
 
 
-Left = Callable[[str, str], None]
-"""What a launcher calls with the name of a replica that has ended, and the reason."""
+class Left(Protocol):
+    """What a launcher calls with each replica that has ended, also if a request has reported the loss."""
+
+    def __call__(self, name: str, reason: str, *, is_explained: bool = False) -> None:
+        """Send nothing more to a replica.
+
+        Args:
+            name: Its name.
+            reason: Why it ended, for messages.
+            is_explained: Whether no request can be the reason: the replica was cancelled, preempted or
+                requeued, or its node is gone. One that was only out of reach joins again instead.
+        """
+        ...
 
 
 class Launcher(Protocol):

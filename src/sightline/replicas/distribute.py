@@ -21,13 +21,16 @@ It raises UserError where the place cannot be used, and starts nothing.
 """
 
 
-def resolve_on(place: str | None, spec: str, options: ModelOptions) -> Sequence[Model]:
+def resolve_on(
+    place: str | None, spec: str, options: ModelOptions, concurrency: int | None = None
+) -> Sequence[Model]:
     """Create the models for a name, with replicas elsewhere instead of a model on this machine.
 
     Args:
         place: `--on`; None for this machine.
         spec: The model as for --model.
         options: What the user specifies besides the name.
+        concurrency: The most requests that a replica has in flight; None for no limit.
 
     Returns:
         The models. A model that does not run on this machine, such as an endpoint, is returned as it is.
@@ -59,7 +62,7 @@ def resolve_on(place: str | None, spec: str, options: ModelOptions) -> Sequence[
         spec,
         tuple(sorted((name, repr(value)) for name, value in options.args.items())),
     )
-    return [ReplicaPool(models[0], launcher, key, getattr(launcher, "script", ""))]
+    return [ReplicaPool(models[0], launcher, key, getattr(launcher, "script", ""), concurrency)]
 
 
 def check_place(place: str | None, models: Sequence[Model]) -> None:

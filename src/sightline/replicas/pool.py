@@ -22,7 +22,14 @@ class ReplicaPool(Model):
     batch_size = 1
     parallel: int | None = None
 
-    def __init__(self, model: Model, launcher: Launcher, key: Hashable = None, script: str = "") -> None:
+    def __init__(
+        self,
+        model: Model,
+        launcher: Launcher,
+        key: Hashable = None,
+        script: str = "",
+        concurrency: int | None = None,
+    ) -> None:
         """Start nothing yet.
 
         Args:
@@ -30,6 +37,7 @@ class ReplicaPool(Model):
             launcher: Starts them.
             key: What determines the replicas; pools of one key can use the same ones, one after the other.
             script: What the launcher submits, as --dry-run shows it; '' if it submits nothing.
+            concurrency: The most requests that a replica has in flight; None for no limit.
         """
         self.name = model.name
         self.identity = model.identity
@@ -39,6 +47,7 @@ class ReplicaPool(Model):
         self._model = model
         self._launcher = launcher
         self._key = key
+        self._concurrency = concurrency
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """Translate options as the model does."""
@@ -50,7 +59,7 @@ class ReplicaPool(Model):
 
     async def __aenter__(self) -> Self:
         """Start the replicas and wait for the first one. Raises UserError if none can start."""
-        self._fleet = await take_fleet(self._key, Fleet(self.name, self._launcher))
+        self._fleet = await take_fleet(self._key, Fleet(self.name, self._launcher, self._concurrency))
         return self
 
     async def __aexit__(

@@ -204,11 +204,11 @@ def test_replicas_that_leave_no_room_for_another_model_are_an_error(
         ready.append(replica)
 
     async def both() -> None:
-        running = asyncio.create_task(judge.run(joined, lambda name, reason: None))
+        running = asyncio.create_task(judge.run(joined, lambda name, reason, is_explained=False: None))
         while len(ready) < 2:
             await asyncio.sleep(0.1)
         try:
-            await second.run(joined, lambda name, reason: None)
+            await second.run(joined, lambda name, reason, is_explained=False: None)
         finally:
             running.cancel()
             await asyncio.wait({running})

@@ -106,6 +106,18 @@ def losses(ray: Any) -> tuple[type[Exception], ...]:
     )
 
 
+def is_of_node(error: Exception) -> bool:
+    """Tell whether an actor is lost because its node is, which no request of the actor can be the reason for.
+
+    Args:
+        error: An error of `losses`.
+
+    Returns:
+        Whether the node has died or was preempted.
+    """
+    return bool(getattr(error, "preempted", False)) or "its node has died" in str(error)
+
+
 def first_line(error: Exception) -> str:
     """Shorten an error of Ray, which explains itself on many lines.
 

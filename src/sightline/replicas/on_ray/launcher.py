@@ -14,7 +14,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.output import print_note
 from sightline.replicas.base import Joined, Launcher, Left, Target
 from sightline.replicas.on_ray import node_entry
-from sightline.replicas.on_ray.connection import Connection, connected, first_line, losses
+from sightline.replicas.on_ray.connection import Connection, connected, first_line, is_of_node, losses
 from sightline.replicas.on_ray.hosted import ModelCopy
 from sightline.replicas.on_ray.replica import RayReplica
 
@@ -131,7 +131,7 @@ class RayLauncher:
             except losses(ray) as error:
                 reason = first_line(error)
                 if name:
-                    left(name, reason)
+                    left(name, reason, is_explained=is_of_node(error))
                 else:
                     print_note(f"{self._target.spec}: a replica ended while it loaded ({reason})")
             finally:

@@ -36,6 +36,11 @@ NEVER = frozenset(
 )
 """Slurm's reasons to wait that do not pass."""
 
+EXPLAINED = frozenset({"BOOT_FAIL", "CANCELLED", "CONFIGURING", "DEADLINE", "NODE_FAIL", "PENDING",
+                       "PREEMPTED", "REQUEUED", "REQUEUE_HOLD", "RESIZING", "REVOKED", "SIGNALING", "STOPPED",
+                       "SUSPENDED", "TIMEOUT"})  # fmt: skip
+"""The states of a job whose server no request has ended."""
+
 DEFAULT = "default"
 
 
@@ -201,7 +206,14 @@ class SlurmLauncher:
         states = {job.task: job for job in jobs}
         for task in [task for task in self._attached if task not in running]:
             job = states.get(task)
-            await self._detach(task, f"the job is {job.state.lower()}" if job else "the job has ended")
+            if job is None:
+                await self._detach(task, "the job has ended")
+            elif job.state == "COMPLETING":
+                # Its next state says why it has ended.
+                self._attached[task].replica.lose("the job is completing")
+            else:
+                reason = f"the job is {job.state.lower()}"
+                await self._detach(task, reason, is_explained=job.state in EXPLAINED)
         for task in [task for task in self._began if task not in running]:
             del self._began[task]
         await asyncio.gather(*map(self._look_at, running))
@@ -211,14 +223,17 @@ class SlurmLauncher:
         self._began.setdefault(task, time.monotonic())
         announced = self._folder.announcement(task)
         server = self._attached.get(task)
-        if server is not None and (announced != server.announcement or server.replica.is_lost):
-            await self._detach(task, "the job has started again")
-            server = None
-        if server is not None:
-            self._missed[task] = 0 if await server.is_healthy() else self._missed.get(task, 0) + 1
+        if server is not None and announced != server.announcement:
+            await self._detach(task, "the job has started again", is_explained=True)
+        elif server is not None:
+            is_healthy = await server.is_healthy()
+            self._missed[task] = 0 if is_healthy else self._missed.get(task, 0) + 1
             if self._missed[task] >= UNREACHABLE_POLLS:
                 await self._detach(task, "its server does not answer")
-            return
+            if not (is_healthy and server.replica.is_lost):
+                return
+            # A request has reported it as lost, but it lives, so it joins again.
+            await self._attached.pop(task).close()
         if announced is None:
             return
         server = await attach(self._target, task, announced, self._folder.key)
@@ -228,11 +243,11 @@ class SlurmLauncher:
             self._ever_ready = True
             self._joined(server.replica)
 
-    async def _detach(self, task: str, reason: str) -> None:
+    async def _detach(self, task: str, reason: str, *, is_explained: bool = False) -> None:
         server = self._attached.pop(task)
         self._began[task] = time.monotonic()
         server.replica.lose(reason)
-        self._left(server.replica.name, reason)
+        self._left(server.replica.name, reason, is_explained=is_explained)
         await server.close()
 
     def _check_progress(self, jobs: list[Job], alive: list[Job]) -> None:

@@ -6,12 +6,15 @@ import asyncio
 import os
 import secrets
 import sys
+import time
+from collections.abc import Sequence
 
-from sightline.errors import EnvironmentFailedError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.served import POLL_SECONDS, Server, ServerError
 from sightline.models.server_command import ServerCommand
+from sightline.output import print_note
 from sightline.replicas.base import Joined, Left, Target
-from sightline.replicas.remote import RemoteReplica
+from sightline.replicas.remote import RemoteReplica, is_healthy
 from sightline.replicas.worker.client import WorkerClient
 from sightline.replicas.worker.command import worker_words
 from sightline.replicas.worker.wire import KEY_VARIABLE
@@ -20,6 +23,9 @@ MAX_STARTS = 3
 """How often the worker of a GPU is started, if it ends."""
 
 STARTUP_SECONDS = 1200.0
+
+SILENT_SECONDS = 60.0
+"""How long a process that lives may be lost before it is ended."""
 
 
 class Processes:
@@ -36,6 +42,8 @@ class Processes:
         """
         self.replicas = replicas
         self._target = target
+        self._ever_ready = False
+        self._last_lines: Sequence[str] = ()
 
     async def run(self, joined: Joined, left: Left) -> None:
         """Keep the workers running until cancelled.
@@ -45,19 +53,25 @@ class Processes:
             left: Called with each worker that has ended.
 
         Raises:
-            EnvironmentFailedError: A worker has ended too often, or cannot start.
+            UserError: No worker can start.
+            EnvironmentFailedError: Every worker has ended too often.
         """
         gpus = visible_gpus()
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for number in range(self.replicas):
-                    gpu = gpus[number % len(gpus)] if gpus else None
-                    tasks.create_task(self._keep(number, gpu, joined, left))
-        except ExceptionGroup as group:
-            raise group.exceptions[0] from None
+        keeping: list[asyncio.Task[str]] = []
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(self.replicas):
+                gpu = gpus[number % len(gpus)] if gpus else None
+                keeping.append(tasks.create_task(self._keep(number, gpu, joined, left)))
+        reason = keeping[0].result()
+        if not self._ever_ready:
+            raise UserError(f"{self._target.model.name}: {reason}", quoted=self._last_lines)
+        raise EnvironmentFailedError(
+            f"{self._target.model.name}: every process has ended, and none is started any more"
+            f" ({MAX_STARTS} starts of each); one of them: {reason}"
+        )
 
-    async def _keep(self, number: int, gpu: str | None, joined: Joined, left: Left) -> None:
-        """Start the worker of one GPU, again where it ends."""
+    async def _keep(self, number: int, gpu: str | None, joined: Joined, left: Left) -> str:
+        """Start the worker of one GPU, again where it ends; returns why the last one has ended."""
         name = f"process {number + 1}" + (f" on GPU {gpu}" if gpu is not None else "")
         why = ""
         for _ in range(MAX_STARTS):
@@ -68,26 +82,49 @@ class Processes:
             server = Server(self._command, environment=environment, key=key)
             try:
                 address = await server.start(STARTUP_SECONDS)
+                self._ever_ready = True
                 async with WorkerClient(address, self._target.model.name, key) as client:
-                    replica = RemoteReplica(name, address, client.send)
-                    joined(replica)
-                    while not server.ended:
-                        await asyncio.sleep(POLL_SECONDS)
-                    why = f"the worker {server.ended}; its log: {server.log}"
-                    replica.lose(why)
-                    left(name, why)
+                    why = await _use(server, name, address, client, joined, left)
             except ServerError as error:
-                why = "\n".join([str(error), *error.last_lines])
+                why, self._last_lines = str(error), error.last_lines
                 break
             finally:
                 await server.stop()
-        raise EnvironmentFailedError(f"{name} of {self._target.model.name}: {why}")
+        print_note(f"{self._target.model.name}: {name} is not started again: {why}")
+        return f"{name}: {why}"
 
     @property
     def _command(self) -> ServerCommand:
         model = self._target.model
         words = worker_words(self._target.spec, self._target.args)
         return ServerCommand((sys.executable, *words), model.name, model.identity)
+
+
+async def _use(
+    server: Server, name: str, address: str, client: WorkerClient, joined: Joined, left: Left
+) -> str:
+    """Let requests come to a worker until its process ends; returns why it has ended.
+
+    A process that lives joins again after a request reported it as lost, as soon as it is healthy.
+    """
+    why = "it is not needed any more"
+    replica = RemoteReplica(name, address, client.send)
+    joined(replica)
+    healthy = time.monotonic()
+    try:
+        while not server.ended and time.monotonic() - healthy < SILENT_SECONDS:
+            await asyncio.sleep(POLL_SECONDS)
+            if replica.is_lost and await is_healthy(address):
+                replica = RemoteReplica(name, address, client.send)
+                joined(replica)
+            if not replica.is_lost:
+                healthy = time.monotonic()
+        how = server.ended or f"did not answer for {SILENT_SECONDS:g} s"
+        why = f"the worker {how}; its log: {server.log}"
+    finally:
+        replica.lose(why)
+        left(name, why)
+    return why
 
 
 def visible_gpus() -> list[str]:
