@@ -61,10 +61,18 @@ class Runs:
         for adapter in self.adapters:
             self.run("--adapter", adapter)
 
-    def run(self, *more: str) -> None:
-        """One run of the test groups."""
-        words = ["run", f"groups:{self.test}", "--model", self.model, "--quiet", *self.store]
-        assert main([*words, "--set", "embedder=none", "--gen", "max_tokens=4", *more]) == 0
+    def run(
+        self, *more: str, store: str = "s.db", groups: Path | None = None, tokens: int = 4, status: int = 0
+    ) -> None:
+        """One run of the test groups, or of others."""
+        words = ["run", f"groups:{groups or self.test}", "--model", self.model, "--quiet"]
+        words += ["--store", str(self.folder / store), "--set", "embedder=none"]
+        assert main([*words, "--gen", f"max_tokens={tokens}", *more]) == status
+
+    def report(self, capsys: Capture, *words: str, store: str) -> dict[str, Any]:
+        """The table of effects of the first adapter."""
+        shown = ["adapter", "report", self.adapters[0], *words, "--store", str(self.folder / store)]
+        return _json(shown, capsys)[0]
 
 
 @pytest.fixture(scope="module")
@@ -143,12 +151,73 @@ def test_the_report_finds_the_runs_and_shows_the_cost(runs: Runs, capsys: Captur
 
 
 def test_a_run_without_a_counterpart_is_reported(runs: Runs, capsys: Capture) -> None:
-    store = ["--store", str(runs.folder / "other.db")]
-    words = ["run", f"groups:{runs.test}", "--model", runs.model, "--quiet", *store, "--set", "embedder=none"]
-    report = ["adapter", "report", runs.adapters[0], *store]
-    assert main([*words, "--gen", "max_tokens=4"]) == 0
+    report = ["adapter", "report", runs.adapters[0], "--store", str(runs.folder / "other.db")]
+    runs.run(store="other.db")
     assert main(report) == 2
     assert "this store contains no run with this adapter" in capsys.readouterr().err
-    assert main([*words, "--gen", "max_tokens=5", "--adapter", runs.adapters[0]]) == 0
+    runs.run("--adapter", runs.adapters[0], store="other.db", tokens=5)
     assert main(report) == 2
     assert "was not run without the adapter under the same options" in capsys.readouterr().err
+
+
+def test_the_newest_pair_that_matches_is_used_and_newer_runs_are_named(runs: Runs, capsys: Capture) -> None:
+    with_adapter = ["--adapter", runs.adapters[0]]
+    runs.run(store="newest.db")
+    runs.run(*with_adapter, store="newest.db")
+    runs.run(*with_adapter, store="newest.db", tokens=5)
+    table = runs.report(capsys, store="newest.db")
+    assert table["notes"][0].endswith("groups.jsonl: runs 2 with and 1 without")
+    assert table["notes"][1].endswith("so not used: 3")
+    # The pair is complete now: it is the newest one, although run 3 is older than run 4.
+    runs.run(store="newest.db", tokens=5)
+    table = runs.report(capsys, store="newest.db")
+    assert table["notes"][0].endswith("groups.jsonl: runs 3 with and 4 without")
+    assert not any("not used" in note for note in table["notes"])
+
+
+def test_runs_that_the_user_names_are_compared(runs: Runs, capsys: Capture) -> None:
+    with_adapter = ["--adapter", runs.adapters[0]]
+    runs.run("--name", "plain", store="named.db")
+    runs.run(*with_adapter, store="named.db", tokens=5)
+    runs.run(*with_adapter, store="named.db")
+    table = runs.report(capsys, "--runs", "plain,2", store="named.db")
+    assert table["notes"][0].endswith("groups.jsonl: runs 2 with and 1 without")
+    assert any("these runs also differ in" in note and "max_tokens" in note for note in table["notes"])
+    (other, *_) = _json(["compare", "1", "2", *BOTH, "--store", str(runs.folder / "named.db")], capsys)
+    assert _differences(other).items() <= _differences(table).items()
+    for words, said in (
+        ("1", "two runs are needed"),
+        ("2,1", "run 1 was not made with this adapter"),
+        ("2,3", "with the same model and without the adapter"),
+    ):
+        report = ["adapter", "report", runs.adapters[0], "--runs", words]
+        assert main([*report, "--store", str(runs.folder / "named.db")]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_training_images_are_left_out_on_both_sides_and_counted(runs: Runs, capsys: Capture) -> None:
+    """A refused request is no wrong answer: the difference is that of the other images."""
+    mixed = _groups(runs.folder / "mixed", 6)
+    lines = [json.loads(line) for line in mixed.read_text().splitlines()]
+    for name in ("0.png", "1.png"):
+        (mixed.parent / name).write_bytes((runs.data.parent / name).read_bytes())
+    # One group of training images only, and one of which only the third variant shows one.
+    lines += [{**line, "group": "seen", "images": ["0.png"]} for line in lines[:3]]
+    lines[2]["images"] = ["1.png"]
+    mixed.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    clean = runs.folder / "mixed" / "clean.jsonl"
+    lines = [line for line in lines if line["images"][0] not in ("0.png", "1.png")]
+    clean.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    tables = []
+    for store, groups in (("mixed.db", mixed), ("clean.db", clean)):
+        runs.run(store=store, groups=groups)
+        # Exit status 1: requests were refused.
+        runs.run("--adapter", runs.adapters[0], store=store, groups=groups, status=int(groups == mixed))
+        tables.append(runs.report(capsys, store=store))
+    counted = [note for note in tables[0]["notes"] if "left out on both sides" in note]
+    assert len(counted) == 1
+    assert "4 requests in 2 groups" in counted[0]
+    assert not any("left out on both sides" in note for note in tables[1]["notes"])
+    for first, second in zip(tables[0]["rows"], tables[1]["rows"], strict=True):
+        for column in ("without value", "with value", "difference value", "groups"):
+            assert first[column] == pytest.approx(second[column])

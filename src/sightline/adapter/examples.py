@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from sightline.builders.manifest import MANIFEST, read_manifest
 from sightline.errors import UserError
 from sightline.formats.group_file import read_groups
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group
@@ -77,67 +76,6 @@ def read_examples(files: Sequence[Path], without: ExcludedLabels) -> ExampleGrou
     return groups
 
 
-def image_digests(files: Sequence[Path]) -> dict[str, str]:
-    """Collect the images of groups files, and the source images from which a builder made them.
-
-    Args:
-        files: Groups files.
-
-    Returns:
-        The SHA-256 of each image with the record that shows it, or with the id of the source.
-
-    Raises:
-        UserError: An image cannot be read, or a manifest was not written by a builder.
-    """
-    records: dict[str, str] = {}
-    inspected: dict[str, ImageFile] = {}
-    for file in files:
-        for line in read_groups(file):
-            for image in _images(line, file, inspected).values():
-                records.setdefault(image.digest, f"{line.group}/{line.variant}")
-        for source, digest in source_digests(file.parent).items():
-            records.setdefault(digest, source)
-    return records
-
-
-def refuse_overlap(training: Mapping[str, str], test: Sequence[Path]) -> None:
-    """Check that test data share no image with the training data.
-
-    Args:
-        training: The images of the training data, as `image_digests` returns them.
-        test: Groups files of the test data.
-
-    Raises:
-        UserError: An image occurs in both.
-    """
-    for file in test:
-        for digest, record in image_digests([file]).items():
-            if digest in training:
-                raise UserError(
-                    f"has an image of the training data (record {training[digest]} there)",
-                    file=file,
-                    record=record,
-                    expected="images that are not in the training data (`sightline build ... --apart-from`)",
-                )
-
-
-def source_digests(folder: Path) -> Mapping[str, str]:
-    """Read from which images a builder made a folder.
-
-    Only the manifest shows that two styles come from one image.
-
-    Args:
-        folder: The folder of a groups file.
-
-    Returns:
-        The id and the SHA-256 of each source image; empty if the folder has no manifest.
-
-    Raises:
-        UserError: The manifest was not written by a builder.
-    """
-    return read_manifest(folder).sources if (folder / MANIFEST).is_file() else {}
-
-
 def split(groups: ExampleGroups, share: float, seed: int) -> tuple[ExampleGroups, ExampleGroups]:
     """Split groups into a training set and a held-out set for validation.
 
@@ -189,7 +127,7 @@ def _example(line: GroupLine, file: Path, name: str, inspected: dict[str, ImageF
             record=f"{line.group}/{line.variant}",
             field="references",
         )
-    images = _images(line, file, inspected)
+    images = line_images(line, file, inspected)
     parts = [ImageRef(path, str(file.parent)) for path in images]
     request = Request(
         key=f"{name} {line.variant}",
@@ -200,8 +138,20 @@ def _example(line: GroupLine, file: Path, name: str, inspected: dict[str, ImageF
     return TrainingExample(request, line.references[0].strip(), line.references)
 
 
-def _images(line: GroupLine, file: Path, inspected: dict[str, ImageFile]) -> dict[str, ImageFile]:
-    """The images of a line by path. Raises UserError if one cannot be read."""
+def line_images(line: GroupLine, file: Path, inspected: dict[str, ImageFile]) -> dict[str, ImageFile]:
+    """Inspect the images of a line.
+
+    Args:
+        line: The line.
+        file: Its groups file.
+        inspected: Earlier inspections by path, which are used and extended.
+
+    Returns:
+        The inspected images by path.
+
+    Raises:
+        UserError: An image cannot be read.
+    """
     images = {}
     for image in line.images:
         path = os.path.join(str(file.parent), image)

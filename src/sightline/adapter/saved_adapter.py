@@ -14,13 +14,14 @@ from safetensors.torch import load_file, save
 
 from sightline.adapter.architectures import AdapterConfig, Lora
 from sightline.adapter.attach import embedding_width, merge_lora, with_adapter
-from sightline.adapter.examples import source_digests
 from sightline.adapter.module import prefix_module
+from sightline.adapter.overlap import source_digests
 from sightline.adapter.training_checkpoint import STATE
 from sightline.decoding import UNDECODABLE, fault
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.models.local.load import Loaded
+from sightline.models.local.refusal import refusal_text
 from sightline.models.local.weight_headers import parameter_count
 from sightline.models.model_files import digest_of_files
 from sightline.types import Request
@@ -108,7 +109,7 @@ class SavedAdapter:
             The reason; empty if the request is allowed.
         """
         used = [file.path for file in request.images.values() if file.digest in self._training_images]
-        return f"{used[0]}: {self.folder} was trained on this image" if used else ""
+        return refusal_text(used[0], str(self.folder)) if used else ""
 
     def training_overlap(self, folder: Path) -> str:
         """Warn about data that a builder made from training images, even if the files differ.

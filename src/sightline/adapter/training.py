@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from sightline.adapter.attach import AdaptedModel, with_adapter
 from sightline.adapter.batch import ExampleEncoder
-from sightline.adapter.examples import ExampleGroups, image_digests, read_examples, refuse_overlap, split
+from sightline.adapter.examples import ExampleGroups, read_examples, split
+from sightline.adapter.overlap import read_content, refuse_overlap
 from sightline.adapter.saved_adapter import METADATA, AdapterMetadata, save_adapter
 from sightline.adapter.settings import Training, check_settings, training_notes
 from sightline.adapter.trainer import Trainer, TrainingStep
@@ -97,25 +98,30 @@ def train_adapter(
         parameters=sum(weight.numel() for weight in adapted.weights.values()),
         groups=len(data.training),
         validations=validations,
-        notes=tuple(training_notes(training, len(data.training), len(data.held_out), validations)),
+        notes=(
+            *data.notes,
+            *training_notes(training, len(data.training), len(data.held_out), validations),
+        ),
     )
 
 
 class _TrainingData(NamedTuple):
-    """All groups in the order of the files, their split, and all images by their digests."""
+    """All groups in the order of the files, their split, all images by their digests, and notes."""
 
     groups: ExampleGroups
     training: ExampleGroups
     held_out: ExampleGroups
     images: Mapping[str, str]
+    notes: Sequence[str]
 
 
 def _read_data(training: Training) -> _TrainingData:
     files = [Path(name) for name in training.data]
     groups = read_examples(files, training.without)
-    images = image_digests(files)
-    refuse_overlap(images, [Path(name) for name in training.test])
-    return _TrainingData(groups, *split(groups, training.held_out, training.recipe.seed), images)
+    content = read_content(files)
+    notes = refuse_overlap(content, [Path(name) for name in training.test])
+    training_set, held_out = split(groups, training.held_out, training.recipe.seed)
+    return _TrainingData(groups, training_set, held_out, content.images, notes)
 
 
 class _TrainingRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.engine.store import Store
+    from sightline.evaluation.adapter_report import AdapterRuns
     from sightline.reporting.adapter_tables import Cost
 
 SUMMARY = "compare runs with and without an adapter, as in Table 6 of MM-R3, and show its cost"
@@ -21,9 +23,11 @@ EXAMPLE = """examples:
   sightline run mmr3:restyling --model mini --data test/mmr3 --adapter adapter
   sightline adapter report adapter
   sightline adapter report seed0 seed1 seed2 --by style      three adapters of one kind, pooled
+  sightline adapter report adapter --runs 3,7                run 7 with the adapter, run 3 without it
 
-For each task, this compares the newest run with the adapter and the newest run without it that has the same
-options and temperature. It sends no requests.
+For each task, this compares the newest pair of runs, one with and one without the adapter, that have the same
+data, options and judges. Requests that the adapter refused because of a training image are left out on both
+sides, and counted. It sends no requests.
 """
 
 
@@ -32,6 +36,13 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add("folder", nargs="+", metavar="DIR", help="output of `sightline adapter train`; several are pooled")
+    add(
+        "--runs",
+        action="append",
+        default=[],
+        metavar="WITHOUT,WITH",
+        help="compare these two runs (numbers or names); may repeat (default: the newest pair for each task)",
+    )
     add(
         "--metric",
         action="append",
@@ -51,19 +62,20 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.cli.printing import print_tables
     from sightline.engine.store import Store
-    from sightline.evaluation.adapter_report import find_adapter_runs
-    from sightline.evaluation.compare_runs import compare_runs
-    from sightline.reporting.adapter_tables import SHOWN, adapted_table, cost_table
+    from sightline.evaluation.adapter_report import compare_adapter_runs
+    from sightline.reporting.adapter_tables import SHOWN, adapted_table, cost_table, run_notes
     from sightline.reporting.comparison import check_label
 
     adapters = [SavedAdapter(Path(folder)) for folder in options.folder]
     store = Store.open(options.store, create=False)
     try:
-        found = find_adapter_runs(store, [adapter.identity for adapter in adapters])
-        comparisons = [compare_runs(store, task.runs) for task in found]
-        costs = [_cost(store, adapter) for adapter in adapters]
+        found = _runs(store, adapters, options.runs)
+        compared = [compare_adapter_runs(store, task) for task in found]
+        pairs = [pair for task in found for pair in task.runs]
+        costs = [_cost(store, adapter, pairs) for adapter in adapters]
     finally:
         store.close()
+    comparisons = [one.comparison for one in compared]
     known = {change.metric for comparison in comparisons for change in comparison.differences}
     for name in options.metric or []:
         if name not in known:
@@ -72,17 +84,34 @@ def execute(options: argparse.Namespace) -> int:
             )
     check_label(options.by, comparisons)
     metrics = options.metric or [name for name in SHOWN if name in known] or sorted(known)
-    tables = [adapted_table(comparisons, metrics, options.by), cost_table(costs)]
+    tables = [adapted_table(comparisons, metrics, options.by, run_notes(compared)), cost_table(costs)]
     print_tables(tables[:1] if options.format == "csv" else tables, options.format)
     return 0
 
 
-def _cost(store: Store, adapter: SavedAdapter) -> Cost:
+def _runs(store: Store, adapters: Sequence[SavedAdapter], named: Sequence[str]) -> list[AdapterRuns]:
+    """The runs to compare: those that the user named, or the newest pairs."""
+    from sightline.evaluation.adapter_report import find_adapter_runs, named_adapter_runs
+    from sightline.results.run_names import find_run
+
+    identities = [adapter.identity for adapter in adapters]
+    if not named:
+        return find_adapter_runs(store, identities)
+    pairs = []
+    for text in named:
+        without, comma, adapted = text.partition(",")
+        if not comma or "," in adapted:
+            raise UserError(f"--runs {text}: two runs are needed", expected="WITHOUT,WITH, such as 3,7")
+        pairs.append((find_run(store, without), find_run(store, adapted)))
+    return named_adapter_runs(store, identities, pairs)
+
+
+def _cost(store: Store, adapter: SavedAdapter, pairs: Sequence[tuple[int, int]]) -> Cost:
     """What one adapter costs, by its files and by the answers of its runs."""
-    from sightline.evaluation.adapter_report import find_adapter_runs, mean_latency
+    from sightline.evaluation.adapter_report import adapter_of, mean_latency
     from sightline.reporting.adapter_tables import Cost
 
-    pairs = [pair for task in find_adapter_runs(store, [adapter.identity]) for pair in task.runs]
+    own = [pair for pair in pairs if adapter_of(store, pair[1]) == adapter.identity]
     return Cost(
         folder=str(adapter.folder),
         kind=f"{adapter.metadata.adapter.__struct_config__.tag}, {adapter.metadata.training.get('loss', '')}",
@@ -90,6 +119,6 @@ def _cost(store: Store, adapter: SavedAdapter) -> Cost:
         parameters=adapter.parameters,
         model=adapter.metadata.parameters,
         memory=adapter.memory,
-        before=mean_latency(store, [base for base, _ in pairs]),
-        after=mean_latency(store, [other for _, other in pairs]),
+        before=mean_latency(store, [base for base, _ in own]),
+        after=mean_latency(store, [other for _, other in own]),
     )

@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.evaluation.compare_runs import judged_run
 from sightline.judging.groups import PROBES_PER_LOOKUP
+from sightline.models.local.refusal import is_refusal
 from sightline.plan.stored_probe import read_stored_probes
-from sightline.results.stored_run import StoredRun, readable_runs
-from sightline.types import Answer
+from sightline.results.compare import compare
+from sightline.results.comparison import Comparison
+from sightline.results.judged_run import JudgedRun
+from sightline.results.stored_groups import StoredGroups
+from sightline.results.stored_run import StoredRun, read_stored_run, readable_runs
+from sightline.types import Answer, Group, GroupKey
 
 
 class AdapterRuns(NamedTuple):
-    """A task, as "mmr3:restyling", and its pairs of run numbers: without and with each adapter."""
+    """Pairs of runs of a task, such as "mmr3:restyling".
+
+    `runs` holds the numbers of a run without and of a run with each adapter. `unmatched` are runs with an
+    adapter that are newer than those in `runs`, and that have no comparable run without it.
+    """
 
     task: str
     runs: Sequence[tuple[int, int]]
+    unmatched: Sequence[int] = ()
+
+
+class AdapterComparison(NamedTuple):
+    """The comparison of pairs of runs, and what it leaves out on both sides.
+
+    `refused` counts the requests that a run with an adapter refused because of a training image, and
+    `groups` the groups of these requests.
+    """
+
+    runs: AdapterRuns
+    comparison: Comparison
+    refused: int
+    groups: int
 
 
 def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns]:
-    """Find the newest finished run of each task with each adapter, and the newest comparable one without.
+    """Find the newest pairs of finished runs of each task, without and with each adapter.
+
+    The runs of a task have the same data, options and judges: those of the newest run with an adapter for
+    which every adapter that ran the task has a pair.
 
     Args:
         store: The store.
@@ -32,28 +61,91 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
         The pairs of runs by task.
 
     Raises:
-        UserError: No adapter has a run, two adapters ran a task under different options, or a run has no
-            comparable run without the adapter.
+        UserError: No adapter has a run, or a task has no such pairs.
     """
     runs = [run for run in readable_runs(store) if run.is_finished and not run.stopped]
-    pairs: dict[str, list[tuple[int, int]]] = {}
-    conditions: dict[str, str] = {}
-    for adapter in adapters:
-        for task, run in _newest_by_task(_with_adapter(runs, adapter)).items():
-            if conditions.setdefault(task, _conditions(run)) != _conditions(run):
-                raise UserError(
-                    f"{task} was run with these adapters under different data or options",
-                    file=store.name,
-                    expected="the same data and options for each, or one adapter at a time",
-                )
-            pairs.setdefault(task, []).append((_without_adapter(runs, run, task, store.name), run.number))
-    if not pairs:
+    with_any = [run for run in runs if _adapter(run) in adapters]
+    if not with_any:
         raise UserError(
             "this store contains no run with this adapter",
             file=store.name,
             expected="`sightline run TASK --model MODEL --adapter DIR` first",
         )
-    return [AdapterRuns(task, numbers) for task, numbers in pairs.items()]
+    return [
+        _newest_pairs([run for run in runs if run.task == task], adapters, task, store.name)
+        for task in dict.fromkeys(run.task for run in with_any)
+    ]
+
+
+def named_adapter_runs(
+    store: Store, adapters: Sequence[str], pairs: Sequence[tuple[int, int]]
+) -> list[AdapterRuns]:
+    """Check pairs of runs that the user named.
+
+    Args:
+        store: The store.
+        adapters: The identities of the adapters.
+        pairs: The numbers of a run without and of a run with one of the adapters.
+
+    Returns:
+        The pairs of runs by task, in the order of `pairs`.
+
+    Raises:
+        UserError: A run does not exist, the second run of a pair has none of the adapters, or the first one
+            is not a run of the same task with the same model and without an adapter.
+    """
+    named: dict[str, list[tuple[int, int]]] = {}
+    for pair in pairs:
+        without, adapted = (read_stored_run(store, number) for number in pair)
+        if _adapter(adapted) not in adapters:
+            raise UserError(
+                f"run {adapted.number} was not made with this adapter",
+                file=store.name,
+                expected="--runs WITHOUT,WITH, and the folder of the adapter of the second run",
+            )
+        if without.task != adapted.task or without.description.identity != _base(adapted):
+            raise UserError(
+                f"run {without.number} is not a run of {adapted.task} with the same model and without the"
+                " adapter",
+                file=store.name,
+                found=f"{without.task}, {without.description.identity}",
+                expected=f"{adapted.task}, {_base(adapted)}",
+            )
+        named.setdefault(adapted.task, []).append(pair)
+    return [AdapterRuns(task, numbers) for task, numbers in named.items()]
+
+
+def compare_adapter_runs(store: Store, runs: AdapterRuns) -> AdapterComparison:
+    """Compare the runs of a task without and with adapters.
+
+    A run with an adapter refuses requests with an image of its training. These are no wrong answers: they are
+    left out of both runs of the pair.
+
+    Args:
+        store: The store.
+        runs: The pairs of runs.
+
+    Returns:
+        The differences of the runs with adapters from those without, and what is left out.
+
+    Raises:
+        UserError: A run did not finish, or two runs share no group of the same data.
+    """
+    judged = {number: judged_run(store, number) for pair in runs.runs for number in pair}
+    reduced: dict[int, JudgedRun] = {}
+    refused = touched = 0
+    for number in dict.fromkeys(other for _, other in runs.runs):
+        groups, requests, of_groups = _without_refused(judged[number].groups)
+        if requests and not groups:
+            raise UserError(
+                f"run {number}: the adapter was trained on the images of all requests",
+                file=store.name,
+                expected="a run on other images",
+            )
+        reduced[number] = replace(judged[number], groups=groups) if requests else judged[number]
+        refused, touched = refused + requests, touched + of_groups
+    comparison = compare([(judged[base], reduced[other]) for base, other in runs.runs])
+    return AdapterComparison(runs, comparison, refused, touched)
 
 
 def mean_latency(store: Store, runs: Iterable[int]) -> float | None:
@@ -70,6 +162,19 @@ def mean_latency(store: Store, runs: Iterable[int]) -> float | None:
     return sum(latencies) / len(latencies) if latencies else None
 
 
+def adapter_of(store: Store, run: int) -> str:
+    """The identity of the adapter that a run used.
+
+    Args:
+        store: The store.
+        run: The number of the run.
+
+    Returns:
+        The identity; '' if the run used no adapter.
+    """
+    return _adapter(read_stored_run(store, run))
+
+
 def _answers(store: Store, run: int) -> Iterator[Answer]:
     probes = read_stored_probes(store, run)
     while keys := list(dict.fromkeys(probe.key for probe in islice(probes, PROBES_PER_LOOKUP))):
@@ -77,29 +182,60 @@ def _answers(store: Store, run: int) -> Iterator[Answer]:
         yield from (result for result in results.values() if isinstance(result, Answer))
 
 
-def _with_adapter(runs: Sequence[StoredRun], adapter: str) -> list[StoredRun]:
-    return [run for run in runs if run.description.identity.endswith(f" adapter {adapter}")]
+def _without_refused(groups: Mapping[GroupKey, Group]) -> tuple[Mapping[GroupKey, Group], int, int]:
+    """The groups without refused requests, the number of these requests, and that of their groups."""
+    kept, requests, touched = StoredGroups(), 0, 0
+    for group in groups.values():
+        outcomes = tuple(outcome for outcome in group if not is_refusal(outcome.error or ""))
+        if outcomes:
+            kept.add(group if len(outcomes) == len(group) else replace(group, outcomes=outcomes))
+        requests += len(group) - len(outcomes)
+        touched += len(outcomes) < len(group)
+    return kept, requests, touched
 
 
-def _newest_by_task(runs: Sequence[StoredRun]) -> dict[str, StoredRun]:
-    return {run.task: run for run in runs}
-
-
-def _without_adapter(runs: Sequence[StoredRun], adapted: StoredRun, task: str, store: str) -> int:
-    """The newest run of the same model without the adapter, under the same conditions. Raises UserError."""
-    base = adapted.description.identity.partition(" adapter ")[0]
-    comparable = [
-        run.number
-        for run in runs
-        if run.description.identity == base and _conditions(run) == _conditions(adapted)
-    ]
-    if not comparable:
+def _newest_pairs(runs: Sequence[StoredRun], adapters: Sequence[str], task: str, store: str) -> AdapterRuns:
+    """The newest pairs of a task under the same conditions for all adapters. Raises UserError."""
+    adapted = [run for run in runs if _adapter(run) in adapters]
+    used = [adapter for adapter in adapters if any(_adapter(run) == adapter for run in adapted)]
+    unmatched: list[int] = []
+    found = False
+    for newest in reversed(adapted):
+        pairs = [_newest_pair(runs, adapter, _conditions(newest)) for adapter in used]
+        complete = [pair for pair in pairs if pair is not None]
+        if len(complete) == len(used):
+            return AdapterRuns(task, complete, tuple(sorted(unmatched)))
+        found = found or bool(complete)
+        unmatched.append(newest.number)
+    if found:
         raise UserError(
-            f"{task} was not run without the adapter under the same options",
+            f"{task} was run with these adapters under different data or options",
             file=store,
-            expected="the same `sightline run` without --adapter first",
+            expected="the same data and options for each, or one adapter at a time",
         )
-    return comparable[-1]
+    raise UserError(
+        f"{task} was not run without the adapter under the same options",
+        file=store,
+        expected="the same `sightline run` without --adapter first, or --runs WITHOUT,WITH",
+    )
+
+
+def _newest_pair(runs: Sequence[StoredRun], adapter: str, conditions: str) -> tuple[int, int] | None:
+    """The newest run with the adapter under these conditions, after the newest one without it."""
+    comparable = [run for run in runs if _conditions(run) == conditions]
+    for adapted in reversed([run for run in comparable if _adapter(run) == adapter]):
+        without = [run.number for run in comparable if run.description.identity == _base(adapted)]
+        if without:
+            return without[-1], adapted.number
+    return None
+
+
+def _adapter(run: StoredRun) -> str:
+    return run.description.identity.partition(" adapter ")[2]
+
+
+def _base(run: StoredRun) -> str:
+    return run.description.identity.partition(" adapter ")[0]
 
 
 def _conditions(run: StoredRun) -> str:

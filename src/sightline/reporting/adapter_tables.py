@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sightline.benchmarks.published import papers, published
+from sightline.evaluation.adapter_report import AdapterComparison
 from sightline.metric_types import MetricValue
-from sightline.reporting.comparison import NOTE, TOGETHER, each_pair
+from sightline.reporting.comparison import NOTE, TOGETHER, comparison_notes, each_pair
 from sightline.reporting.report_table import (
     Column,
     Field,
@@ -72,13 +73,16 @@ class _AdapterRow(Struct, frozen=True):
     change: MetricValue
 
 
-def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None) -> ReportTable:
+def adapted_table(
+    comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None, notes: Sequence[str] = ()
+) -> ReportTable:
     """A table of metrics without and with an adapter.
 
     Args:
         comparisons: One comparison per task.
         metrics: The names of the metrics.
         by: A label whose values are rows too, or None.
+        notes: What the first notes say.
 
     Returns:
         A row for each metric of each task.
@@ -93,7 +97,7 @@ def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by:
         (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line.change)),
         (Column("count", "groups", "groups"), lambda line: n_cell(line.change)),
     ]
-    notes = [NOTE.replace("the second run minus the first", "with minus without")]
+    notes = [*notes, NOTE.replace("the second run minus the first", "with minus without")]
     if any(_printed(line, rows) for line in lines for rows in PRINTED.values()):
         fields += [_paper(model, rows) for model, rows in PRINTED.items()]
         notes.append("in the paper: Table 6 of Chou et al. 2024, other models on other data")
@@ -102,6 +106,33 @@ def adapted_table(comparisons: Sequence[Comparison], metrics: Sequence[str], by:
         fields.append((Column("text", "of each", "each"), lambda line: line.each))
         notes.append(TOGETHER.format(f"{together} adapters"))
     return build_table("with and without the adapter", fields, lines, notes)
+
+
+def run_notes(compared: Sequence[AdapterComparison]) -> list[str]:
+    """Say which runs are compared, what they do not share, and what is left out.
+
+    Args:
+        compared: One comparison per task.
+
+    Returns:
+        One sentence per fact.
+    """
+    notes = []
+    for runs, comparison, refused, groups in compared:
+        pairs = ", ".join(f"{adapted} with and {without} without" for without, adapted in runs.runs)
+        notes.append(f"{runs.task}: runs {pairs}")
+        if runs.unmatched:
+            newer = ", ".join(map(str, runs.unmatched))
+            notes.append(
+                f"{runs.task}: newer, but without a comparable run without the adapter, so not used: {newer}"
+            )
+        if refused:
+            notes.append(
+                f"{runs.task}: {refused:,} requests in {groups:,} groups are left out on both sides: their"
+                " image is a training image of the adapter, which refused them"
+            )
+        notes += [f"{runs.task}: {note}" for note in comparison_notes(comparison)]
+    return notes
 
 
 def cost_table(costs: Sequence[Cost]) -> ReportTable:
