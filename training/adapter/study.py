@@ -1,240 +1,231 @@
-"""Compares adapters for `mini`: kinds and losses on the same data, steps and seeds.
+"""Trains and tests the arms of the adapter study, and keeps the values of each group as small files.
 
-python -m training.adapter.study --out DIR generates scenes for training and others for the test, searches the
-learning rate of each kind on held-out groups, trains every kind with every loss from several seeds, runs the
-three tasks with each adapter, and prints the comparisons as Markdown. Each adapter is trained for all three
-tasks. A phrasing, a style and a colour of masks are left out of the training, except in two arms that show
-the effect. Finished parts are not repeated: the same command continues where it was stopped.
+python -m training.adapter.study --resume searches the learning rate of each kind and loss on held-out groups,
+trains every arm from several seeds, tests it, and writes one file for each training to
+training/adapter/results. Two processes of one thread each work at a time. After an interruption or a kill,
+the same command continues: only the trainings that were under way begin again. Then
+`python -m training.adapter.tables` writes the tables of docs/adapters.md from these files alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec import Struct
 
-import sightline
-from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
-from sightline.adapter.saved_adapter import METADATA, SavedAdapter
-from sightline.adapter.settings import Training
-from sightline.adapter.trainer import Recipe
-from sightline.adapter.training import train_adapter
-from sightline.adapter.training_checkpoint import LOG, LogEntry
-from sightline.adapter.validate import Validation
-from sightline.builders.synthetic import generate_mmr3
-from sightline.engine.store import Store
-from sightline.evaluation.adapter_report import find_adapter_runs
-from sightline.evaluation.compare_runs import compare_runs
-from sightline.reporting.adapter_tables import SHOWN, adapted_table
-from sightline.reporting.comparison import comparison_table, rows_of
-from sightline.reporting.markdown import markdown
-from sightline.reporting.report_table import ReportTable
-from sightline.results.comparison import Comparison
-from sightline.results.comparison_tests import significance_of
-
-TASKS = ("rephrasing", "restyling", "context")
-WITHOUT = {"wording": ["unseen"], "style": ["mosaic"], "colour": ["yellow"]}
-"""Labels that are left out of the training and occur in the test."""
-
-LABELS = {"rephrasing": "wording", "restyling": "style", "context": "colour"}
-KINDS: dict[str, AdapterConfig] = {
-    "bilstm": BiLstm(),
-    "bilstm-32": BiLstm(hidden=32),
-    "prefix": Prefix(),
-    "lora": Lora(),
-}
-"""The paper's adapter, a smaller one that is faster with `mini`, and the kinds to compare it with."""
-
-RATES = {
-    "bilstm": (3e-4, 1e-3, 3e-3),
-    "bilstm-32": (3e-4, 1e-3, 3e-3),
-    "prefix": (1e-2, 3e-2, 1e-1),
-    "lora": (3e-4, 1e-3, 3e-3, 1e-2),
-}
-SEARCH = 100
-"""The seed of the adapters that choose the learning rate; they are not tested."""
-
-Loss = Literal["ce", "ce+consistency"]
-LOSSES: tuple[Loss, ...] = ("ce", "ce+consistency")
-
-
-class Arm(NamedTuple):
-    """A kind of adapter with the loss of its training."""
-
-    kind: str
-    loss: Loss
-    all_labels: bool = False
-    """Whether nothing is left out of the training."""
-
-    @property
-    def name(self) -> str:
-        """The name in the tables."""
-        return f"{self.kind}, {self.loss}{', nothing left out' if self.all_labels else ''}"
-
-
-ARMS = (
-    *(Arm(kind, loss) for loss in LOSSES for kind in KINDS),
-    Arm("bilstm", "ce", all_labels=True),
-    Arm("lora", "ce", all_labels=True),
+from sightline.errors import UserError
+from training.adapter.design import (
+    LOSSES,
+    RATES,
+    ArmUnit,
+    Loss,
+    Sizes,
+    Unit,
+    arm_units,
+    cost,
+    first_units,
+    rate_units,
 )
+from training.adapter.results import RESULTS, ResultFiles
+
+if TYPE_CHECKING:
+    from training.adapter.work import Worker
+
+WORK = Path("build/adapter-study")
+PROCESSES = 2
+_workers: list[Worker] = []
 
 
-class Study(NamedTuple):
-    """The folder and the sizes of the study."""
+def run_study(results: ResultFiles, work: Path, sizes: Sizes, *, processes: int = PROCESSES) -> None:
+    """Do all units that are not done.
 
-    folder: Path
-    model: str
-    groups: int
-    test: int
-    steps: int
-    batch: int
-    seeds: int
+    Args:
+        results: Where the results are.
+        work: The folder of the data and of checkpoints.
+        sizes: The sizes of the study.
+        processes: The number of processes; 0 works in this one.
+    """
+    from training.adapter.scenes import Scenes
 
-    @property
-    def store(self) -> str:
-        """The store of the answers."""
-        return str(self.folder / "sightline.db")
+    scenes = Scenes(work, sizes)
+    scenes.generate()
+    results.keep_design(scenes.design())
+    if not processes:
+        _do_here(results, work, sizes)
+        return
+    # Torch and the model of one process must not be copied into another: spawn starts them anew.
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _start, (work, sizes, os.getpid()))
+    with pool:
+        for phase in (_first, _arms):
+            _do_all(pool, results, list(phase(results, sizes)), sizes)
 
-    def data(self, name: str) -> Path:
-        """The synthetic groups for training, or for the test."""
-        return self.folder / name
 
-    def generate_data(self) -> None:
-        """Generate both, with different seeds."""
-        generate_mmr3(self.data("train"), groups=self.groups, seed=7, held_out=False)
-        generate_mmr3(self.data("test"), groups=self.test, seed=1000)
+def chosen_rates(results: ResultFiles) -> dict[tuple[str, Loss], float]:
+    """The learning rate of each kind and loss with the best mean score over the seeds of the search.
 
-    def train(self, arm: Arm, rate: float, seed: int) -> Path:
-        """Train an adapter unless it exists; returns its folder."""
-        size = f"{self.groups}x{self.steps}x{self.batch}"
-        left_out = "whole" if arm.all_labels else "parted"
-        folder = self.folder / "adapters" / f"{arm.kind}-{arm.loss}-{left_out}-{size}-{rate:g}-{seed}"
-        if not (folder / METADATA).exists():
-            print(folder.name, file=sys.stderr)
-            train_adapter(
-                Training(
-                    model=self.model,
-                    data=[str(self.data("train") / task / "groups.jsonl") for task in TASKS],
-                    test=[str(self.data("test") / task / "groups.jsonl") for task in TASKS],
-                    out=str(folder),
-                    recipe=Recipe(steps=self.steps, batch=self.batch, rate=rate, loss=arm.loss, seed=seed),
-                    adapter=KINDS[arm.kind],
-                    without={} if arm.all_labels else WITHOUT,
-                    every=self.steps,
-                )
-            )
-        return folder
+    Args:
+        results: The results, with those of the whole search.
 
-    def rate_of(self, kind: str) -> float:
-        """The learning rate with the best result on held-out groups, for adapters trained with ce."""
-        scores = {
-            rate: score(last_validation(self.train(Arm(kind, "ce"), rate, SEARCH))) for rate in RATES[kind]
-        }
-        best = max(scores, key=scores.__getitem__)
-        print(f"{kind}: rate {best:g} of {scores}", file=sys.stderr)
-        return best
+    Returns:
+        The rates; one that diverged from a seed is not chosen.
+    """
+    scores: dict[tuple[str, Loss], dict[float, list[float]]] = {}
+    for unit in rate_units():
+        found = results.rate(unit.name)
+        of_rate = scores.setdefault((unit.kind, unit.loss), {}).setdefault(unit.rate, [])
+        of_rate.append(float("-inf") if found.held is None else found.held.score)
+    return {key: max(rates, key=lambda rate: sum(rates[rate])) for key, rates in scores.items()}
 
-    def run(self, task: str, adapter: Path | None) -> None:
-        """Run a task with or without an adapter."""
-        sightline.run(
-            f"mmr3:{task}",
-            model=self.model,
-            data=str(self.data("test")),
-            model_arg={} if adapter is None else {"adapter": str(adapter)},
-            store=self.store,
+
+def _first(results: ResultFiles, sizes: Sizes) -> Iterator[Unit]:
+    return first_units()
+
+
+def _arms(results: ResultFiles, sizes: Sizes) -> Iterator[Unit]:
+    return arm_units(sizes, chosen_rates(results))
+
+
+def _do_here(results: ResultFiles, work: Path, sizes: Sizes) -> None:
+    _start(work, sizes, os.getppid())
+    for phase in (_first, _arms):
+        for unit in phase(results, sizes):
+            if not results.has(unit.name):
+                results.write(unit.name, _do(unit))
+
+
+def _do_all(pool: ProcessPoolExecutor, results: ResultFiles, units: Sequence[Unit], sizes: Sizes) -> None:
+    """Do the units of a phase; each result is written as soon as it is there."""
+    missing = [unit for unit in units if not results.has(unit.name)]
+    progress = _Progress(sizes, len(units) - len(missing), missing, later=_is_first(units))
+    running: dict[Future[Struct], Unit] = {pool.submit(_do, unit): unit for unit in missing}
+    try:
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                unit = running.pop(future)
+                results.write(unit.name, future.result())
+                progress.finished(unit)
+    except BaseException:
+        for future in running:
+            future.cancel()
+        raise
+
+
+def _is_first(units: Sequence[Unit]) -> bool:
+    return not any(isinstance(unit, ArmUnit) for unit in units)
+
+
+class _Progress:
+    """Prints a line after each unit: what is done, and how long the rest takes at the speed so far."""
+
+    def __init__(self, sizes: Sizes, done: int, missing: Sequence[Unit], *, later: bool) -> None:
+        self._sizes, self._began = sizes, time.monotonic()
+        self._count, self._total = done, done + len(missing)
+        self._left = sum(cost(unit, sizes) for unit in missing)
+        self._spent = 0.0
+        # The rates of the arms are not known yet, but their cost does not depend on them.
+        rates = {(kind, loss): 0.0 for kind in RATES for loss in LOSSES}
+        self._later = sum(cost(unit, sizes) for unit in arm_units(sizes, rates)) if later else 0.0
+        later_text = " of the search of learning rates; the arms follow" if later else " of the arms"
+        self._what = f"trainings and tests{later_text}"
+
+    def finished(self, unit: Unit) -> None:
+        """Count a unit and print the line."""
+        self._count += 1
+        self._spent += cost(unit, self._sizes)
+        self._left -= cost(unit, self._sizes)
+        speed = (time.monotonic() - self._began) / self._spent
+        left = round(speed * (self._left + self._later) / 60)
+        now = time.strftime("%H:%M")
+        print(
+            f"{now} {unit.name}: {self._count} of {self._total} {self._what}; about {left:,} min left in all",
+            file=sys.stderr,
+            flush=True,
         )
 
 
-def last_validation(folder: Path) -> Validation:
-    """The validation of an adapter at the end of its training."""
-    entries = msgspec.json.Decoder(LogEntry).decode_lines((folder / LOG).read_bytes())
-    return next(entry.validation for entry in reversed(entries) if entry.validation is not None)
+def _start(work: Path, sizes: Sizes, parent: int) -> None:
+    """Prepare a worker process, which ends when its parent does."""
+    from training.adapter.work import Worker
+
+    if parent != os.getppid():
+        os._exit(1)
+    if _is_worker(parent):
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _workers[:] = [Worker(work, sizes)]
 
 
-def score(validation: Validation) -> float:
-    """The criterion for the learning rate: equal and right answers. con accepts red for blue."""
-    return validation.agree + validation.acc
+def _is_worker(parent: int) -> bool:
+    from multiprocessing import parent_process
+
+    return parent_process() is not None
 
 
-def tables(study: Study, trained: dict[Arm, list[Path]]) -> Iterator[tuple[str, Sequence[ReportTable]]]:
-    """The tables with their headings."""
-    store = Store.open(study.store)
-    try:
-        runs = {arm: [SavedAdapter(folder) for folder in folders] for arm, folders in trained.items()}
-        pairs = {
-            arm: find_adapter_runs(store, [adapter.identity for adapter in adapters])
-            for arm, adapters in runs.items()
-        }
-        for arm, tasks in pairs.items():
-            comparisons = [compare_runs(store, task.runs) for task in tasks]
-            yield arm.name, [adapted_table(comparisons, SHOWN, None)]
-            for task, comparison in zip(tasks, comparisons, strict=True):
-                label = LABELS[task.task.partition(":")[2]]
-                yield (
-                    f"{arm.name}, {task.task} by {label}",
-                    [_compared(comparison, ("acc", "con", "agree"), label)],
-                )
-        for first, second in arm_pairs(list(trained)):
-            comparisons = [
-                compare_runs(store, [(a, b) for (_, a), (_, b) in zip(one.runs, two.runs, strict=True)])
-                for one, two in zip(pairs[first], pairs[second], strict=True)
-            ]
-            yield (
-                f"{second.name} less {first.name}",
-                [_compared(comparison, SHOWN, None) for comparison in comparisons],
-            )
-    finally:
-        store.close()
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
-def _compared(comparison: Comparison, metrics: Sequence[str], label: str | None) -> ReportTable:
-    rows = rows_of(comparison, metrics, label)
-    return comparison_table(comparison, rows, significance_of(comparison, rows))
+def _do(unit: Unit) -> Struct:
+    return _workers[0].do(unit)
 
 
-def arm_pairs(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
-    """The pairs to compare: the paper's adapter with the other kinds, and each kind with its variants."""
-    paper = Arm("bilstm", "ce")
-    for arm in arms:
-        plain = Arm(arm.kind, "ce")
-        if arm != plain:
-            yield plain, arm
-        elif arm != paper:
-            yield paper, arm
-
-
-def main() -> None:
-    """Generate data, search rates, train, run, print."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the study; returns the exit status."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m training.adapter.study",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--model", default="mini")
-    parser.add_argument("--groups", type=int, default=500, help="training groups per task")
-    parser.add_argument("--test", type=int, default=400, help="test groups per task")
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--batch", type=int, default=8, help="groups per step")
-    parser.add_argument("--seeds", type=int, default=3)
-    chosen = parser.parse_args()
-    study = Study(
-        chosen.out, chosen.model, chosen.groups, chosen.test, chosen.steps, chosen.batch, chosen.seeds
+    add = parser.add_argument
+    add("--resume", action="store_true", help="continue, and keep the results that exist")
+    add("--results", type=Path, default=RESULTS, help="folder of the results (default: %(default)s)")
+    add("--work", type=Path, default=WORK, help="folder of data and checkpoints (default: %(default)s)")
+    sizes = Sizes()
+    add("--model", default=sizes.model, help="local model (default: %(default)s)")
+    for name, described in (
+        ("groups", "training groups per task"),
+        ("test", "test groups per task"),
+        ("steps", "steps of a training"),
+        ("batch", "groups per step"),
+        ("seeds", "seeds of each arm"),
+        ("paper-steps", "most steps with the paper's learning rate"),
+    ):
+        default = getattr(sizes, name.replace("-", "_"))
+        add(f"--{name}", type=int, default=default, metavar="N", help=f"{described} (default: {default:,})")
+    add(
+        "--processes",
+        type=int,
+        default=PROCESSES,
+        metavar="N",
+        help=f"processes of one thread each; 0 works in this process (default: {PROCESSES})",
     )
-    study.generate_data()
-    trained: dict[Arm, list[Path]] = {}
-    for arm in ARMS:
-        rate = study.rate_of(arm.kind)
-        trained[arm] = [study.train(arm, rate, seed) for seed in range(study.seeds)]
-    for task in TASKS:
-        for folder in (None, *(folder for folders in trained.values() for folder in folders)):
-            study.run(task, folder)
-    for heading, shown in tables(study, trained):
-        print(f"\n### {heading}\n")
-        print(markdown(shown))
+    options = parser.parse_args(arguments)
+    results = ResultFiles(options.results)
+    names = Sizes.__struct_fields__
+    try:
+        if results.names() and not options.resume:
+            raise UserError(
+                "already holds results",
+                file=results.folder,
+                expected="--resume to continue, or another --results",
+            )
+        chosen = Sizes(**{name: getattr(options, name) for name in names})
+        run_study(results, options.work, chosen, processes=options.processes)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

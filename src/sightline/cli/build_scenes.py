@@ -17,7 +17,8 @@ EXAMPLE = """examples:
 
 The same seed makes the same scenes; a finished folder is checked and left as it is. Every scene contains a
 combination that is not in the training set of `mini`. Scenes for training an adapter contain none of these
-combinations, so that it does not learn the test answers.
+combinations, so that it does not learn the test answers. The styles of MM-R3's scenes are fixed image
+operations with the names of the paper's styles, not its networks (`build restyle`).
 """
 
 BENCHMARKS = ("codis", "iibench", "mmr3", "contextual")
