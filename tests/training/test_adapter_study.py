@@ -134,7 +134,7 @@ def test_without_all_results_the_page_has_no_table(tmp_path: Path) -> None:
     assert "No results are there yet." in section(ResultFiles(tmp_path / "none"))
     results = _study(tmp_path)
     (tmp_path / "base.json").unlink()
-    assert section(results).startswith("The results are not complete yet.")
+    assert section(results).startswith("The results are not complete yet")
     assert missing_units(results, _design(results)) == 1
 
 

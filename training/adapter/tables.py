@@ -59,7 +59,7 @@ def section(results: ResultFiles) -> str:
     if design is None:
         return f"No results are there yet. `{COMMAND}` computes them.\n"
     if missing_units(results, design):
-        return f"The results are not complete yet. `{COMMAND}` computes the others.\n"
+        return f"The results are not complete yet: `{COMMAND}` continues the computation.\n"
     measured = Measured(results, design)
     return "\n".join(part for table in TABLES for part in (*table(measured), ""))
 

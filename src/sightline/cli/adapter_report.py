@@ -13,8 +13,8 @@ from sightline.errors import UserError
 if TYPE_CHECKING:
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.engine.store import Store
-    from sightline.evaluation.adapter_report import AdapterRuns
     from sightline.reporting.adapter_tables import Cost
+    from sightline.results.adapter_runs import AdapterRuns
 
 SUMMARY = "compare runs with and without an adapter, as in Table 6 of MM-R3, and show its cost"
 

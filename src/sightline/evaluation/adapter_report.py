@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,37 +13,12 @@ from sightline.evaluation.compare_runs import judged_run
 from sightline.judging.groups import PROBES_PER_LOOKUP
 from sightline.models.local.refusal import is_refusal
 from sightline.plan.stored_probe import read_stored_probes
+from sightline.results.adapter_runs import AdapterComparison, AdapterRuns
 from sightline.results.compare import compare
-from sightline.results.comparison import Comparison
 from sightline.results.judged_run import JudgedRun
 from sightline.results.stored_groups import StoredGroups
 from sightline.results.stored_run import StoredRun, read_stored_run, readable_runs
 from sightline.types import Answer, Group, GroupKey
-
-
-class AdapterRuns(NamedTuple):
-    """Pairs of runs of a task, such as "mmr3:restyling".
-
-    `runs` holds the numbers of a run without and of a run with each adapter. `unmatched` are runs with an
-    adapter that are newer than those in `runs`, and that have no comparable run without it.
-    """
-
-    task: str
-    runs: Sequence[tuple[int, int]]
-    unmatched: Sequence[int] = ()
-
-
-class AdapterComparison(NamedTuple):
-    """The comparison of pairs of runs, and what it leaves out on both sides.
-
-    `refused` counts the requests that a run with an adapter refused because of a training image, and
-    `groups` the groups of these requests.
-    """
-
-    runs: AdapterRuns
-    comparison: Comparison
-    refused: int
-    groups: int
 
 
 def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sightline.benchmarks.published import papers, published
-from sightline.evaluation.adapter_report import AdapterComparison
 from sightline.metric_types import MetricValue
 from sightline.reporting.comparison import NOTE, TOGETHER, comparison_notes, each_pair
 from sightline.reporting.report_table import (
@@ -19,6 +18,7 @@ from sightline.reporting.report_table import (
     n_cell,
     value_cell,
 )
+from sightline.results.adapter_runs import AdapterComparison
 from sightline.results.comparison import Comparison
 
 SHOWN = ("acc", "s_gt", "con", "s_c", "agree", "con_by_response", "s_c_by_response", "agree_by_response")
