@@ -66,7 +66,7 @@ def run_study(results: ResultFiles, work: Path, sizes: Sizes, *, processes: int 
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _start, (work, sizes, os.getpid()))
     with pool:
         for phase in (_first, _arms):
-            _do_all(pool, results, list(phase(results, sizes)), sizes)
+            _do_all(pool, results, list(phase(results, sizes)), sizes, processes)
 
 
 def chosen_rates(results: ResultFiles) -> dict[tuple[str, Loss], float]:
@@ -99,50 +99,54 @@ def _do_here(results: ResultFiles, work: Path, sizes: Sizes) -> None:
     for phase in (_first, _arms):
         for unit in phase(results, sizes):
             if not results.has(unit.name):
-                results.write(unit.name, _do(unit))
+                results.write(unit.name, _do(unit)[0])
 
 
-def _do_all(pool: ProcessPoolExecutor, results: ResultFiles, units: Sequence[Unit], sizes: Sizes) -> None:
+def _do_all(
+    pool: ProcessPoolExecutor, results: ResultFiles, units: Sequence[Unit], sizes: Sizes, processes: int
+) -> None:
     """Do the units of a phase; each result is written as soon as it is there."""
     missing = [unit for unit in units if not results.has(unit.name)]
-    progress = _Progress(sizes, len(units) - len(missing), missing, later=_is_first(units))
-    running: dict[Future[Struct], Unit] = {pool.submit(_do, unit): unit for unit in missing}
+    progress = _Progress(sizes, len(units) - len(missing), missing, processes)
+    running: dict[Future[tuple[Struct, float]], Unit] = {pool.submit(_do, unit): unit for unit in missing}
     try:
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 unit = running.pop(future)
-                results.write(unit.name, future.result())
-                progress.finished(unit)
+                result, seconds = future.result()
+                results.write(unit.name, result)
+                progress.finished(unit, seconds)
     except BaseException:
         for future in running:
             future.cancel()
         raise
 
 
-def _is_first(units: Sequence[Unit]) -> bool:
-    return not any(isinstance(unit, ArmUnit) for unit in units)
-
-
 class _Progress:
     """Prints a line after each unit: what is done, and how long the rest takes at the speed so far."""
 
-    def __init__(self, sizes: Sizes, done: int, missing: Sequence[Unit], *, later: bool) -> None:
-        self._sizes, self._began = sizes, time.monotonic()
+    def __init__(self, sizes: Sizes, done: int, missing: Sequence[Unit], processes: int) -> None:
+        self._sizes, self._processes = sizes, processes
+        later = not any(isinstance(unit, ArmUnit) for unit in missing)
         self._count, self._total = done, done + len(missing)
         self._left = sum(cost(unit, sizes) for unit in missing)
-        self._spent = 0.0
+        self._expected = self._taken = 0.0
         # The rates of the arms are not known yet, but their cost does not depend on them.
         rates = {(kind, loss): 0.0 for kind in RATES for loss in LOSSES}
         self._later = sum(cost(unit, sizes) for unit in arm_units(sizes, rates)) if later else 0.0
         later_text = " of the search of learning rates; the arms follow" if later else " of the arms"
         self._what = f"trainings and tests{later_text}"
 
-    def finished(self, unit: Unit) -> None:
-        """Count a unit and print the line."""
+    def finished(self, unit: Unit, seconds: float) -> None:
+        """Count a unit and print the line.
+
+        Units that are under way count as not begun, and as nothing of the time so far.
+        """
         self._count += 1
-        self._spent += cost(unit, self._sizes)
+        self._taken += seconds
+        self._expected += cost(unit, self._sizes)
         self._left -= cost(unit, self._sizes)
-        speed = (time.monotonic() - self._began) / self._spent
+        speed = self._taken / self._expected / self._processes
         left = round(speed * (self._left + self._later) / 60)
         now = time.strftime("%H:%M")
         print(
@@ -175,8 +179,10 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _do(unit: Unit) -> Struct:
-    return _workers[0].do(unit)
+def _do(unit: Unit) -> tuple[Struct, float]:
+    """The result of a unit, and the seconds that it took."""
+    began = time.monotonic()
+    return _workers[0].do(unit), time.monotonic() - began
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
