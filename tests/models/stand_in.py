@@ -23,7 +23,10 @@ from urllib.parse import unquote, urlsplit
 
 def parse() -> argparse.Namespace:
     words = sys.argv[1:]
-    for first in (["serve"], ["-m", "sglang.launch_server", "--model-path"]):
+    if words[:1] == ["-c"]:
+        # The lines that start SGLang with its key.
+        words = words[2:]
+    for first in (["serve"], ["--model-path"]):
         if words[: len(first)] == first:
             words = words[len(first) :]
     parser = argparse.ArgumentParser(allow_abbrev=False)
@@ -31,6 +34,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--served-model-name", required=True)
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--api-key", default=os.environ.get("VLLM_API_KEY"))
     parser.add_argument("--load", type=float, default=0.2, help="seconds before it listens")
     parser.add_argument("--fails", action="store_true", help="ends while it loads")
     parser.add_argument("--never", action="store_true", help="listens, and is never healthy")
@@ -73,6 +77,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        key = self.options.api_key
+        if key and self.headers.get("Authorization") != f"Bearer {key}":
+            self.reply(401, b"")
+            return
         if self.path != "/v1/chat/completions" or body["model"] != self.options.served_model_name:
             self.reply(404, b"")
             return

@@ -75,7 +75,7 @@ class CachedImages:
         options = {name: request.sampling[name] for name in PROCESSOR_OPTIONS if name in request.sampling}
         digest = hashlib.sha256(msgspec.json.encode(options, order="sorted")).hexdigest()[:16]
         # A part without `image_url` has no place for OpenAI's `detail`.
-        return _Exchange(self, digest if options else "", only_bytes=DETAIL in request.sampling)
+        return _Exchange(self, digest if options else "", takes_uuids=DETAIL not in request.sampling)
 
     def find(self, address: _Address) -> _Cached | None:
         """Look up an image.
@@ -117,17 +117,17 @@ class CachedImages:
 
 
 class _Exchange:
-    def __init__(self, images: CachedImages, options: str, *, only_bytes: bool) -> None:
+    def __init__(self, images: CachedImages, options: str, *, takes_uuids: bool) -> None:
         self._images = images
         self._options = options
-        self._only_bytes = self._has_no_uuid = only_bytes
+        self._takes_uuids = self._may_refer = takes_uuids
         self._sent: dict[_Address, _Cached] = {}
         self._referenced: dict[_Address, _Cached] = {}
         self._saved = 0
 
     def reference(self, file: ImageFile) -> dict[str, Any] | None:
         address = _Address(file.digest, file.transform, self._options)
-        cached = None if self._only_bytes else self._images.find(address)
+        cached = self._images.find(address) if self._may_refer else None
         if cached is None:
             return None
         self._referenced[address] = cached
@@ -137,7 +137,7 @@ class _Exchange:
     def sends(self, file: ImageFile, url: bytes) -> dict[str, Any]:
         traffic = self._images.traffic
         self._images.traffic = replace(traffic, sent=traffic.sent + len(url) - 2)
-        if self._has_no_uuid:
+        if not self._takes_uuids:
             return {}
         digest = hashlib.sha256(_bytes_of(url)).hexdigest() if file.transform else file.digest
         uuid = f"{digest}-{self._options}" if self._options else digest
@@ -150,7 +150,7 @@ class _Exchange:
             return False
         self._images.missed(set(self._referenced))
         self._images.traffic = replace(self._images.traffic, resent=self._images.traffic.resent + 1)
-        self._only_bytes, self._referenced, self._sent, self._saved = True, {}, {}, 0
+        self._may_refer, self._referenced, self._sent, self._saved = False, {}, {}, 0
         return True
 
     def accepted(self) -> None:

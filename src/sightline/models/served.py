@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import secrets
 import shlex
 import signal
 import socket
@@ -28,7 +29,7 @@ from sightline.models.base import Model
 from sightline.models.image_references import ImageTraffic
 from sightline.models.openai import EndpointArgs, OpenAICompatible
 from sightline.models.reply_body import read_body
-from sightline.models.server_command import ServerCommand
+from sightline.models.server_command import KEY_OF_SERVER, ServerCommand, launch_with_key
 from sightline.models.server_report import read_server_report
 from sightline.output import print_note
 from sightline.paths import cache_folder
@@ -124,14 +125,20 @@ class Served(Model):
         not.
         """
         async with AsyncExitStack() as opened:
-            self._server = Server(self.command)
+            # It may read files, which other users of this machine must not ask for.
+            key = secrets.token_urlsafe(32)
+            self._server = Server(
+                replace(self.command, command=tuple(launch_with_key(self.command.command))),
+                environment={KEY_OF_SERVER: key},
+                key=key,
+            )
             opened.push_async_callback(self._server.stop)
             print_note(f"{self.name}: loading; its log: {self._server.log}")
             try:
                 address = await self._server.start(self._startup)
             except ServerError as error:
                 raise UserError(f"{self.name}: {error}", quoted=error.last_lines) from None
-            self._client = await opened.enter_async_context(self.connect(f"{address}/v1", None))
+            self._client = await opened.enter_async_context(self.connect(f"{address}/v1", key))
             self._opened = opened.pop_all()
         return self
 
@@ -232,9 +239,7 @@ class Server:
         """Start the server at a free port; returns its future address."""
         port = _free_port()
         command = [*self._command.command, "--host", HOST, "--port", str(port)]
-        # With this variable vLLM would ask for a key.
-        environment = {name: value for name, value in os.environ.items() if name != "VLLM_API_KEY"}
-        environment |= self._environment
+        environment = {**os.environ, **self._environment}
         with self.log.open("ab") as log:
             log.write(f"$ {shlex.join(command)}\n".encode())
             log.flush()

@@ -33,6 +33,15 @@ OF_NO_EFFECT = {
 }  # fmt: skip
 """Flags that change where and how fast a model runs, not what it answers: not part of its identity."""
 
+KEY_OF_SERVER = "VLLM_API_KEY"
+"""The environment variable with the key of a server."""
+
+_WITH_KEY = (
+    f"import os, runpy, sys; sys.argv += ['--api-key', os.environ['{KEY_OF_SERVER}']]; "
+    "runpy.run_module('sglang.launch_server', run_name='__main__')"
+)
+"""Starts SGLang with its key, which other users of the machine must not see among its arguments."""
+
 _FLAG = re.compile(r"--?[A-Za-z]")
 
 
@@ -70,6 +79,23 @@ class ServerCommand(Struct, frozen=True):
     command: tuple[str, ...]
     served_name: str
     identity: str
+
+
+def launch_with_key(words: Sequence[str], python: Sequence[str] = ()) -> list[str]:
+    """Let SGLang take its key from the environment variable that vLLM reads by itself.
+
+    Args:
+        words: The command of a server.
+        python: The Python to start SGLang with; none for that of the command.
+
+    Returns:
+        The command; one that does not start SGLang as a module of Python is returned as it is.
+    """
+    module = ["-m", "sglang.launch_server"]
+    for at in range(1, len(words) - 1):
+        if list(words[at : at + 2]) == module:
+            return [*(python or words[:at]), "-c", _WITH_KEY, *words[at + 2 :]]
+    return list(words)
 
 
 def _vllm() -> str | None:
@@ -184,7 +210,7 @@ def _refuse(kind: ServerKind, flag: str) -> None:
     if full in SECRET:
         raise UserError(
             f"--model-arg flags: {label} would be written to the results",
-            expected="HF_TOKEN in the environment to fetch weights; the server itself needs no key",
+            expected="HF_TOKEN in the environment to fetch weights; the server gets a random key",
         )
     if full == FILE_OF_FLAGS:
         raise UserError(

@@ -8,15 +8,10 @@ from pathlib import Path
 
 from sightline.config import SlurmProfile
 from sightline.models.served import Served
+from sightline.models.server_command import KEY_OF_SERVER, launch_with_key
 from sightline.replicas.base import Target
 from sightline.replicas.worker.command import worker_words
 from sightline.replicas.worker.wire import KEY_VARIABLE
-
-_WITH_KEY = (
-    "import os, runpy, sys; sys.argv += ['--api-key', os.environ['VLLM_API_KEY']]; "
-    "runpy.run_module('sglang.launch_server', run_name='__main__')"
-)
-"""Starts SGLang with its key, which other users of the node must not see among its arguments."""
 
 
 def server_words(target: Target, profile: SlurmProfile) -> list[str]:
@@ -34,13 +29,7 @@ def server_words(target: Target, profile: SlurmProfile) -> list[str]:
     if not isinstance(model, Served):
         words = [python, *worker_words(target.spec, target.args)]
         return words if profile.processes == 1 else [*words, "--processes", str(profile.processes)]
-    words = list(model.command.command)
-    module = ["-m", "sglang.launch_server"]
-    for place in range(len(words) - 1):
-        if words[place : place + 2] == module:
-            program = shlex.split(profile.python) if profile.python else words[:place]
-            return [*program, "-c", _WITH_KEY, *words[place + 2 :]]
-    return words
+    return launch_with_key(model.command.command, shlex.split(profile.python))
 
 
 def batch_script(target: Target, profile: SlurmProfile, *, name: str, folder: Path) -> str:
@@ -66,7 +55,7 @@ def batch_script(target: Target, profile: SlurmProfile, *, name: str, folder: Pa
             'rm -f "$folder/$task.json"',
             *profile.setup,
             f'export {KEY_VARIABLE}="$(cat "$folder/key")"',
-            f'export VLLM_API_KEY="${KEY_VARIABLE}"',
+            f'export {KEY_OF_SERVER}="${KEY_VARIABLE}"',
             f"host={profile.address}",
             "while port=$((20000 + RANDOM % 12000)); (: < /dev/tcp/127.0.0.1/$port) 2>/dev/null; do :; done",
             """printf '{"host":"%s","port":%d,"node":"%s","restart":%d}' "$host" "$port" \\""",
