@@ -294,19 +294,22 @@ def test_a_dry_run_shows_the_script_and_submits_nothing(
     assert not (tmp_path / "shared").exists()
 
 
-@pytest.mark.parametrize("fails", ["jobs", "check"])
+@pytest.mark.parametrize(
+    ("fails", "message"),
+    [("jobs", "Slurm does not answer: refused"), ("check", "profile gpu cannot be used: refused")],
+)
 def test_where_slurm_refuses_before_a_job_exists_nothing_is_cancelled_and_no_live_server_loses_its_folder(
-    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fails: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = Queue(monkeypatch)
 
     async def refuse(*_: object) -> Any:
-        raise commands.SlurmError("no answer")
+        raise commands.SlurmError("refused")
 
     monkeypatch.setattr(commands, fails, refuse)
     profile = SlurmProfile(folder=str(tmp_path))
     started = SlurmLauncher(target(), profile, "gpu")
-    with pytest.raises(UserError, match="profile gpu cannot be used: no answer"):
+    with pytest.raises(UserError, match=message):
         asyncio.run(started.run(lambda replica: None, lambda name, reason, is_explained=False: None))
     assert (queue.submitted, queue.cancelled) == ([], 0)
     # Without an answer, jobs of an earlier driver may run: they read their key here when they start again.

@@ -129,16 +129,21 @@ class SlurmLauncher:
         """The jobs of an earlier driver that still live; without any, a check that Slurm accepts new ones."""
         try:
             found = await commands.jobs(self._folder.name)
-            jobs = [job for job in found if job.is_alive and not job.is_ending]
-            self._earlier = {job.task for job in found} - {job.task for job in jobs}
-            self._has_jobs = bool(jobs)
-            if jobs:
-                print_note(f"{self._target.model.name}: uses the jobs of an earlier run ({len(jobs)})")
-            else:
-                await commands.check(self._folder.script)
+        except SlurmError as error:
+            raise UserError(
+                f"--on slurm: Slurm does not answer: {error}", expected="a machine on which squeue works"
+            ) from None
+        jobs = [job for job in found if job.is_alive and not job.is_ending]
+        self._earlier = {job.task for job in found} - {job.task for job in jobs}
+        self._has_jobs = bool(jobs)
+        if jobs:
+            print_note(f"{self._target.model.name}: uses the jobs of an earlier run ({len(jobs)})")
+            return jobs
+        try:
+            await commands.check(self._folder.script)
         except SlurmError as error:
             raise self._refused(error) from None
-        return jobs
+        return []
 
     async def _submit_missing(self, alive: list[Job], *, first: bool = False) -> None:
         """Submit a job for each replica that has none."""
