@@ -179,7 +179,8 @@ class RequestOptions(EvaluationOptions, total=False):
     on: Annotated[
         str | None,
         Argument(
-            "run replicas of model and judges on slurm[:PROFILE] or ray[:ADDRESS] (docs/cluster.md)",
+            "run replicas of model and judges on processes[:N], slurm[:PROFILE] or ray[:ADDRESS]"
+            " (docs/cluster.md)",
             "model",
             "PLACE",
         ),

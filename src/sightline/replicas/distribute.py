@@ -1,4 +1,4 @@
-"""--on: from `slurm:gpu` or `ray` to a pool of replicas for each model that this machine would run."""
+"""--on: from `ray`, `slurm:gpu` or `processes` to a pool of replicas for each model of this machine."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sightline.models.base import Model
 from sightline.models.resolve import ModelOptions, resolve, resolve_name
 
 LAUNCHERS: dict[str, str] = {
+    "processes": "sightline.replicas.worker.processes:launcher",
     "ray": "sightline.replicas.on_ray.launcher:ray_launcher",
     "slurm": "sightline.replicas.slurm.launcher:launcher",
 }

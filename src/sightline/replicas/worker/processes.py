@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from sightline.config import Config
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.served import POLL_SECONDS, Server, ServerError
 from sightline.models.server_command import ServerCommand
@@ -22,10 +23,37 @@ from sightline.replicas.worker.wire import KEY_VARIABLE
 MAX_STARTS = 3
 """How often the worker of a GPU is started, if it ends."""
 
+MAX_PROCESSES = 1024
+
 STARTUP_SECONDS = 1200.0
 
 SILENT_SECONDS = 60.0
 """How long a process that lives may be lost before it is ended."""
+
+
+def launcher(target: Target, number: str, config: Config) -> Processes:
+    """Create the launcher of `--on processes[:N]`; nothing is started.
+
+    Args:
+        target: The model.
+        number: How many processes; '' for one for each GPU.
+        config: Not used.
+
+    Returns:
+        The launcher.
+
+    Raises:
+        UserError: The model is not local, or the number is none.
+    """
+    if target.spec != "mini" and not target.spec.startswith("hf/"):
+        raise UserError(
+            "--on processes runs local models only",
+            found=target.spec,
+            expected="hf/... or mini; vLLM and SGLang use several GPUs themselves (docs/cluster.md)",
+        )
+    if number and not (number.isascii() and number.isdigit() and 1 <= int(number) <= MAX_PROCESSES):
+        raise UserError("--on processes:N is wrong", found=number, expected=f"1 to {MAX_PROCESSES}")
+    return Processes(target, int(number) if number else len(visible_gpus()) or 1)
 
 
 class Processes:

@@ -1,0 +1,99 @@
+"""--on processes: a run on this machine has the metrics of one process, also if a process is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.builders.synthetic import generate_iibench
+from sightline.errors import UserError
+from sightline.models.resolve import ModelOptions
+from sightline.replicas.distribute import resolve_on
+
+SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import entry; entry()"]
+SECONDS = 120.0
+
+
+def start(folder: Path, data: Path, name: str, *words: str) -> subprocess.Popen[str]:
+    command = [*SIGHTLINE, "run", "iibench", "--model", "mini", "--concurrency", "4", "--data", str(data)]
+    return subprocess.Popen(
+        [*command, "--store", f"{name}.db", "--out", name, "--quiet", *words],
+        cwd=folder,
+        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "CUDA_VISIBLE_DEVICES": ""},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def workers(folder: Path) -> list[int]:
+    """The workers of the runs of a folder, without the scripts that guard them."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            environment = (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if words[1:4] == [b"-m", b"sightline", b"worker"] and str(folder / "cache").encode() in environment:
+            found.append(int(process.name))
+    return found
+
+
+def answered(folder: Path) -> list[str]:
+    lines = [line for log in folder.glob("cache/**/*.log") for line in log.read_text().splitlines()]
+    return [line.removesuffix(" answer") for line in lines if line.endswith(" answer")]
+
+
+@pytest.mark.slow
+def test_a_run_with_a_killed_process_has_the_metrics_of_one_process(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="needs the extra local")
+    data = generate_iibench(tmp_path / "data", questions=40)
+    driver = start(tmp_path, data, "processes", "--on", "processes:2")
+    began = time.monotonic()
+    while not answered(tmp_path):
+        assert driver.poll() is None, driver.communicate()
+        assert time.monotonic() - began < SECONDS
+        time.sleep(0.02)
+    os.kill(workers(tmp_path)[0], signal.SIGKILL)
+    _, errors = driver.communicate(timeout=SECONDS)
+    assert driver.returncode == 0, errors
+    assert "has ended" in errors
+    assert workers(tmp_path) == []
+    alone = start(tmp_path, data, "alone")
+    assert alone.communicate(timeout=SECONDS)
+    assert alone.returncode == 0
+    assert _metrics(tmp_path / "processes") == _metrics(tmp_path / "alone")
+
+
+def _metrics(folder: Path) -> Any:
+    return json.loads((folder / "metrics.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("place", "model", "message"),
+    [
+        ("processes:0", "mini", "--on processes:N is wrong"),
+        ("processes:two", "mini", "--on processes:N is wrong"),
+        ("processes:2", "vllm/org/llava", "runs local models only"),
+    ],
+)
+def test_a_wrong_place_is_refused(place: str, model: str, message: str) -> None:
+    args = {"executable": sys.executable} if model.startswith("vllm") else {}
+    with pytest.raises(UserError, match=message):
+        resolve_on(place, model, ModelOptions(args=args))
+
+
+def test_there_is_one_process_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="needs the extra local")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    [model] = resolve_on("processes", "mini", ModelOptions())
+    assert model.capabilities.replicas == 3
