@@ -13,7 +13,7 @@ from pathlib import Path
 
 INSTRUCTION = (
     "Instruction: Please try to answer the single-answer multiple choice question below based on the "
-    "image provided."
+    "picture provided."
 )
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sightline.benchmarks.iibench.benchmark import prompt_text
+
 ROOT = Path(__file__).resolve().parents[2]
 PERF = ROOT / "perf"
 
@@ -35,6 +37,14 @@ def test_each_part_is_a_script_that_takes_its_arguments() -> None:
         shown = subprocess.run(command, capture_output=True, text=True, check=False)
         assert shown.returncode == 0, shown.stderr
         assert "--json FILE" in shown.stdout
+
+
+def test_the_bare_client_sends_the_prompts_of_the_engine() -> None:
+    """The test server derives latencies and failures from the prompt: other prompts, other times."""
+    import floor
+
+    options = ["a ceiling", "a floor", "a wall"]
+    assert floor.prompt("What is measured?", options) == prompt_text("What is measured?", options)
 
 
 def test_a_part_that_was_not_measured_says_so_and_repeats_no_figures(tmp_path: Path) -> None:
