@@ -85,8 +85,8 @@ PARTS = (
         name="local",
         title="Local models beside a plain loop",
         about="A LLaVA of random weights, of the embedded model's size, beside a loop of processor and "
-        "`generate`, one probe at a time. Both sides give the same answers in float32; otherwise the "
-        "script fails.",
+        "`generate`, one probe at a time. Both sides give the same answers in float32, except where "
+        "two tokens have equal logits; otherwise the script fails.",
         script="local.py",
         minutes=5,
         modules=("torch", "transformers"),
