@@ -270,7 +270,7 @@ def smallest_lead(model_folder: Path, probe: tuple[str, Path], device: str, most
         return_dict_in_generate=True,
     )
     best = [scores[0].topk(2).values.tolist() for scores in found.scores]
-    return min(first - second for first, second in best)
+    return float(min(first - second for first, second in best))
 
 
 class Plain:
