@@ -49,7 +49,7 @@ def test_a_probe_that_the_model_cannot_take_is_refused_wherever_it_is(
     message: str,
 ) -> None:
     monkeypatch.setattr(Limited, "capabilities", capabilities)
-    monkeypatch.setattr("sightline.evaluation.prepare.resolve_on", lambda place, spec, options: [Limited()])
+    monkeypatch.setattr("sightline.evaluation.prepare.resolve_on", lambda *_: [Limited()])
     Image.new("RGB", (8, 8)).save(tmp_path / "i.png")
     lines = [TEXT, {**TEXT, "variant": "w"}, {**TEXT, "group": "b", **last}]
     (tmp_path / "g.jsonl").write_text("\n".join(map(json.dumps, lines)))
