@@ -7,6 +7,7 @@ import fcntl
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,14 @@ from sightline.models.openai import OpenAICompatible
 from sightline.models.resolve import ModelOptions, resolve
 from sightline.models.served import Served
 from sightline.replicas.base import Target
+from sightline.replicas.remote import RemoteReplica
 from sightline.replicas.slurm import commands
 from sightline.replicas.slurm import launcher as launchers
 from sightline.replicas.slurm.commands import Job
 from sightline.replicas.slurm.launcher import SlurmLauncher, launcher
-from sightline.replicas.slurm.run_folder import open_run_folder
+from sightline.replicas.slurm.run_folder import Announcement, RunFolder, open_run_folder
 from sightline.replicas.slurm.script import batch_script
+from sightline.types import Answer, Request
 
 FOLDER = Path("/shared/run")
 
@@ -277,6 +280,94 @@ def test_a_running_job_that_never_has_a_server_again_is_cancelled(
     with pytest.raises(TimeoutError):
         asyncio.run(session())
     assert queue.cancelled_jobs[0] == "1_0"
+
+
+class Server:
+    """The server of a job, which is always healthy."""
+
+    def __init__(self, task: str, announced: Announcement) -> None:
+        self.announcement = announced
+        self.replica = RemoteReplica(f"job {task}", "", self.send)
+
+    async def send(self, _: Request) -> Answer:
+        return Answer("")
+
+    async def is_healthy(self) -> bool:
+        return True
+
+    async def close(self) -> None:
+        pass
+
+
+def seen_until(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, is_enough: Callable[[list[Any]], bool]
+) -> list[Any]:
+    """What a launcher calls, until that is enough: replicas that join, and (reason, is explained) of ends."""
+    announced = Announcement("n1", 1, "n1", 0)
+
+    async def attach(_: Target, task: str, announced: Announcement, key: str) -> Server:
+        return Server(task, announced)
+
+    monkeypatch.setattr(launchers, "attach", attach)
+    monkeypatch.setattr(RunFolder, "announcement", lambda *_: announced)
+    seen: list[Any] = []
+
+    async def session() -> None:
+        launcher = SlurmLauncher(target(), SlurmProfile(folder=str(folder), poll=0.05), "test")
+        enough = asyncio.Event()
+
+        def add(one: Any) -> None:
+            seen.append(one)
+            if is_enough(seen):
+                enough.set()
+
+        def left(name: str, reason: str, *, is_explained: bool = False) -> None:
+            add((reason, is_explained))
+
+        running = asyncio.create_task(launcher.run(add, left))
+        async with asyncio.timeout(20):
+            await enough.wait()
+        running.cancel()
+        await asyncio.wait({running})
+
+    asyncio.run(session())
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("state", "is_explained"),
+    [
+        ("PREEMPTED", True),
+        ("TIMEOUT", True),
+        ("CANCELLED", True),
+        ("NODE_FAIL", True),
+        ("PENDING", True),
+        ("FAILED", False),
+        ("OUT_OF_MEMORY", False),
+        ("COMPLETED", False),
+    ],
+)
+def test_a_request_can_have_ended_a_server_unless_slurm_did(
+    state: str, is_explained: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Queue(monkeypatch, [Job("1_0", "RUNNING", "None")], [Job("1_0", state, "None")])
+    _, end = seen_until(tmp_path, monkeypatch, lambda seen: len(seen) == 2)
+    assert end == (f"the job is {state.lower()}", is_explained)
+
+
+def test_a_server_that_a_request_could_not_reach_joins_again_if_it_is_healthy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Queue(monkeypatch, [Job("1_0", "RUNNING", "None")])
+
+    def lose_the_first(seen: list[Any]) -> bool:
+        if len(seen) == 1:
+            seen[0].lose("connection reset")
+        return len(seen) == 2
+
+    first, second = seen_until(tmp_path, monkeypatch, lose_the_first)
+    assert (first.is_lost, second.is_lost) == (True, False)
+    assert first.name == second.name
 
 
 def test_a_dry_run_shows_the_script_and_submits_nothing(

@@ -10,15 +10,16 @@ from sightline.errors import UserError
 from sightline.output import print_line, print_note
 
 EXAMPLE = """examples:
-  sightline worker --model mini                      one process, at a free port of this machine
-  sightline worker --model hf/llava-hf/llava-1.5-7b-hf --port 8000 --processes 8   one process for each GPU
-  sightline worker --model hf/llava-hf/llava-1.5-7b-hf --model-arg dtype=bfloat16 --host 0.0.0.0 --port 8000
+  sightline worker --model hf/llava-hf/llava-1.5-7b-hf --processes 8   a process for each GPU
+  sightline worker --model hf/llava-hf/llava-1.5-7b-hf --host 0.0.0.0 --port 8000   for other computers
+  sightline worker --model mini --port 8000   the embedded model, for this computer
 
-  export WORKER_KEY=$(cat ~/.cache/sightline/worker-8000.key)
-  sightline run codis --model http://127.0.0.1:8000/v1#mini --data data/codis
-  with these lines in sightline.toml:
+  how to ask the last one; in sightline.toml:
   [hosts."127.0.0.1:8000"]
   key = "WORKER_KEY"
+  in the shell:
+  export WORKER_KEY=$(cat ~/.cache/sightline/worker-8000.key)
+  sightline run codis --model http://127.0.0.1:8000/v1#mini --data data/codis
 
 Each call needs the key: that in SIGHTLINE_WORKER_KEY, or that in --key-file, which is made if there is none.
 `sightline run --on slurm` starts workers by itself (docs/cluster.md).

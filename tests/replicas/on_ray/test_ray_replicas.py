@@ -21,7 +21,7 @@ from sightline.config import Config
 from sightline.errors import UserError
 from sightline.models.resolve import MINI, ModelOptions, resolve
 from sightline.replicas.base import Replica, ReplicaLostError, Target
-from sightline.replicas.on_ray import launcher, node_entry
+from sightline.replicas.on_ray import connection, launcher, node_entry
 from sightline.replicas.on_ray.hosted import ModelCopy
 from sightline.replicas.on_ray.replica import RayReplica
 from sightline.types import Answer, Failure, Request
@@ -97,9 +97,17 @@ def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
     groups: Path,
     folder: Callable[[str], Path],
     asked: dict[str, list[str]],
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Nothing answered is asked twice: what is asked again was lost with its replica."""
+    """Nothing answered is asked twice: what is asked again was lost with its replica, and is no suspect."""
+    explained: list[bool] = []
+
+    def is_of_node(error: Exception) -> bool:
+        explained.append(connection.is_of_node(error))
+        return explained[-1]
+
+    monkeypatch.setattr(launcher, "is_of_node", is_of_node)
     model = ["--model", f"hf/{folder('chat')}"]
     assert run(groups, "one", *model) == 0
     killed = kill_when(lambda: len(asked["answered"]) > 4, nodes)
@@ -116,6 +124,7 @@ def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
     assert "has ended" in printed
     assert set(asked["lost"]) <= set(asked["answered"])
     assert asked["lost"]
+    assert explained == [True]
 
 
 def copy_without_the_folder(spec: str, args: Mapping[str, Any], identity: str, folder: str) -> ModelCopy:
@@ -146,7 +155,7 @@ def test_a_model_that_ends_each_replica_ends_the_run(
     Path("sightline.toml").write_text("[ray]\nreplicas = 1\nrestarts = 1\n")
     assert run(groups, "ray", "--model", "mini", "--on", f"ray:{nodes.address}") == 3
     printed = capsys.readouterr().err
-    assert "mini: every replica has ended, and none is started any more (1 restarts of each" in printed
+    assert "none is started any more (restarts of each replica: 1)" in printed
     assert printed.count("is ready") == (2 if fails == "answer" else 0)
     assert printed.count("ended while it loaded") == (2 if fails == "load" else 0)
 

@@ -106,7 +106,7 @@ class RayLauncher:
                 await asyncio.wait(keeping)
             raise EnvironmentFailedError(
                 f"{self._target.spec}: every replica has ended, and none is started any more"
-                f" ({self._restarts} restarts of each replica); one of them: {reasons[0]}"
+                f" (restarts of each replica: {self._restarts}); one of them: {reasons[0]}"
             )
 
     async def _keep(

@@ -273,7 +273,7 @@ class SlurmLauncher:
         if not alive and self._left_to_resubmit <= 0:
             raise EnvironmentFailedError(
                 f"{self._target.model.name}: every job has ended, and none is submitted any more"
-                f" ({self._profile.resubmits} resubmits for each replica)"
+                f" (resubmits for each replica: {self._profile.resubmits})"
             )
 
     def _late(self) -> list[str]:
