@@ -316,15 +316,15 @@ def seen_until(
         launcher = SlurmLauncher(target(), SlurmProfile(folder=str(folder), poll=0.05), "test")
         enough = asyncio.Event()
 
-        def add(one: Any) -> None:
+        def see(one: Any) -> None:
             seen.append(one)
             if is_enough(seen):
                 enough.set()
 
         def left(name: str, reason: str, *, is_explained: bool = False) -> None:
-            add((reason, is_explained))
+            see((reason, is_explained))
 
-        running = asyncio.create_task(launcher.run(add, left))
+        running = asyncio.create_task(launcher.run(lambda replica: see(replica), left))
         async with asyncio.timeout(20):
             await enough.wait()
         running.cancel()

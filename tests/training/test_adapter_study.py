@@ -24,7 +24,7 @@ from training.adapter.design import (
     rate_units,
 )
 from training.adapter.measured import Measured, missing_units
-from training.adapter.results import (
+from training.adapter.result_files import (
     RESULTS,
     CurvePoint,
     Design,

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct
 
 from sightline.metrics.student import two_sided_quantile
-from training.adapter.results import Floats
+from training.adapter.result_files import Floats
 
 LEVEL = 0.95
 

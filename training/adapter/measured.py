@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from training.adapter.design import ARMS, LEFT_OUT, Arm, arm_file, first_units
-from training.adapter.results import Design, Floats, ResultFiles, UnitResult, decode
+from training.adapter.result_files import Design, Floats, ResultFiles, UnitResult, decode
 
 
 def missing_units(results: ResultFiles, design: Design) -> int:

@@ -14,7 +14,7 @@ from sightline.formats.group_file import read_groups
 from sightline.formats.groups import ORIGINAL, by_group
 from sightline.types import ImageRef, user
 from training.adapter.design import LEFT_OUT, ONE_WORD, TASKS, WITHOUT, Sizes, Training
-from training.adapter.results import Design, TaskShape, encode
+from training.adapter.result_files import Design, TaskShape, encode
 
 ONE_WORD_TEST = "restyling, one word"
 SENTENCES: Mapping[str, str] = {

@@ -14,7 +14,7 @@ import numpy as np
 
 from sightline.scoring.containment import Task, contains, normalised, post_process
 from sightline.scoring.similarity import THRESHOLD
-from training.adapter.results import SIMILARITY_OFFSET, TaskValues, encode
+from training.adapter.result_files import SIMILARITY_OFFSET, TaskValues, encode
 from training.adapter.scenes import TestGroup
 
 Vectors = Mapping[str, Any]

@@ -35,7 +35,7 @@ from training.adapter.design import (
     first_units,
     rate_units,
 )
-from training.adapter.results import RESULTS, ResultFiles
+from training.adapter.result_files import RESULTS, ResultFiles
 
 if TYPE_CHECKING:
     from training.adapter.work import Worker

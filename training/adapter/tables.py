@@ -29,7 +29,7 @@ from training.adapter.design import (
 )
 from training.adapter.intervals import Estimate, estimate
 from training.adapter.measured import Measured, missing_units
-from training.adapter.results import METRICS, RESULTS, ResultFiles
+from training.adapter.result_files import METRICS, RESULTS, ResultFiles
 
 PAGE = Path(__file__).parents[2] / "docs" / "adapters.md"
 START = "<!-- python -m training.adapter.tables --write replaces what follows -->"

@@ -25,7 +25,7 @@ from training.adapter.design import (
     Sizes,
     Unit,
 )
-from training.adapter.results import CurvePoint, PaperResult, RateResult, UnitResult
+from training.adapter.result_files import CurvePoint, PaperResult, RateResult, UnitResult
 from training.adapter.scenes import Scenes
 from training.adapter.workbench import Workbench, run_steps
 

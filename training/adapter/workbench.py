@@ -24,7 +24,7 @@ from sightline.models.local.load import Loaded, load
 from sightline.models.local.model import LocalModel
 from sightline.models.resolve import ModelOptions, resolve
 from training.adapter.design import TASKS
-from training.adapter.results import Held, TaskValues
+from training.adapter.result_files import Held, TaskValues
 from training.adapter.scenes import ONE_WORD_TEST, Scenes, TestGroup
 from training.adapter.scoring import Embeddings, task_values
 
