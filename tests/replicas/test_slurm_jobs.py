@@ -134,6 +134,8 @@ def test_the_profile_is_the_named_one_the_only_one_or_the_default_one() -> None:
     assert launcher(target(), "", Config(slurm={"a": one, "default": two})).replicas == 3
     with pytest.raises(UserError, match="did you mean 'gpu'"):
         launcher(target(), "gpus", Config(slurm={"gpu": one}))
+    with pytest.raises(UserError, match=r"has no profile; expected \[slurm.gpu\] in sightline.toml"):
+        launcher(target(), "gpu", Config())
     with pytest.raises(UserError, match="--on slurm:a or --on slurm:b"):
         launcher(target(), "", Config(slurm={"a": one, "b": two}))
 

@@ -62,6 +62,11 @@ def launcher(target: Target, rest: str, config: Config) -> SlurmLauncher:
     name = rest or (next(iter(profiles)) if len(profiles) == 1 else DEFAULT)
     if name in profiles:
         return SlurmLauncher(target, profiles[name], name)
+    if rest and not profiles:
+        raise UserError(
+            f"--on slurm:{rest}: {DEFAULT_FILE} has no profile",
+            expected=f"[slurm.{rest}] in {DEFAULT_FILE} of this folder (docs/cluster.md)",
+        )
     if rest:
         raise unknown_name("profile of --on slurm", rest, profiles)
     if profiles:
