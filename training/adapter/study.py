@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -162,15 +162,9 @@ def _start(work: Path, sizes: Sizes, parent: int) -> None:
 
     if parent != os.getppid():
         os._exit(1)
-    if _is_worker(parent):
+    if parent_process() is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _workers[:] = [Worker(work, sizes)]
-
-
-def _is_worker(parent: int) -> bool:
-    from multiprocessing import parent_process
-
-    return parent_process() is not None
 
 
 def _end_with(parent: int) -> None:
