@@ -80,6 +80,8 @@ def effects(measured: Measured) -> Iterator[str]:
                 cells.append([base, *row, *(_printed(task, metric) if paper else ())])
         counts = [f"{measured.arms[arm][0].parameters:,}" for arm in arms]
         first = ["parameters", "", *counts, *("" for _ in (PAPER_MODELS if paper else ()))]
+        if loss != LOSSES[0]:
+            yield ""
         yield f"`--loss {loss}`, differences in points:\n"
         yield from _table(head, titles, cells, first)
 
@@ -265,7 +267,7 @@ def _cell(one: Estimate, p: float | None) -> str:
 
 
 def _line(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(texts)} |".replace("|  |", "| |")
+    return f"|{'|'.join(f' {text} ' if text else ' ' for text in texts)}|"
 
 
 def _rule(columns: int) -> str:
