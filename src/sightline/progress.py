@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from sightline.output import print_note
 from sightline.visible import visible
@@ -141,36 +141,47 @@ def _line_printer(title: str, total: int | None, unit: Unit, done: int) -> Advan
     return advance
 
 
+class _Start(NamedTuple):
+    """When a display began, and how many requests had a result by then."""
+
+    time: float
+    results: int
+
+
+def _start(counts: RequestCounts) -> _Start:
+    return _Start(time.monotonic(), counts.answered + counts.failed)
+
+
 async def _display_bar(title: str, counts: RequestCounts) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn
 
-    began = time.monotonic()
+    start = _start(counts)
     with _bar(BarColumn(bar_width=16), MofNCompleteColumn(), _text_column("fields[status]")) as bar:
         task = bar.add_task(visible(title), total=counts.total or None, status="")
         try:
             while True:
-                bar.update(task, completed=counts.done, status=_status(counts, began))
+                bar.update(task, completed=counts.done, status=_status(counts, start))
                 await asyncio.sleep(REFRESH_SECONDS)
         finally:
-            bar.update(task, completed=counts.done, total=counts.done, status=_status(counts, began))
+            bar.update(task, completed=counts.done, total=counts.done, status=_status(counts, start))
 
 
 async def _display_lines(title: str, counts: RequestCounts) -> None:
-    began = time.monotonic()
+    start = _start(counts)
     while True:
         await asyncio.sleep(LINE_SECONDS)
         total = f"/{counts.total}" if counts.total else ""
-        print_note(f"{title}: {counts.done}{total} {_status(counts, began)}")
+        print_note(f"{title}: {counts.done}{total} {_status(counts, start)}")
 
 
-def _status(counts: RequestCounts, began: float) -> str:
+def _status(counts: RequestCounts, start: _Start) -> str:
     """Rate, time left, cache hits, failures and tokens: short, because a terminal has 80 columns."""
     if counts.loading:
         return visible(f"loading {counts.loading}")
     if counts.waiting:
         return visible(counts.waiting)
-    seconds = max(time.monotonic() - began, 1e-3)
-    rate = (counts.answered + counts.failed) / seconds
+    seconds = max(time.monotonic() - start.time, 1e-3)
+    rate = (counts.answered + counts.failed - start.results) / seconds
     left = counts.total - counts.done
     parts = [f"{rate:.0f}/s"]
     if rate and left > 0:

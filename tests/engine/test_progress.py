@@ -41,3 +41,17 @@ def test_a_model_that_is_loading_is_named_if_progress_is_shown(
     assert bool(lines) == show_progress
     assert not show_progress or "loading" not in lines[-1]
     assert counts.loading == ""
+
+
+def test_the_rate_counts_what_was_answered_since_the_display_began(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A judge may have answered before: then its display begins with these answers."""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.02)
+
+    async def display() -> None:
+        async with request_progress("judge", Counts(total=20_000, answered=10_000), show_progress=True):
+            await asyncio.sleep(0.1)
+
+    asyncio.run(display())
+    assert set(capsys.readouterr().err.splitlines()) == {"judge: 10000/20000 0/s"}

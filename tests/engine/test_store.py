@@ -220,6 +220,19 @@ def test_a_process_that_ends_gives_up_its_claims_and_only_those(store: Store) ->
     third.close()
 
 
+def test_one_of_several_runners_ends_without_the_claims_of_the_others(store: Store) -> None:
+    other = Store.open(store.name)
+    with store.claims.renewed():
+        store.claims.take([A])
+        with store.claims.renewed():
+            store.claims.take([B])
+            store.claims.release()
+        assert other.claims.take([A, B, C]) == {C}
+        store.claims.release()
+    assert other.claims.take([A, B]) == {A, B}
+    other.close()
+
+
 # Surroundings
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import NamedTuple
 
 from sqlalchemy import delete, select, tuple_, update
@@ -40,7 +40,7 @@ class _Found(NamedTuple):
 class Claims:
     """The claims of this process. Use it as `store.claims`.
 
-    It serves one runner at a time: `renewed` and `release` concern all claims.
+    Several runners may share it: `renewed` concerns the claims of all of them, and the last one releases.
     """
 
     def __init__(self, database: Database, uptime: Callable[[], float]) -> None:
@@ -54,6 +54,8 @@ class Claims:
         self._uptime = uptime
         self._owner = new_owner()
         self._renewals = Renewals(uptime)
+        self._users = 0
+        self._users_change = Lock()
 
     @property
     def generation(self) -> int:
@@ -127,7 +129,10 @@ class Claims:
                 with suppress(EnvironmentFailedError):
                     self.renew()
 
-        self._renewals.record(self._uptime())  # nothing is claimed yet
+        with self._users_change:
+            if not self._users:
+                self._renewals.record(self._uptime())  # nothing is claimed yet
+            self._users += 1
         thread = Thread(target=renew, name="sightline-claims", daemon=True)
         thread.start()
         try:
@@ -135,10 +140,17 @@ class Claims:
         finally:
             ended.set()
             thread.join()
+            with self._users_change:
+                self._users -= 1
+
+    def release(self) -> None:
+        """Give up every claim of this process, unless another block of `renewed` may still need some."""
+        with self._users_change:
+            if self._users <= 1:
+                self._release()
 
     @repeat_if_lost
-    def release(self) -> None:
-        """Give up every claim of this process."""
+    def _release(self) -> None:
         with self._database.write() as connection:
             connection.execute(delete(schema.claims).where(self._owned))
 

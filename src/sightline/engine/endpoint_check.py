@@ -75,6 +75,24 @@ class EndpointCheck:
         self._began = self._log.now() if began is None else began
         self._is_done = False
 
+    async def is_due(self, requests: Sequence[KeyedRequest]) -> bool:
+        """Decide whether `before` would check the endpoints.
+
+        Args:
+            requests: Some requests of the run.
+
+        Returns:
+            True if the store answers one of them, and no check has taken place yet.
+
+        Raises:
+            EnvironmentFailedError: The store fails.
+        """
+        evidence = await self._evidence()
+        if evidence is None:
+            return False
+        await run_in_thread(evidence.add, _asked(requests))
+        return evidence.has_cached
+
     async def before(
         self,
         requests: Iterable[KeyedRequest],
@@ -169,12 +187,7 @@ class EndpointCheck:
             nonlocal found
             chunk = list(islice(source, REQUESTS_PER_LOOKUP))
             held.extend(chunk)
-            evidence.add(
-                [
-                    Asked(one.request.key, is_comparable(one.request.draw, one.request.sampling))
-                    for one in chunk
-                ]
-            )
+            evidence.add(_asked(chunk))
             known = {**found, **{one.request.key: one for one in chunk}}
             found = {one.key: known[one.key] for one in evidence.candidates}
             return bool(chunk)
@@ -252,3 +265,7 @@ class EndpointCheck:
             }.get(record.result)
             if text is not None:
                 self.notes.append(f"{text.format(name)} (at {record.host}, {record.detail})")
+
+
+def _asked(requests: Iterable[KeyedRequest]) -> list[Asked]:
+    return [Asked(one.request.key, is_comparable(one.request.draw, one.request.sampling)) for one in requests]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
@@ -11,11 +12,12 @@ from sightline.models.base import Model
 
 
 class OpenModels:
-    """Opens each model at its first use; `stack` closes the models."""
+    """Opens each model at its first use; `stack` closes the models. Several runners may share it."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
         self._models: list[Model] = []
+        self._opening = asyncio.Lock()
 
     async def open(self, model: Model) -> None:
         """Open a model that is not open yet.
@@ -26,9 +28,10 @@ class OpenModels:
         Raises:
             UserError: The model cannot be used at all (no server, no file).
         """
-        if not any(model is other for other in self._models):
-            await self._stack.enter_async_context(model)
-            self._models.append(model)
+        async with self._opening:
+            if not any(model is other for other in self._models):
+                await self._stack.enter_async_context(model)
+                self._models.append(model)
 
     async def open_usable(self, models: Sequence[Model], counts: Counts) -> list[Model]:
         """Open the model at each of its hosts.

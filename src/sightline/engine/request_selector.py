@@ -28,7 +28,7 @@ REQUESTS_PER_LOOKUP = 64
 CACHED_PER_LOOKUP = 1024
 """Requests that are looked up together at most, while the store answers all of them."""
 RECENT = 16 * 1024
-"""Requests that the selector remembers. An equal one that comes later counts as cached."""
+"""Requests that are kept as recent. An equal one that comes later counts as cached."""
 REVISIT_SECONDS = 0.2
 """How often requests that another process is sending are looked up again."""
 
@@ -58,6 +58,7 @@ class RequestSelector:
         queue: CallQueue,
         counts: Counts,
         shared: SharedAnswers,
+        recent: dict[str, None],
         *,
         retry_errors: bool,
         cost_in_batch: Callable[[KeyedRequest], float] | None = None,
@@ -71,6 +72,7 @@ class RequestSelector:
             queue: Receives them.
             counts: The counts of the run.
             shared: Counts the requests that are equal to others.
+            recent: The keys of the latest requests, which the selector keeps up to date.
             retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
             cost_in_batch: The cost of a request at most, where the model is asked in batches. None where it
                 is not: requests that are in a batch are then left to it.
@@ -83,7 +85,7 @@ class RequestSelector:
         self._shared = shared
         self._retry_errors = retry_errors
         self._cost_in_batch = cost_in_batch
-        self._recent: dict[str, None] = {}
+        self._recent = recent
         self._on_their_way: set[str] = set()
         self._failed: set[bytes] = set()
         self._claimed_elsewhere: dict[str, KeyedRequest] = {}

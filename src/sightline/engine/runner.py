@@ -60,7 +60,11 @@ class RunnerOptions(Struct, frozen=True):
 
 
 class Runner:
-    """Sends the requests of one model, which one or several hosts serve, and stores the results."""
+    """Sends the requests of one model, which one or several hosts serve, and stores the results.
+
+    It may run several times, one after the other, but not after a run that ended early: requests that are
+    equal to recent ones count as sent.
+    """
 
     def __init__(
         self,
@@ -88,6 +92,8 @@ class Runner:
         self._counts = counts
         self._jitter = jitter or random.Random()
         self._retrying: dict[str, tuple[Call, Failure]] = {}
+        self._recent: dict[str, None] = {}
+        self._shared = SharedAnswers(counts)
 
     async def run(
         self,
@@ -171,7 +177,6 @@ class Runner:
         self._admission = Admission(
             capacity, self._models[0].name, options.budget, options.account, counts, self._queue
         )
-        self._shared = SharedAnswers(counts)
         self._committer = Committer(self._store, self._on_commit)
         self._selector = RequestSelector(
             self._store,
@@ -180,6 +185,7 @@ class Runner:
             self._queue,
             counts,
             self._shared,
+            self._recent,
             retry_errors=options.retry_errors,
             cost_in_batch=self._full_length_cost if options.in_batches else None,
         )

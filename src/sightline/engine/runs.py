@@ -205,13 +205,24 @@ class Runs:
                 write_chunk(connection, self._dictionaries, run, numbered[start : start + PROBES_PER_CHUNK])
 
     def probes(self, run: int) -> Iterator[bytes]:
+        """Read the probes of a run: those of `numbered_probes` without their positions.
+
+        Args:
+            run: Its number.
+
+        Returns:
+            The encoded probes in the order of their positions.
+        """
+        return (body for _, body in self.numbered_probes(run))
+
+    def numbered_probes(self, run: int) -> Iterator[tuple[int, bytes]]:
         """Read the probes of a run.
 
         Args:
             run: Its number.
 
         Yields:
-            The encoded probes in the order of their positions.
+            The position of each probe and the encoded probe, in the order of the positions.
 
         Raises:
             EnvironmentFailedError: A chunk of them is damaged.
@@ -220,9 +231,9 @@ class Runs:
         for chunk in self.chunks(run):
             # Chunks may overlap: samples with the same image are planned together.
             ready = bisect_left(held, (chunk.first,))
-            yield from (body for _, body in held[:ready])
+            yield from held[:ready]
             held = sorted([*held[ready:], *self._probes_of(run, chunk)])
-        yield from (body for _, body in held)
+        yield from held
 
     def chunks(self, run: int, after: int = -1, skip: Sequence[int] = ()) -> Iterator[ProbeChunk]:
         """Read the probes of a run in chunks.

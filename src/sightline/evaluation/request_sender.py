@@ -29,7 +29,11 @@ from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN, PIXELS_PER_TOKEN
+from sightline.evaluation.answered_samples import AnsweredSamples
 from sightline.evaluation.batches import batch_notes, connect_batches, live_models
+from sightline.evaluation.early_judging import EarlyJudging
+from sightline.evaluation.judge_panel import prepared_panel
+from sightline.evaluation.judge_requests import JudgeRequests
 from sightline.evaluation.judges_to_open import judges_to_open
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.run_account import run_budget
@@ -75,12 +79,17 @@ class RequestSender:
         self.notes: list[str] = []
         self.asked = Counts()
         self._stack = AsyncExitStack()
-        self._judges = OpenModels(self._stack)
-        self._limiters = {
-            model.host: Limiter(model.host, calls_at_a_time(model, prepared.spec.concurrency))
-            for models in (prepared.models.models, *prepared.judges.models.values())
-            for model in models
-        }
+        self._opened_judges = OpenModels(self._stack)
+        self._limiters = self._new_limiters(
+            model for models in (prepared.models.models, *prepared.judges.models.values()) for model in models
+        )
+        panel = prepared_panel(prepared)
+        self._judges = [
+            self._judge_requests(replace(panel, judges=[judge]), judge.name)
+            for judge in panel.judges
+            if judge.name in prepared.judges.models
+        ]
+        self._early: EarlyJudging | None = None
 
     async def __aenter__(self) -> Self:
         """Open nothing yet."""
@@ -90,7 +99,11 @@ class RequestSender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the judges."""
-        await self._stack.aclose()
+        try:
+            if self._early is not None:
+                await self._early.cancel()
+        finally:
+            await self._stack.aclose()
 
     async def ask_model(
         self,
@@ -141,49 +154,65 @@ class RequestSender:
             await self._runner(name, models, counts).check_endpoints(check, stored)
         self.notes += check.notes
 
-    async def ask_judges(self, panel: JudgePanel, collected: CollectedAnswers) -> Counts:
+    def judge_early(self, samples: AnsweredSamples) -> None:
+        """Start to ask the judges about samples whose answers are complete, while the model answers others.
+
+        `ask_judges` ends it.
+
+        Args:
+            samples: The samples of the run.
+        """
+        self._early = EarlyJudging(self._judges, samples)
+
+    async def ask_judges(
+        self, collected: CollectedAnswers, unjudged: CollectedAnswers | None = None
+    ) -> Counts:
         """Send the requests of the model judges, then retry those whose reply holds no verdict.
 
         Where one judge stops early, the others go on.
 
         Args:
-            panel: The judges; those that call no model are skipped.
             collected: The answers to judge.
+            unjudged: Those that were not judged early, once that has ended; None: all.
 
         Returns:
             What happened, over all judges.
         """
         total = Counts()
-        for judge in panel.judges:
-            models = self._prepared.judges.models.get(judge.name)
-            if models is not None:
-                counts = await self._ask_judge(replace(panel, judges=[judge]), models, collected)
-                total = total.plus(counts)
+        for judge in self._judges:
+            async with request_progress(
+                f"judge {judge.name}", judge.counts, show_progress=self._show_progress
+            ):
+                await self._end_early_judging()
+                await judge.ask(collected, unjudged or collected)
+            await self._close_batches()
+            self.notes += judge.check.notes if judge.check is not None else []
+            self._note_requests(judge.name, self._prepared.judges.models[judge.name], judge.counts)
+            total = total.plus(judge.counts)
         return total
 
-    async def _ask_judge(
-        self, panel: JudgePanel, models: Sequence[Model], collected: CollectedAnswers
-    ) -> Counts:
-        """Send the requests of the only judge of a panel."""
-        (judge,) = panel.judges
+    async def _end_early_judging(self) -> None:
+        """Wait for the last replies; a host that was given up meanwhile gets another chance."""
+        if self._early is None:
+            return
+        await self._early.finish()
+        self._early = None
+        for judge in self._judges:
+            if judge.counts.stopped:
+                judge.counts.stopped = ""
+                self._limiters |= self._new_limiters(self._prepared.judges.models[judge.name])
 
-        def requests(attempt: int) -> Iterator[KeyedRequest]:
-            if attempt:
-                return panel.retry_requests(collected.groups(), self._store.answers, attempt)
-            return panel.requests(collected.groups())
-
-        name, counts, opened = judge.name, Counts(), self._opened(models)
-        check = self._endpoint_check(models, NAMED_REMEDY)
-        async with request_progress(f"judge {name}", counts, show_progress=self._show_progress):
-            for attempt in range(judge.max_attempts):
-                if not counts.stopped:
-                    await self._runner(name, models, counts).run(
-                        requests(attempt), opened, check, partial(requests, attempt)
-                    )
-        await self._close_batches()
-        self.notes += check.notes if check is not None else []
-        self._note_requests(name, models, counts)
-        return counts
+    def _judge_requests(self, panel: JudgePanel, name: str) -> JudgeRequests:
+        """What sends the requests of the only judge of a panel."""
+        counts, models = Counts(), self._prepared.judges.models[name]
+        return JudgeRequests(
+            panel,
+            self._store.answers,
+            counts,
+            partial(self._runner, name, models, counts),
+            self._opened(models),
+            self._endpoint_check(models, NAMED_REMEDY),
+        )
 
     async def _before_sending(
         self, models: Sequence[Model], probes: Callable[[], Iterable[StoredProbe]]
@@ -209,7 +238,11 @@ class RequestSender:
 
     def _opened(self, models: Sequence[Model]) -> OpenModels | None:
         """Where a judge stays open; None for one that needs memory, here or on a cluster."""
-        return self._judges if models[0].capabilities.endpoint else None
+        return self._opened_judges if models[0].capabilities.endpoint else None
+
+    def _new_limiters(self, models: Iterable[Model]) -> dict[str, Limiter]:
+        concurrency = self._prepared.spec.concurrency
+        return {model.host: Limiter(model.host, calls_at_a_time(model, concurrency)) for model in models}
 
     def _runner(self, name: str, models: Sequence[Model], counts: Counts) -> Runner:
         """What sends to a model within the budget; prices go by `name`."""

@@ -20,15 +20,17 @@ from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.errors import UserError
+from sightline.evaluation.answered_samples import AnsweredSamples
 from sightline.evaluation.batches import open_batches_note
 from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.earlier_plan import keep_plan, take_over
+from sightline.evaluation.early_judging import may_judge_early
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
 from sightline.evaluation.held_run import held_run
 from sightline.evaluation.image_stamps import StampRecorder
 from sightline.evaluation.image_text import images_as_text
-from sightline.evaluation.judge_panel import judge_model, prepared_panel
+from sightline.evaluation.judge_panel import judge_model
 from sightline.evaluation.label_run import check_name, label_run, move_name
 from sightline.evaluation.planning import images_to_show, make_plan
 from sightline.evaluation.prepare import prepare_evaluation
@@ -112,13 +114,15 @@ async def _evaluate(
         images = await run_in_thread(images_to_show, prepared)
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
+    collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
+    samples = AnsweredSamples(store.answers, retry_errors=prepared.spec.retry_errors)
+    unjudged = replace(collected, probes=lambda: read_stored_probes(store, run, without=samples.is_judged))
     async with RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender:
-        counts = await _ask_model(prepared, augmented, sender, store, run)
+        counts = await _ask_model(prepared, augmented, sender, store, run, samples)
         await run_in_thread(_store_human_verdicts, prepared, store, run)
-        collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
         try:
             async with replicas_kept():
-                judge_counts = await sender.ask_judges(prepared_panel(prepared), collected)
+                judge_counts = await sender.ask_judges(collected, unjudged)
         except CancelledError:
             batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
             raise CancelledError(_kept(run, counts) + batches) from None
@@ -135,7 +139,12 @@ async def _evaluate(
 
 
 async def _ask_model(
-    prepared: Prepared, augmented: Augmented | None, sender: RequestSender, store: Store, run: int
+    prepared: Prepared,
+    augmented: Augmented | None,
+    sender: RequestSender,
+    store: Store,
+    run: int,
+    samples: AnsweredSamples,
 ) -> Counts:
     """Write the probes of a run, and send those that have no answer."""
     images, earlier = StampRecorder(), prepared.earlier_plan
@@ -151,7 +160,10 @@ async def _ask_model(
             counts = Counts(total=total, cached=earlier.requests)
             await sender.use_cached(stored_requests(prepared, store, run), counts)
             return counts
-        requests = _requests(plan, store, run)
+        judges_early = may_judge_early(prepared)
+        requests = _requests(plan, store, run, samples if judges_early else None)
+        if judges_early:
+            sender.judge_early(samples)
         counts = await sender.ask_model(requests, reread, total, partial(_planned_probes, plan))
     except CancelledError:
         batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
@@ -169,13 +181,15 @@ def _kept(run: int, asked: Counts) -> str:
     )
 
 
-def _requests(plan: Plan, store: Store, run: int) -> Iterator[KeyedRequest]:
-    """The requests of a plan; its probes are written to the store on the way."""
+def _requests(plan: Plan, store: Store, run: int, samples: AnsweredSamples | None) -> Iterator[KeyedRequest]:
+    """The requests of a plan; its probes are written to the store on the way, and added to the samples."""
     for chunk in plan.chunks():
         # Before their requests, so that a report of an interrupted run counts the answers it has.
         store.runs.add_probes(
             run, [(planned.position, msgspec.json.encode(planned.probe)) for planned in chunk]
         )
+        if samples is not None:
+            samples.add(chunk)
         yield from (planned.request for planned in chunk if planned.request is not None)
 
 

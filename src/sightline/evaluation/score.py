@@ -17,7 +17,6 @@ from sightline.errors import UserError, unknown_name
 from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.evaluation import Evaluation, judge_and_write
-from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.evaluation.provenance import check_setting, recorded_notes
@@ -85,7 +84,7 @@ async def score_file(
             run_account([spec], store) as account,
             RequestSender(prepared, store, account, show_progress=show_progress) as sender,
         ):
-            counts = await sender.ask_judges(prepared_panel(prepared), collected)
+            counts = await sender.ask_judges(collected)
         evaluation = await judge_and_write(
             prepared,
             with_notes(description, sender.notes),

@@ -166,18 +166,23 @@ def partner_draws(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, i
         yield from ((probe, number) for number in (range(probe.draws) if probe.draws else (draw,)))
 
 
-def read_stored_probes(store: Store, run: int) -> Iterator[StoredProbe]:
+def read_stored_probes(
+    store: Store, run: int, without: Callable[[int], bool] | None = None
+) -> Iterator[StoredProbe]:
     """The probes of a run, in the order of its samples.
 
     Args:
         store: The store that holds the run.
         run: The number of the run.
+        without: Whether a sample is left out, by its index in the run; None leaves none out.
 
     Yields:
         One record per probe and draw.
     """
     decoder = msgspec.json.Decoder(StoredProbe)
-    return map(decoder.decode, store.runs.probes(run))
+    for position, body in store.runs.numbered_probes(run):
+        if without is None or not without(sample_index(position)):
+            yield decoder.decode(body)
 
 
 def probe_position(sample: int, number: int) -> int:

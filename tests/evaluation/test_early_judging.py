@@ -1,0 +1,305 @@
+"""Judges are asked while the model still answers; the result is that of a run that asks them afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sightline
+from sightline import registry
+from sightline.builders.synthetic import generate_contextual
+from sightline.engine.answers import Attempt
+from sightline.engine.store import Store
+from sightline.errors import UserError
+from sightline.evaluation.answered_samples import HELD, AnsweredSamples
+from sightline.evaluation.early_judging import may_judge_early
+from sightline.evaluation.prepare import prepare_evaluation
+from sightline.models.base import Capabilities
+from sightline.models.offline_model import OfflineModel
+from sightline.plan.plan import PlannedProbe
+from sightline.plan.spec import Spec
+from sightline.plan.stored_probe import StoredProbe, probe_position
+from sightline.types import Answer, Failure, Request
+
+VAL = 60
+SECONDS = 20.0
+"""How long something may be awaited before a test fails."""
+EXAMPLES = count(1000)
+"""Numbers of hypothesis's examples, whose answers share one store."""
+
+Reply = Callable[[Request], Answer | Failure]
+
+
+class Endpoint(OfflineModel):
+    """An endpoint that replies by a function; `asked` counts its requests, `began` is set by the first."""
+
+    batch_size = 1
+    capabilities = Capabilities(endpoint=True)
+
+    def __init__(self, name: str, reply: Reply) -> None:
+        self.name = self.identity = self.host = name
+        self.reply = reply
+        self.asked: Counter[str] = Counter()
+        self.began = asyncio.Event()
+
+    def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(sampling)
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        for index, request in enumerate(requests):
+            self.asked[request.key] += 1
+            self.began.set()
+            await self.wait(request)
+            yield index, self.reply(request)
+
+    async def wait(self, request: Request) -> None:
+        """What happens before a reply."""
+        await asyncio.sleep(0)
+
+
+def describe(request: Request) -> Answer:
+    """A response that differs between prompts, but is the same for some."""
+    number = hashlib.sha256(repr(request.messages).encode()).digest()[0]
+    return Answer(f"A sign says number {number}.", finish_reason="stop")
+
+
+def judge(request: Request) -> Answer:
+    """A verdict by the request; some replies hold none."""
+    return Answer(("yes", "no", "yes", "perhaps")[int(request.key[0], 16) % 4], finish_reason="stop")
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Endpoint]:
+    made = {"model": Endpoint("model", describe), "judge": Endpoint("judge", judge)}
+    by_name = {name: lambda *_, name=name: [made[name]] for name in made}
+    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": by_name})
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return generate_contextual(tmp_path_factory.mktemp("synthetic") / "contextual", questions=6, val=VAL)
+
+
+async def run(data: Path, out: str = "out", **options: Any) -> sightline.Evaluation:
+    options = {"judge": ["judge"], "store": f"{out}.db", "out": out, "concurrency": 8, **options}
+    return await sightline.arun("contextual", model="model", data=data, split="val", **options)
+
+
+def lines(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(out, "answers.jsonl").read_text().splitlines()]
+
+
+def test_the_judge_is_asked_before_the_model_has_answered_all(
+    data: Path, models: dict[str, Endpoint]
+) -> None:
+    """The model's last responses wait for the first request to the judge."""
+
+    async def main() -> sightline.Evaluation:
+        async def wait(request: Request) -> None:
+            if len(models["model"].asked) > VAL // 2:
+                async with asyncio.timeout(SECONDS):
+                    await models["judge"].began.wait()
+
+        models["model"].wait = wait  # type: ignore[method-assign]
+        return await run(data)
+
+    evaluation = asyncio.run(main())
+    assert (evaluation.counts.answered, evaluation.counts.stopped) == (VAL, "")
+
+
+def test_the_result_is_that_of_judging_afterwards(data: Path, models: dict[str, Endpoint]) -> None:
+    """A budget that nothing reaches makes the judge wait for the end."""
+
+    async def slow(request: Request) -> None:
+        await asyncio.sleep(0.02)
+
+    models["model"].wait = slow  # type: ignore[method-assign]
+    early = asyncio.run(run(data, "early", judge_repeats=2))
+    asked = models["judge"].asked.copy()
+    models["judge"].asked.clear()
+    after = asyncio.run(run(data, "after", judge_repeats=2, max_requests=10_000))
+    assert models["judge"].asked == asked
+    assert max(asked.values()) == 1
+    assert lines("early") == lines("after")
+    assert early.metrics == after.metrics
+    for field in ("sent", "cached", "answered", "failed", "equal", "stopped"):
+        assert getattr(early.judge_counts, field) == getattr(after.judge_counts, field), field
+
+
+def test_what_failed_or_could_not_be_judged_early_is_judged_at_the_end(
+    data: Path, models: dict[str, Endpoint]
+) -> None:
+    """Transient failures of the model, and replies without a verdict, which are asked again."""
+
+    def fail_some(request: Request) -> Answer | Failure:
+        if int(request.key[1], 16) < 3:
+            return Failure("permanent", "refused")
+        return describe(request)
+
+    models["model"].reply = fail_some
+    evaluation = asyncio.run(run(data))
+    found = lines("out")
+    failed = [line for line in found if line["status"] == "error"]
+    assert 0 < len(failed) == evaluation.counts.failed < VAL
+    judged = [line for line in found if line["status"] == "ok"]
+    assert judged
+    assert {line["judge"] for line in judged} == {"judge"}
+
+
+def test_an_interrupted_run_asks_no_judge_twice(data: Path, models: dict[str, Endpoint]) -> None:
+    concurrency = 8
+
+    async def main() -> None:
+        task = asyncio.ensure_future(run(data, concurrency=concurrency))
+
+        async def slow(request: Request) -> None:
+            await asyncio.sleep(0.01)
+
+        async def cancel(request: Request) -> None:
+            if len(models["judge"].asked) == 12:
+                task.cancel()
+                await asyncio.sleep(SECONDS)
+
+        models["model"].wait = slow  # type: ignore[method-assign]
+        models["judge"].wait = cancel  # type: ignore[method-assign]
+        with pytest.raises(asyncio.CancelledError, match="all answers so far are kept: run 1 has"):
+            await task
+        for model in models.values():
+            del model.wait
+
+    asyncio.run(main())
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sightline")]
+    asyncio.run(run(data))
+    for model in models.values():
+        # What was in flight at the end is asked again, and an endpoint is checked with cached requests.
+        twice = [key for key, times in model.asked.items() if times > 1]
+        assert len(twice) <= concurrency + 3
+
+
+def test_a_changed_judge_is_refused_before_anything_else_is_asked_where_replies_are_cached(
+    data: Path, models: dict[str, Endpoint]
+) -> None:
+    asyncio.run(run(data, "first"))
+    cached = set(models["judge"].asked)
+    models["judge"].asked.clear()
+    models["judge"].reply = lambda request: Answer("no", finish_reason="stop")
+
+    async def slow(request: Request) -> None:
+        await asyncio.sleep(0.01)
+
+    models["model"].wait = slow  # type: ignore[method-assign]
+    with pytest.raises(UserError, match="judge is not the model that gave its cached answers"):
+        asyncio.run(run(data, "again", store="first.db", fresh="again"))
+    assert models["judge"].asked
+    assert set(models["judge"].asked) <= cached
+
+
+def test_an_error_of_the_judge_ends_the_run_at_its_end(data: Path, models: dict[str, Endpoint]) -> None:
+    """The answers that were paid for are kept, and the error is that of the judge."""
+
+    def break_down(request: Request) -> Answer:
+        raise UserError("the judge has no licence")
+
+    models["judge"].reply = break_down
+    with pytest.raises(UserError, match="the judge has no licence"):
+        asyncio.run(run(data))
+    models["judge"].reply = judge
+    assert asyncio.run(run(data)).counts.cached == VAL
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, True),
+        ({"max_requests": 5}, False),
+        ({"judge": ("model",)}, False),
+        ({"judge": ("rules",)}, False),
+        ({"judge": ("rules", "judge")}, True),
+        ({"judge": ("judge", "mini")}, False),
+    ],
+)
+def test_judges_wait_where_they_share_budget_server_or_memory_with_the_model(
+    data: Path, models: dict[str, Endpoint], options: dict[str, Any], expected: bool
+) -> None:
+    spec = Spec(
+        task="contextual", model="model", data=str(data), split="val", **{"judge": ("judge",), **options}
+    )
+    assert may_judge_early(prepare_evaluation(spec)) is expected
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    store = Store.open(str(tmp_path_factory.mktemp("store") / "s.db"))
+    yield store
+    store.close()
+
+
+@given(
+    samples=st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), max_size=25),
+    rounds=st.lists(st.sets(st.integers(0, 30)), max_size=4),
+)
+def test_a_sample_is_taken_once_and_only_with_all_its_answers(
+    store: Store, samples: list[list[int]], rounds: list[set[int]]
+) -> None:
+    first = next(EXAMPLES) * 100
+    samples = [[first + key for key in keys] for keys in samples]
+    rounds = [{first + key for key in keys} for keys in rounds]
+    answered: set[int] = set()
+    early = AnsweredSamples(store.answers, retry_errors=False)
+    early.add([one for number, keys in enumerate(samples) for one in _planned(number, keys)])
+    taken: set[int] = set()
+    for keys in rounds:
+        store.answers.add([Attempt(_key(key), b"{}", Answer("yes")) for key in keys - answered])
+        answered |= keys
+        lot = early.take()
+        assert {sample.number for sample in lot} == {
+            number for number, needed in enumerate(samples) if answered.issuperset(needed)
+        } - taken
+        if lot:
+            early.record_judged(lot)
+        taken |= {sample.number for sample in lot}
+        assert {number for number in range(len(samples)) if early.is_judged(number)} == taken
+
+
+def test_memory_is_bounded_and_room_comes_back(store: Store) -> None:
+    early = AnsweredSamples(store.answers, retry_errors=False)
+    for number in range(HELD + 10):
+        early.add(_planned(number, [number]))
+    store.answers.add([Attempt(_key(number), b"{}", Answer("yes")) for number in range(HELD + 20)])
+    taken = []
+    while lot := early.take():
+        taken += [sample.number for sample in lot]
+    assert taken == list(range(HELD))
+    early.add(_planned(HELD + 15, [HELD + 15]))
+    assert [sample.number for sample in early.take()] == [HELD + 15]
+
+
+def _planned(number: int, keys: Sequence[int]) -> list[PlannedProbe]:
+    """A sample; its last probe stands for one of another setting that it is compared with."""
+    *own, last = (
+        StoredProbe(sample=str(number), variant=str(key), draw=0, key=_key(key), cluster="", question="")
+        for key in [keys[0], *keys]
+    )
+    probes = [StoredProbe(**{**_fields(own[0]), "partners": {"other": (last,)}}), *own[1:]]
+    return [PlannedProbe(probe_position(number, place), probe, None) for place, probe in enumerate(probes)]
+
+
+def _fields(probe: StoredProbe) -> dict[str, Any]:
+    return {name: getattr(probe, name) for name in probe.__struct_fields__}
+
+
+def _key(number: int) -> str:
+    return f"{number:064x}"
