@@ -114,7 +114,7 @@ def test_the_judge_is_asked_before_the_model_has_answered_all(
                     await models["judge"].began.wait()
 
         models["model"].wait = wait  # type: ignore[method-assign]
-        return await run(data)
+        return await run(data, fresh="again")
 
     evaluation = asyncio.run(main())
     assert (evaluation.counts.answered, evaluation.counts.stopped) == (VAL, "")

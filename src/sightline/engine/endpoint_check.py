@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sightline.engine.asking_again import AskingAgain, Means, is_comparable
 from sightline.engine.cached_evidence import LOOKED_UP, Asked, CachedEvidence, StoredRequests
-from sightline.engine.check_rule import report_changes
+from sightline.engine.check_rule import CLOSED, report_changes
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.open_models import OpenModels
@@ -74,24 +74,25 @@ class EndpointCheck:
         self._policy = policy
         self._began = self._log.now() if began is None else began
         self._is_done = False
+        self._so_far: CachedEvidence | None = None
 
-    async def is_due(self, requests: Sequence[KeyedRequest]) -> bool:
-        """Decide whether `before` would check the endpoints.
+    async def must_wait(self, requests: Sequence[KeyedRequest]) -> bool:
+        """Decide whether the requests so far are too few for a check that is due.
 
         Args:
-            requests: Some requests of the run.
+            requests: More requests of the run, which are not sent yet.
 
         Returns:
-            True if the store answers one of them, and no check has taken place yet.
+            True if the store answers some of those so far, but fewer than a check can need.
 
         Raises:
             EnvironmentFailedError: The store fails.
         """
-        evidence = await self._evidence()
-        if evidence is None:
+        self._so_far = self._so_far or await self._evidence()
+        if self._so_far is None or self._is_done:
             return False
-        await run_in_thread(evidence.add, _asked(requests))
-        return evidence.has_cached
+        await run_in_thread(self._so_far.add, _asked(requests))
+        return self._so_far.has_cached and len(self._so_far.candidates) < CLOSED.most
 
     async def before(
         self,
@@ -210,7 +211,6 @@ class EndpointCheck:
         """Check the endpoints, if the store answers some of the requests."""
         if not evidence.has_cached:
             return
-        self._is_done = True
         candidates = [one for one in evidence.candidates if one.key in found]
         reports = evidence.reports()
         checks = [
@@ -221,6 +221,7 @@ class EndpointCheck:
         for record in records:
             await run_in_thread(self._log.add, record)
         self._conclude(records)
+        self._is_done = True
 
     async def _check(
         self,

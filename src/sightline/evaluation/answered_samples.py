@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from threading import Lock
 from typing import NamedTuple
@@ -23,6 +23,18 @@ class AnsweredSample(NamedTuple):
 
     number: int
     probes: list[StoredProbe]
+
+
+def probes_of(samples: Iterable[AnsweredSample]) -> list[StoredProbe]:
+    """The probes of samples, sample by sample.
+
+    Args:
+        samples: The samples.
+
+    Returns:
+        The probes.
+    """
+    return [probe for sample in samples for probe in sample.probes]
 
 
 class AnsweredSamples:

@@ -8,14 +8,15 @@ from contextlib import suppress
 
 from sightline.engine.threads import run_in_thread
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.evaluation.answered_samples import AnsweredSample, AnsweredSamples
+from sightline.evaluation.answered_samples import HELD, AnsweredSample, AnsweredSamples, probes_of
 from sightline.evaluation.judge_requests import JudgeRequests
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.run_account import run_budget
+from sightline.plan.stored_probe import StoredProbe
 
 LOOK_AGAIN_SECONDS = 0.2
 """The time between two looks for samples whose answers are complete, at least."""
-MOST_OF_TIME = 0.02
+MOST_OF_TIME = 0.1
 """The share of the time that these looks may take."""
 
 
@@ -44,8 +45,9 @@ def may_judge_early(prepared: Prepared) -> bool:
 class EarlyJudging:
     """Asks judges about samples as soon as their answers are complete.
 
-    The rest is left to the end of the run where the store has a reply from before the run, since the endpoint
-    must then be checked first, and after an error, which is raised there if it persists.
+    Where the store has replies from before the run, their endpoint must be checked first: samples wait until
+    there are enough for the check. The end of the run asks about those that still wait, and after an error
+    about all others, where an error that persists is raised.
     """
 
     def __init__(self, judges: Sequence[JudgeRequests], samples: AnsweredSamples) -> None:
@@ -72,28 +74,34 @@ class EarlyJudging:
             await self._task
 
     async def _run(self) -> None:
-        clock = asyncio.get_running_loop().time
-        while not self._is_ending:
-            began = clock()
-            samples = await run_in_thread(self._samples.take)
-            if not samples:
-                await asyncio.sleep(max(LOOK_AGAIN_SECONDS, (clock() - began) / MOST_OF_TIME))
-            elif await self._ask(samples):
+        with suppress(UserError, EnvironmentFailedError):
+            while not self._is_ending and (samples := await self._next()):
+                await self._ask(probes_of(samples))
+                if any(judge.counts.stopped for judge in self._judges):
+                    return
                 self._samples.record_judged(samples)
-            else:
-                return
 
-    async def _ask(self, samples: Sequence[AnsweredSample]) -> bool:
-        """Ask every judge about samples; False if they are left to the end of the run."""
-        probes = [probe for sample in samples for probe in sample.probes]
-        failed = False
+    async def _next(self) -> list[AnsweredSample]:
+        """Wait for samples that can be judged; none if the run ends before, or if too many wait."""
+        clock = asyncio.get_running_loop().time
+        held: list[AnsweredSample] = []
+        while not self._is_ending and len(held) < HELD:
+            began = clock()
+            new = await run_in_thread(self._samples.take)
+            held += new
+            if new and not await self._must_wait(probes_of(new)):
+                return held
+            await asyncio.sleep(max(LOOK_AGAIN_SECONDS, (clock() - began) / MOST_OF_TIME))
+        return []
+
+    async def _must_wait(self, probes: Sequence[StoredProbe]) -> bool:
+        return any([await judge.must_wait(probes) for judge in self._judges])
+
+    async def _ask(self, probes: Sequence[StoredProbe]) -> None:
+        """Ask every judge. Raises the error of the first one that fails."""
         try:
-            for judge in self._judges:
-                if await judge.must_check(probes):
-                    return False
             async with asyncio.TaskGroup() as tasks:
                 for judge in self._judges:
                     tasks.create_task(judge.ask_about(probes))
-        except* (UserError, EnvironmentFailedError):
-            failed = True
-        return not failed and not any(judge.counts.stopped for judge in self._judges)
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None

@@ -69,19 +69,19 @@ class JudgeRequests:
         """
         await self._send(partial(self._first_requests, self._collected(probes)))
 
-    async def must_check(self, probes: Sequence[StoredProbe]) -> bool:
-        """Whether the store has a reply about some probes that is used only after a check of the endpoint.
+    async def must_wait(self, probes: Sequence[StoredProbe]) -> bool:
+        """Decide whether the judge cannot be asked yet, because a check of its endpoint needs more requests.
 
         Args:
-            probes: Probes of whole samples, whose answers the store has.
+            probes: More probes of whole samples, whose answers the store has.
 
         Returns:
-            False where no reply is older than the run, or where the check has taken place.
+            Whether all probes so far must wait.
         """
         if self.check is None:
             return False
         requests = partial(self._first_requests, self._collected(probes))
-        return await self.check.is_due(await run_in_thread(lambda: list(requests())))
+        return await self.check.must_wait(await run_in_thread(lambda: list(requests())))
 
     async def _send(self, requests: Callable[[], Iterable[KeyedRequest]]) -> None:
         # A runner that ended early takes what it did not send for sent.
