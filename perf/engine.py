@@ -206,8 +206,12 @@ class Server:
         Returns:
             What the client used, and what the server counted.
         """
-        self._get("/reset", b"{}")
+        self.reset()
         return ClientRun(run_python(command, python=python), self._get("/stats"))
+
+    def reset(self) -> None:
+        """Forget all requests: the next ones get the latencies and failures of first ones."""
+        self._get("/reset", b"{}")
 
     def _get(self, path: str, body: bytes | None = None) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", body) as reply:

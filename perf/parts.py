@@ -72,6 +72,16 @@ PARTS = (
         data=True,
     ),
     Part(
+        name="judges",
+        title="A judge that is asked while the model answers",
+        about="600 questions of generated ConTextual data, and two servers with the same latencies "
+        "(lognormal, median 0.5 s), 16 parallel calls at each. With a limit of requests, which nothing "
+        "reaches here, the judge waits for the end. Both write the same answers; otherwise the script fails.",
+        script="judges.py",
+        minutes=3,
+        data=True,
+    ),
+    Part(
         name="growth",
         title="Growth with the number of probes",
         about="Groups of four questions in text with six options, written by a seeded generator, and the "

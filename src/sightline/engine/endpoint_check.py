@@ -76,6 +76,11 @@ class EndpointCheck:
         self._is_done = False
         self._so_far: CachedEvidence | None = None
 
+    @property
+    def is_due(self) -> bool:
+        """Whether `must_wait` found cached replies, and no check has taken place."""
+        return self._so_far is not None and self._so_far.has_cached and not self._is_done
+
     async def must_wait(self, requests: Sequence[KeyedRequest]) -> bool:
         """Decide whether the requests so far are too few for a check that is due.
 
@@ -92,7 +97,7 @@ class EndpointCheck:
         if self._so_far is None or self._is_done:
             return False
         await run_in_thread(self._so_far.add, _asked(requests))
-        return self._so_far.has_cached and len(self._so_far.candidates) < CLOSED.most
+        return self.is_due and len(self._so_far.candidates) < CLOSED.most
 
     async def before(
         self,

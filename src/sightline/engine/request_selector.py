@@ -30,7 +30,7 @@ CACHED_PER_LOOKUP = 1024
 RECENT = 16 * 1024
 """Requests that are kept as recent. An equal one that comes later counts as cached."""
 REVISIT_SECONDS = 0.2
-"""How often requests that another process is sending are looked up again."""
+"""How often requests that another process is sending, or that do not exist yet, are looked up again."""
 
 ByKey = Mapping[str, KeyedRequest]
 
@@ -38,13 +38,14 @@ ByKey = Mapping[str, KeyedRequest]
 class _Chunk(NamedTuple):
     """New requests by key, those of their keys that are settled, and the keys of requests that came before.
 
-    `is_last` ends the run's requests.
+    `is_last` ends the run's requests; if `must_wait`, more of them come later.
     """
 
     requests: ByKey
     settled: set[str]
     equal: list[str]
     is_last: bool
+    must_wait: bool
 
 
 class RequestSelector:
@@ -90,17 +91,18 @@ class RequestSelector:
         self._failed: set[bytes] = set()
         self._claimed_elsewhere: dict[str, KeyedRequest] = {}
 
-    async def queue_unanswered(self, requests: Iterable[KeyedRequest]) -> None:
+    async def queue_unanswered(self, requests: Iterable[KeyedRequest | None]) -> None:
         """Queue every request that must be sent; wait while the queue is long enough.
 
         Args:
-            requests: The requests of the run. They are read in a thread, one chunk at a time.
+            requests: The requests of the run. They are read in a thread, one chunk at a time. None says that
+                the next one does not exist yet: reading goes on after REVISIT_SECONDS.
         """
         loop = asyncio.get_running_loop()
         revisit = loop.time() + REVISIT_SECONDS
         iterator, size, is_last = iter(requests), REQUESTS_PER_LOOKUP, False
         while not is_last:
-            new, settled, equal, is_last = await run_in_thread(self._read, iterator, size)
+            new, settled, equal, is_last, must_wait = await run_in_thread(self._read, iterator, size)
             size = min(2 * size, CACHED_PER_LOOKUP) if len(settled) == len(new) else REQUESTS_PER_LOOKUP
             if not await self._queue_chunk(new, settled):
                 break
@@ -109,6 +111,9 @@ class RequestSelector:
                 revisit = loop.time() + REVISIT_SECONDS
                 if not await self._look_again():
                     break
+            if must_wait:
+                self._queue.pause()
+                await asyncio.sleep(REVISIT_SECONDS)
         while self._claimed_elsewhere and not self._counts.stopped:
             self._queue.pause()
             await asyncio.sleep(REVISIT_SECONDS)
@@ -154,9 +159,11 @@ class RequestSelector:
                 self._failed.add(_short(attempt.key))
             self._on_their_way.discard(attempt.key)
 
-    def _read(self, requests: Iterator[KeyedRequest], size: int) -> _Chunk:
+    def _read(self, requests: Iterator[KeyedRequest | None], size: int) -> _Chunk:
         """Read the next requests, and look up those that are not remembered."""
-        chunk = list(islice(requests, size))
+        read = list(islice(_until_none(requests), size))
+        chunk = [keyed for keyed in read if keyed is not None]
+        must_wait = len(chunk) < len(read)
         new: dict[str, KeyedRequest] = {}
         equal = []
         for keyed in chunk:
@@ -168,7 +175,7 @@ class RequestSelector:
         self._recent.update(dict.fromkeys(new))
         for key in list(islice(self._recent, max(0, len(self._recent) - RECENT))):
             del self._recent[key]
-        return _Chunk(new, self._settled(list(new)), equal, len(chunk) < size)
+        return _Chunk(new, self._settled(list(new)), equal, len(read) < size and not must_wait, must_wait)
 
     async def _look_again(self) -> bool:
         """Look again at requests that another process was sending; False: the budget is reached."""
@@ -226,3 +233,11 @@ class RequestSelector:
 def _short(key: str) -> bytes:
     """128 bits of a key, in a third of its memory: many requests may fail in one run."""
     return bytes.fromhex(key[:32])
+
+
+def _until_none(requests: Iterator[KeyedRequest | None]) -> Iterator[KeyedRequest | None]:
+    """The next requests, up to the first None and with it."""
+    for keyed in requests:
+        yield keyed
+        if keyed is None:
+            return

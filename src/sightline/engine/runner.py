@@ -125,12 +125,47 @@ class Runner:
             if check is not None:
                 again = reread or partial(iter, requests)
                 requests = await check.before(requests, again, opened, self._means)
-            images = self._image_traffic
-            try:
-                with self._store.claims.renewed():
-                    await self._run(requests, opened, check, before_sending)
-            finally:
-                self._counts.images = self._counts.images.plus(self._image_traffic.since(images))
+            await self.send(requests, opened, check, before_sending)
+
+    async def send(
+        self,
+        requests: Iterable[KeyedRequest | None],
+        opened: OpenModels,
+        check: EndpointCheck | None = None,
+        before_sending: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Send every request that the store cannot answer, as `run` does, without a check of the endpoints.
+
+        Args:
+            requests: The requests; None where the next one does not exist yet.
+            opened: Models that stay open after the run.
+            check: Records what the servers say of themselves; None records nothing.
+            before_sending: As for `run`.
+
+        Raises:
+            UserError: No host can be used at all, or `before_sending` raises it.
+            EnvironmentFailedError: The store fails.
+        """
+        images = self._image_traffic
+        try:
+            with self._store.claims.renewed():
+                await self._run(requests, opened, check, before_sending)
+        finally:
+            self._counts.images = self._counts.images.plus(self._image_traffic.since(images))
+
+    async def check(self, requests: Sequence[KeyedRequest], opened: OpenModels, check: EndpointCheck) -> None:
+        """Check the endpoints before some requests are sent.
+
+        Args:
+            requests: The requests.
+            opened: Models that stay open after the check.
+            check: The check.
+
+        Raises:
+            UserError: An endpoint has another model than before.
+            EnvironmentFailedError: The store fails.
+        """
+        await check.before(requests, partial(iter, requests), opened, self._means)
 
     async def check_endpoints(self, check: EndpointCheck, stored: StoredRequests) -> None:
         """Check the endpoints where the store answers all requests, so that nothing else is sent.
@@ -161,7 +196,7 @@ class Runner:
 
     async def _run(
         self,
-        requests: Iterable[KeyedRequest],
+        requests: Iterable[KeyedRequest | None],
         opened: OpenModels,
         check: EndpointCheck | None,
         before_sending: Callable[[], Awaitable[None]] | None,
@@ -215,7 +250,7 @@ class Runner:
     def _full_length_cost(self, keyed: KeyedRequest) -> float:
         return self._options.budget.cost_of(full_length_usage(keyed))
 
-    async def _select(self, requests: Iterable[KeyedRequest]) -> None:
+    async def _select(self, requests: Iterable[KeyedRequest | None]) -> None:
         await self._selector.queue_unanswered(requests)
         self._is_selecting = False
         self._queue.pause()

@@ -90,7 +90,7 @@ class AnsweredSamples:
         return taken
 
     def record_judged(self, samples: Sequence[AnsweredSample]) -> None:
-        """Record that the judges were asked about samples.
+        """Record that the judges are asked about samples.
 
         Args:
             samples: Samples that `take` returned.
@@ -100,8 +100,12 @@ class AnsweredSamples:
         for sample in samples:
             self._judged[sample.number] = True
 
+    def forget_judged(self) -> None:
+        """Forget what was recorded: the judges must be asked about all samples."""
+        self._judged.clear()
+
     def is_judged(self, index: int) -> bool:
-        """Whether the judges were asked about a sample.
+        """Whether the judges are asked about a sample.
 
         Args:
             index: Its index in the run.

@@ -8,7 +8,13 @@ from contextlib import suppress
 
 from sightline.engine.threads import run_in_thread
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.evaluation.answered_samples import HELD, AnsweredSample, AnsweredSamples, probes_of
+from sightline.evaluation.answered_samples import (
+    HELD,
+    PROBES_PER_LOT,
+    AnsweredSample,
+    AnsweredSamples,
+    probes_of,
+)
 from sightline.evaluation.judge_requests import JudgeRequests
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.run_account import run_budget
@@ -63,7 +69,7 @@ class EarlyJudging:
         self._task = asyncio.create_task(self._run())
 
     async def finish(self) -> None:
-        """Wait for the replies to the requests that were sent; ask about no more samples."""
+        """Ask about the rest of the samples whose answers are complete, and wait for all replies."""
         self._is_ending = True
         await self._task
 
@@ -74,34 +80,49 @@ class EarlyJudging:
             await self._task
 
     async def _run(self) -> None:
-        with suppress(UserError, EnvironmentFailedError):
-            while not self._is_ending and (samples := await self._next()):
-                await self._ask(probes_of(samples))
-                if any(judge.counts.stopped for judge in self._judges):
-                    return
-                self._samples.record_judged(samples)
+        has_failed = False
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for judge in self._judges:
+                    tasks.create_task(judge.ask_added())
+                await self._add_samples()
+        except* (UserError, EnvironmentFailedError):
+            has_failed = True
+        if has_failed or self._is_stopped:
+            self._samples.forget_judged()
 
-    async def _next(self) -> list[AnsweredSample]:
-        """Wait for samples that can be judged; none if the run ends before, or if too many wait."""
+    async def _add_samples(self) -> None:
+        """Add samples for the judges until the run ends, too many wait for a check, or a host is given up."""
         clock = asyncio.get_running_loop().time
         held: list[AnsweredSample] = []
-        while not self._is_ending and len(held) < HELD:
-            began = clock()
-            new = await run_in_thread(self._samples.take)
-            held += new
-            if new and not await self._must_wait(probes_of(new)):
-                return held
-            await asyncio.sleep(max(LOOK_AGAIN_SECONDS, (clock() - began) / MOST_OF_TIME))
-        return []
+        try:
+            while len(held) < HELD and not self._is_stopped:
+                began, is_ending = clock(), self._is_ending
+                has_room = all(judge.waiting < PROBES_PER_LOT for judge in self._judges)
+                new = await run_in_thread(self._samples.take) if has_room else []
+                held += new
+                if new and not await self._must_wait(probes_of(new)):
+                    await self._ask(held)
+                    held = []
+                elif is_ending and has_room and not new:
+                    return
+                elif not new:
+                    await asyncio.sleep(max(LOOK_AGAIN_SECONDS, (clock() - began) / MOST_OF_TIME))
+        finally:
+            for judge in self._judges:
+                judge.close()
 
     async def _must_wait(self, probes: Sequence[StoredProbe]) -> bool:
         return any([await judge.must_wait(probes) for judge in self._judges])
 
-    async def _ask(self, probes: Sequence[StoredProbe]) -> None:
-        """Ask every judge. Raises the error of the first one that fails."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for judge in self._judges:
-                    tasks.create_task(judge.ask_about(probes))
-        except ExceptionGroup as group:
-            raise group.exceptions[0] from None
+    async def _ask(self, samples: Sequence[AnsweredSample]) -> None:
+        probes = probes_of(samples)
+        for judge in self._judges:
+            await judge.check_now(probes)
+        for judge in self._judges:
+            judge.add(probes)
+        self._samples.record_judged(samples)
+
+    @property
+    def _is_stopped(self) -> bool:
+        return any(judge.counts.stopped for judge in self._judges)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
@@ -47,6 +48,8 @@ class JudgeRequests:
         self._answers = answers
         self._new_runner = runner
         self._runner: Runner | None = None
+        self._added: deque[Sequence[StoredProbe]] = deque()
+        self._is_closed = False
         self._opened = opened
 
     async def ask(self, collected: CollectedAnswers, unjudged: CollectedAnswers) -> None:
@@ -61,13 +64,43 @@ class JudgeRequests:
             if not self.counts.stopped:
                 await self._send(partial(self._retries, collected, attempt))
 
-    async def ask_about(self, probes: Sequence[StoredProbe]) -> None:
-        """Send the first requests about some probes.
+    @property
+    def waiting(self) -> int:
+        """How many probes were added, and wait until their requests are read."""
+        return sum(map(len, self._added))
+
+    def add(self, probes: Sequence[StoredProbe]) -> None:
+        """Ask about probes next; `ask_added` sends their first requests.
 
         Args:
             probes: Probes of whole samples, whose answers the store has.
         """
-        await self._send(partial(self._first_requests, self._collected(probes)))
+        self._added.append(probes)
+
+    def close(self) -> None:
+        """End `ask_added` when it has sent the requests about all probes so far."""
+        self._is_closed = True
+
+    async def ask_added(self) -> None:
+        """Send the first requests about the probes that `add` adds meanwhile, until `close`."""
+        assert self._opened is not None, "a judge that is asked while the model answers stays open"
+        runner, self._runner = self._new_runner(), None
+        await runner.send(self._requests_of_added(), self._opened, self.check)
+        if not self.counts.stopped:
+            self._runner = runner
+
+    async def check_now(self, probes: Sequence[StoredProbe]) -> None:
+        """Check the endpoint of the judge, if that is due, before it is asked about probes.
+
+        Args:
+            probes: All probes so far about which it was not asked.
+
+        Raises:
+            UserError: The endpoint has another model than before.
+        """
+        if self.check is not None and self.check.is_due and self._opened is not None:
+            requests = await run_in_thread(self._first_of, probes)
+            await self._new_runner().check(requests, self._opened, self.check)
 
     async def must_wait(self, probes: Sequence[StoredProbe]) -> bool:
         """Decide whether the judge cannot be asked yet, because a check of its endpoint needs more requests.
@@ -80,8 +113,7 @@ class JudgeRequests:
         """
         if self.check is None:
             return False
-        requests = partial(self._first_requests, self._collected(probes))
-        return await self.check.must_wait(await run_in_thread(lambda: list(requests())))
+        return await self.check.must_wait(await run_in_thread(self._first_of, probes))
 
     async def _send(self, requests: Callable[[], Iterable[KeyedRequest]]) -> None:
         # A runner that ended early takes what it did not send for sent.
@@ -96,5 +128,14 @@ class JudgeRequests:
     def _retries(self, collected: CollectedAnswers, attempt: int) -> Iterator[KeyedRequest]:
         return self._panel.retry_requests(collected.groups(), self._answers, attempt)
 
-    def _collected(self, probes: Sequence[StoredProbe]) -> CollectedAnswers:
-        return CollectedAnswers(probes=lambda: probes, answers=self._answers)
+    def _first_of(self, probes: Sequence[StoredProbe]) -> list[KeyedRequest]:
+        return list(self._first_requests(CollectedAnswers(probes=lambda: probes, answers=self._answers)))
+
+    def _requests_of_added(self) -> Iterator[KeyedRequest | None]:
+        while True:
+            is_closed = self._is_closed  # before the look at what was added: nothing is added afterwards
+            while self._added:
+                yield from self._first_of(self._added.popleft())
+            if is_closed:
+                return
+            yield None
