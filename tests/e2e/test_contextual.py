@@ -114,6 +114,22 @@ def test_a_judge_whose_host_is_gone_takes_no_second_chance_from_the_next(
     assert unsure.stats()["requests"] == 48
 
 
+@pytest.mark.parametrize(
+    "budget", [(), ("--max-requests", "1000")], ids=["while the model answers", "at the end"]
+)
+def test_a_host_of_a_judge_that_is_gone_is_named_once(
+    command: Any, mock: Servers, data: Path, budget: tuple[str, ...]
+) -> None:
+    """The judge is opened again and again: for first requests, and for replies without a verdict."""
+    there, gone = mock("--words", "yes|perhaps"), mock()
+    gone.stop()
+    words = ("--judge", f"{gone.address},{there.model}", "--data", data, "--split", "val", *budget)
+    status, _, errors = command("run", "contextual", "--model", mock().model, "--store", "s.db", *words)
+    assert status == 0
+    (line,) = (line for line in errors.splitlines() if line.startswith("not used: "))
+    assert str(gone.port) in line
+
+
 def test_several_judges_share_one_budget(mock: Servers, data: Path, store_url: str) -> None:
     server, *judges = mock(), mock("--words", "Judgement: Yes"), mock("--words", "Judgement: No")
     options: dict[str, Any] = {"judge": [judge.model for judge in judges], "max_requests": 60}

@@ -138,7 +138,7 @@ def print_run_summary(evaluation: Evaluation) -> None:
     for what, asked in (("captions", captioned), ("judges", judged)):
         if asked.sent or asked.cached:
             _print_requests(what, asked)
-    for reason in counts.unavailable:
+    for reason in dict.fromkeys(captioned.unavailable + counts.unavailable + judged.unavailable):
         print_note(f"not used: {reason}")
     stops = (
         (captioned.stopped, "captioning"),

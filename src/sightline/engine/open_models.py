@@ -58,5 +58,5 @@ class OpenModels:
         counts.loading = ""
         if not usable:
             raise errors[0]
-        counts.unavailable += map(str, errors)
+        counts.unavailable += [message for message in map(str, errors) if message not in counts.unavailable]
         return usable

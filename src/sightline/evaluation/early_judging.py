@@ -96,7 +96,7 @@ class EarlyJudging:
         clock = asyncio.get_running_loop().time
         held: list[AnsweredSample] = []
         try:
-            while len(held) < HELD and not self._is_stopped:
+            while len(probes_of(held)) < HELD and not self._is_stopped:
                 began, is_ending = clock(), self._is_ending
                 has_room = all(judge.waiting < PROBES_PER_LOT for judge in self._judges)
                 new = await run_in_thread(self._samples.take) if has_room else []
