@@ -6,8 +6,7 @@ import asyncio
 import hashlib
 import json
 import threading
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.evaluation.endpoint import Endpoint
 
 import sightline
 from sightline import registry
@@ -25,8 +25,6 @@ from sightline.errors import UserError
 from sightline.evaluation.answered_samples import HELD, AnsweredSamples
 from sightline.evaluation.early_judging import may_judge_early
 from sightline.evaluation.prepare import prepare_evaluation
-from sightline.models.base import Capabilities
-from sightline.models.offline_model import OfflineModel
 from sightline.plan.plan import PlannedProbe
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, probe_position
@@ -37,35 +35,6 @@ SECONDS = 20.0
 """How long something may be awaited before a test fails."""
 EXAMPLES = count(1000)
 """Numbers of hypothesis's examples, whose answers share one store."""
-
-Reply = Callable[[Request], Answer | Failure]
-
-
-class Endpoint(OfflineModel):
-    """An endpoint that replies by a function; `asked` counts its requests, `began` is set by the first."""
-
-    batch_size = 1
-    capabilities = Capabilities(endpoint=True)
-
-    def __init__(self, name: str, reply: Reply) -> None:
-        self.name = self.identity = self.host = name
-        self.reply = reply
-        self.asked: Counter[str] = Counter()
-        self.began = asyncio.Event()
-
-    def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(sampling)
-
-    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        for index, request in enumerate(requests):
-            self.asked[request.key] += 1
-            self.began.set()
-            await self.wait(request)
-            yield index, self.reply(request)
-
-    async def wait(self, request: Request) -> None:
-        """What happens before a reply."""
-        await asyncio.sleep(0)
 
 
 def describe(request: Request) -> Answer:

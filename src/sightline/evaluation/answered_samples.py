@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, takewhile
 from threading import Lock
 from typing import NamedTuple
 
@@ -38,7 +38,11 @@ def probes_of(samples: Iterable[AnsweredSample]) -> list[StoredProbe]:
 
 
 class AnsweredSamples:
-    """Finds samples whose answers are all in the store. One thread adds samples, another one takes them."""
+    """Finds samples whose answers are all in the store. One thread adds samples, another one takes them.
+
+    They are taken in any order (`take`), or one after the other (`take_next`); `following` is then the index
+    of the next one.
+    """
 
     def __init__(self, answers: Answers, *, retry_errors: bool) -> None:
         """Start without samples.
@@ -53,6 +57,7 @@ class AnsweredSamples:
         self._waiting: dict[int, list[StoredProbe]] = {}
         self._held = 0
         self._judged = bytearray()
+        self.following = 0
 
     def add(self, planned: Sequence[PlannedProbe]) -> None:
         """Add the samples of a chunk of the plan, as far as there is room.
@@ -78,15 +83,32 @@ class AnsweredSamples:
         taken: list[AnsweredSample] = []
         size = 0
         for start in range(0, len(waiting), SAMPLES_PER_LOOKUP):
-            complete = self._complete(waiting[start : start + SAMPLES_PER_LOOKUP])
+            complete = self._complete(waiting[start : start + SAMPLES_PER_LOOKUP], _keys)
             taken += complete
             size += sum(len(sample.probes) for sample in complete)
             if size >= PROBES_PER_LOT:
                 break
+        self._remove(taken)
+        return taken
+
+    def take_next(self) -> list[AnsweredSample]:
+        """Take the next samples in their order, up to the first whose own answers are not complete.
+
+        Returns:
+            Some of them; none of them is returned again.
+        """
         with self._lock:
-            for sample in taken:
-                del self._waiting[sample.number]
-            self._held -= size
+            numbers = range(self.following, self.following + SAMPLES_PER_LOOKUP)
+            waiting = [
+                AnsweredSample(number, self._waiting[number])
+                for number in takewhile(self._waiting.__contains__, numbers)
+            ]
+        if not waiting:
+            return []
+        complete = zip(numbers, self._complete(waiting, _own_keys), strict=False)
+        taken = [sample for number, sample in complete if sample.number == number]
+        self._remove(taken)
+        self.following += len(taken)
         return taken
 
     def record_judged(self, samples: Sequence[AnsweredSample]) -> None:
@@ -115,8 +137,16 @@ class AnsweredSamples:
         """
         return index < len(self._judged) and bool(self._judged[index])
 
-    def _complete(self, samples: Sequence[AnsweredSample]) -> list[AnsweredSample]:
-        needed = [(sample, set(_keys(sample.probes))) for sample in samples]
+    def _remove(self, samples: Sequence[AnsweredSample]) -> None:
+        with self._lock:
+            for sample in samples:
+                del self._waiting[sample.number]
+            self._held -= len(probes_of(samples))
+
+    def _complete(
+        self, samples: Sequence[AnsweredSample], keys_of: Callable[[Sequence[StoredProbe]], Iterator[str]]
+    ) -> list[AnsweredSample]:
+        needed = [(sample, set(keys_of(sample.probes))) for sample in samples]
         keys = sorted(set().union(*(keys for _, keys in needed)))
         settled = self._answers.settled(keys, retry_errors=self._retry_errors)
         return [sample for sample, keys in needed if keys <= settled]
@@ -124,8 +154,12 @@ class AnsweredSamples:
 
 def _keys(probes: Sequence[StoredProbe]) -> Iterator[str]:
     """The keys of all answers that judging a sample may read."""
+    yield from _own_keys(probes)
     for probe in probes:
-        if probe.error is None:
-            yield probe.key
         for others in probe.partners.values():
             yield from _keys(others)
+
+
+def _own_keys(probes: Sequence[StoredProbe]) -> Iterator[str]:
+    """The keys of the answers to the probes themselves."""
+    return (probe.key for probe in probes if probe.error is None)

@@ -1,35 +1,17 @@
-"""The outcome of one evaluation, and the last step of every evaluation: judge, count and write."""
+"""The outcome of one evaluation."""
 
 from __future__ import annotations
 
-from threading import Event
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from sightline.engine.counts import Counts
-from sightline.engine.store import Store
-from sightline.engine.threads import raise_if_set, run_until_cancelled, until_set
-from sightline.evaluation.judge_panel import prepared_panel
-from sightline.evaluation.measures import answer_measures
-from sightline.evaluation.prepared import Prepared
-from sightline.evaluation.result_key import result_key
-from sightline.judging.groups import CollectedAnswers
-from sightline.judging.measures import NO_MEASURES
-from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import MetricValue, Result
-from sightline.output import print_note
 from sightline.reporting.html_table import html
-from sightline.reporting.markdown import report_markdown
 from sightline.reporting.tables import summary
 from sightline.reporting.tables_text import import_pandas
-from sightline.results.description import EvaluationDescription
-from sightline.results.fail_if import conditions_met
-from sightline.results.folder import ResultsFolder, lines_of
-from sightline.results.published import add_published
-from sightline.results.result_cache import CachedResult, DamagedResultError, LineRecorder, ResultCache
 from sightline.secret_text import hide_secrets
 
 
@@ -114,149 +96,3 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         """The tables of the result as a notebook shows them."""
         return html(summary([self.result]))
-
-
-async def judge_and_write(
-    prepared: Prepared,
-    description: EvaluationDescription,
-    collected: CollectedAnswers,
-    store: Store | None,
-    *,
-    run: int | None = None,
-    show_progress: bool,
-) -> Evaluation:
-    """Judge and count the answers of an evaluation, and write its results folder, in a thread.
-
-    Args:
-        prepared: The evaluation.
-        description: What the result reports about it.
-        collected: The probes with their answers.
-        store: The replies of judges and the cached measures; None if the evaluation uses neither.
-        run: The number of the run in the store, whose result may be cached; None for no run.
-        show_progress: Whether to show progress on standard error.
-
-    Returns:
-        The evaluation, without its counts of requests. Cancelled, no file of the folder is replaced.
-    """
-
-    def work(stop: Event) -> Evaluation:
-        interruptible = replace(collected, probes=lambda: until_set(collected.probes(), stop))
-        cache = None if store is None or run is None else _cache(prepared, description, store, run)
-        return _judge_and_write(
-            prepared, description, interruptible, store, cache, stop, show_progress=show_progress
-        )
-
-    return await run_until_cancelled(work)
-
-
-def _cache(
-    prepared: Prepared, description: EvaluationDescription, store: Store, run: int
-) -> ResultCache | None:
-    """Where the result of a run is cached; None if it always is judged."""
-    key = result_key(prepared, description, store, run)
-    if key is None:
-        return None
-    return ResultCache(
-        store.caches.results, key, lambda: (chunk.definitions for chunk in store.runs.chunks(run))
-    )
-
-
-def _judge_and_write(
-    prepared: Prepared,
-    description: EvaluationDescription,
-    collected: CollectedAnswers,
-    store: Store | None,
-    cache: ResultCache | None,
-    stop: Event,
-    *,
-    show_progress: bool,
-) -> Evaluation:
-    cached = _write_cached(prepared, cache, stop) if cache is not None else None
-    if cached is None:
-        with ResultsFolder(prepared.spec.out) as folder:
-            cached = _judge(
-                prepared, description, collected, store, cache, folder, stop, show_progress=show_progress
-            )
-            _finish(folder, prepared, cached.result, stop)
-    return Evaluation(
-        result=cached.result,
-        unanswered=cached.unanswered,
-        out=prepared.spec.out,
-        store=prepared.spec.store,
-        folders=tuple(prepared.survey.folders),
-        conditions_met=conditions_met(prepared.fail_if, cached.result),
-    )
-
-
-def _write_cached(prepared: Prepared, cache: ResultCache, stop: Event) -> CachedResult | None:
-    """Write the results folder from the cached result; None, and no folder, if it is missing or damaged."""
-    out = prepared.spec.out
-    try:
-        cached = cache.load(with_lines=out is not None)
-        if cached is None:
-            return None
-        with ResultsFolder(out) as folder:
-            if out is not None:
-                for lines in until_set(cache.lines(cached.parts or 0), stop):
-                    folder.write(lines)
-            _finish(folder, prepared, cached.result, stop)
-    except DamagedResultError as error:
-        print_note(f"{error}; the answers are judged again")
-        return None
-    return cached
-
-
-def _finish(folder: ResultsFolder, prepared: Prepared, result: Result, stop: Event) -> None:
-    raise_if_set(stop)
-    task, report = prepared.task, report_markdown(result, prepared.spec.name)
-    folder.finish(result, task.benchmark, report=report, data=task.folder)
-
-
-def _judge(
-    prepared: Prepared,
-    description: EvaluationDescription,
-    collected: CollectedAnswers,
-    store: Store | None,
-    cache: ResultCache | None,
-    folder: ResultsFolder,
-    stop: Event,
-    *,
-    show_progress: bool,
-) -> CachedResult:
-    """Judge and count, write the lines into the folder, and cache both."""
-    # A cached result does without numpy, whose import takes longer than the rest of a small run.
-    from sightline.results.aggregate import aggregate
-
-    spec, task = prepared.spec, prepared.task
-    measures = NO_MEASURES
-    if store is not None:
-        measures = answer_measures(
-            task.benchmark, task.options.benchmark, prepared.measures, store, show_progress=show_progress
-        )
-    recorder = LineRecorder(cache) if cache is not None else None
-
-    def write(judged: JudgedGroup) -> None:
-        raise_if_set(stop)
-        if spec.out is not None:
-            lines = lines_of(judged)
-            folder.write(lines)
-            if recorder is not None:
-                recorder.add(lines)
-
-    aggregated = aggregate(
-        description,
-        collected,
-        prepared_panel(prepared),
-        store.answers if store is not None else collected.answers,
-        measures=measures,
-        on_group=write,
-    )
-    result = add_published(aggregated.result, *spec.against)
-    parts = None
-    if recorder is not None and spec.out is not None:
-        recorder.finish()
-        parts = recorder.parts
-    judged = CachedResult(result, aggregated.unanswered, parts)
-    if cache is not None:
-        cache.save(judged)
-    return judged

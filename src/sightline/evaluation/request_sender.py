@@ -111,6 +111,7 @@ class RequestSender:
         reread: Reread,
         total: int,
         probes: Callable[[], Iterable[StoredProbe]],
+        when_sending: Callable[[], None] | None = None,
     ) -> Counts:
         """Send the requests of the probes that have no answer yet.
 
@@ -119,6 +120,7 @@ class RequestSender:
             reread: Plans them again for the check of the endpoint.
             total: How many there are at most, for the progress display.
             probes: Plans the probes again, to find the judges that may be asked.
+            when_sending: Called once the first request is about to be sent.
 
         Returns:
             What happened. Cancelled, everything answered so far is kept.
@@ -131,7 +133,7 @@ class RequestSender:
                 requests,
                 check=check,
                 reread=reread,
-                before_sending=partial(self._before_sending, models, probes),
+                before_sending=partial(self._before_sending, models, probes, when_sending),
             )
         await self._close_batches()
         self.notes += check.notes if check is not None else []
@@ -215,12 +217,17 @@ class RequestSender:
         )
 
     async def _before_sending(
-        self, models: Sequence[Model], probes: Callable[[], Iterable[StoredProbe]]
+        self,
+        models: Sequence[Model],
+        probes: Callable[[], Iterable[StoredProbe]],
+        when_sending: Callable[[], None] | None,
     ) -> None:
         """Load what counts the answers while they are awaited; open the judges if answers are paid for."""
         Thread(target=import_module, args=("sightline.results.aggregate",), daemon=True).start()
         if models[0].capabilities.endpoint:
             await self._open_judges(probes)
+        if when_sending is not None:
+            when_sending()
 
     async def _open_judges(self, probes: Callable[[], Iterable[StoredProbe]]) -> None:
         """Open the judges: one that cannot be used is reported before the first answer is paid for.

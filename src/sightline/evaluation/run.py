@@ -26,10 +26,12 @@ from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
 from sightline.evaluation.earlier_plan import keep_plan, take_over
 from sightline.evaluation.early_judging import may_judge_early
-from sightline.evaluation.evaluation import Evaluation, judge_and_write
+from sightline.evaluation.early_result import EarlyResult, may_count_early
+from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.held_run import held_run
 from sightline.evaluation.image_stamps import StampRecorder
 from sightline.evaluation.image_text import images_as_text
+from sightline.evaluation.judge_and_write import judge_and_write
 from sightline.evaluation.judge_panel import judge_model
 from sightline.evaluation.label_run import check_name, label_run, move_name
 from sightline.evaluation.planning import images_to_show, make_plan
@@ -117,8 +119,11 @@ async def _evaluate(
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
     samples = AnsweredSamples(store.answers, retry_errors=prepared.spec.retry_errors)
     unjudged = replace(collected, probes=lambda: read_stored_probes(store, run, without=samples.is_judged))
-    async with RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender:
-        counts = await _ask_model(prepared, augmented, sender, store, run, samples)
+    async with (
+        RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender,
+        EarlyResult(prepared, description, store, run, samples) as early,
+    ):
+        counts = await _ask_model(prepared, augmented, sender, early, store, run, samples)
         await run_in_thread(_store_human_verdicts, prepared, store, run)
         try:
             async with replicas_kept():
@@ -126,11 +131,16 @@ async def _evaluate(
         except CancelledError:
             batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
             raise CancelledError(_kept(run, counts) + batches) from None
-    caption_notes = replacement.notes if replacement is not None else []
-    description = with_notes(description, [*caption_notes, *sender.notes])
-    evaluation = await judge_and_write(
-        prepared, description, collected, store, run=run, show_progress=show_progress
-    )
+        caption_notes = replacement.notes if replacement is not None else []
+        evaluation = await judge_and_write(
+            prepared,
+            with_notes(description, [*caption_notes, *sender.notes]),
+            collected,
+            store,
+            run=run,
+            judged=await early.finish(),
+            show_progress=show_progress,
+        )
     body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
     await run_in_thread(store.runs.finish, run, body)
     return replace(
@@ -142,6 +152,7 @@ async def _ask_model(
     prepared: Prepared,
     augmented: Augmented | None,
     sender: RequestSender,
+    early: EarlyResult,
     store: Store,
     run: int,
     samples: AnsweredSamples,
@@ -160,11 +171,12 @@ async def _ask_model(
             counts = Counts(total=total, cached=earlier.requests)
             await sender.use_cached(stored_requests(prepared, store, run), counts)
             return counts
-        judges_early = may_judge_early(prepared)
-        requests = _requests(plan, store, run, samples if judges_early else None)
+        judges_early, counts_early = may_judge_early(prepared), may_count_early(prepared)
+        requests = _requests(plan, store, run, samples if judges_early or counts_early else None)
         if judges_early:
             sender.judge_early(samples)
-        counts = await sender.ask_model(requests, reread, total, partial(_planned_probes, plan))
+        when_sending = early.start if counts_early else None
+        counts = await sender.ask_model(requests, reread, total, partial(_planned_probes, plan), when_sending)
     except CancelledError:
         batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
         raise CancelledError(_kept(run, sender.asked) + batches) from None

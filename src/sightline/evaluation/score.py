@@ -16,7 +16,8 @@ from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
-from sightline.evaluation.evaluation import Evaluation, judge_and_write
+from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.judge_and_write import judge_and_write
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared, PreparedTask
 from sightline.evaluation.provenance import check_setting, recorded_notes

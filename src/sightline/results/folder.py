@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -68,6 +69,12 @@ class ResultsFolder:
         self._path = Path(path) if path else None
         self._stack = ExitStack()
         self._growing = ExitStack()
+        self._sizes = array("Q")
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is a folder."""
+        return self._path is not None
 
     @staticmethod
     def check(path: str | None) -> None:
@@ -85,6 +92,7 @@ class ResultsFolder:
     def __enter__(self) -> Self:
         """Create the folder and open the files that grow with each group."""
         if self._path is not None:
+            self._is_new = not self._path.exists()
             try:
                 self._path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -98,8 +106,12 @@ class ResultsFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove what did not get its place."""
+        """Remove what did not get its place, and a folder that was made for it."""
         self._stack.__exit__(kind, error, trace)
+        if self._path is not None and self._is_new:
+            # A folder with files stays.
+            with suppress(OSError):
+                self._path.rmdir()
 
     def write(self, lines: Lines) -> None:
         """Add lines.
@@ -111,6 +123,30 @@ class ResultsFolder:
             with self._draft_errors():
                 self._answers.write(lines.answers)
                 self._verdicts.write(lines.verdicts)
+            self._sizes.extend((len(lines.answers), len(lines.verdicts)))
+
+    def written(self) -> Iterator[Lines]:
+        """Read what was written, which ends writing.
+
+        Yields:
+            The lines of each call of `write`; none if the folder is not written.
+
+        Raises:
+            EnvironmentFailedError: The disk cannot be written or read.
+        """
+        if self._path is None:
+            return
+        with self._draft_errors():
+            self._growing.close()
+        try:
+            with (
+                (self._drafts / ANSWERS).open("rb") as answers,
+                (self._drafts / VERDICTS).open("rb") as verdicts,
+            ):
+                for size, verdict_size in zip(*[iter(self._sizes)] * 2, strict=True):
+                    yield Lines(answers.read(size), verdicts.read(verdict_size))
+        except OSError as error:
+            raise EnvironmentFailedError(f"{self._path}: cannot be read: {error.strerror}") from None
 
     def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
         """Write the files that need the complete result, then put all files in their places.
