@@ -103,26 +103,38 @@ class Follower:
         if found is None and not is_new and rest > 0:
             await asyncio.sleep(min(rest, self._settings.appears))
             found = await self._client.find(record.file, record.created)
-        while found is None:
-            found = await self._create(record)
+        if found is None:
+            try:
+                found = await self._create(record)
+            finally:
+                self._progress.say("")
         await self._journal.record_id(record.number, found.id)
         return found
 
-    async def _create(self, record: OpenBatch) -> Batch | None:
-        """Create a batch; None if it was refused for now."""
-        try:
-            return await self._client.create(record.file)
-        except CallFailedError as error:
-            if error.failure.kind != "transient":
-                raise
-            if error.failure.status == PAYMENT:
-                raise
-            if error.failure.status is not None and error.failure.status < 500:
-                await self._wait_for_room(error.failure.message)
-                return None
-            # The provider may have created it.
-            await asyncio.sleep(self._settings.appears)
-            return await self._client.find(record.file, record.created)
+    async def _create(self, record: OpenBatch) -> Batch:
+        """Create a batch, again while the provider has no room for it or does not reply."""
+        found, may_exist = None, False
+        pause, silent_since = self._settings.poll, time.monotonic()
+        while found is None:
+            try:
+                found = await self._client.find(record.file, record.created) if may_exist else None
+                found = found or await self._client.create(record.file)
+            except CallFailedError as error:
+                status = error.failure.status
+                if error.failure.kind != "transient" or status in (PAYMENT, 404):
+                    raise
+                if status is not None and status < 500:
+                    await self._wait_for_room(error.failure.message)
+                    silent_since = time.monotonic()
+                    continue
+                if time.monotonic() - silent_since > OUTAGE_SECONDS:
+                    raise
+                self._progress.say(f"{self._host} creates no batch for now: {error.failure.message[:120]}")
+                # The provider may have created it, and its list shows it later.
+                may_exist = True
+                await asyncio.sleep(max(pause, self._settings.appears))
+                pause = self._slower(pause)
+        return found
 
     async def _wait_for_room(self, reason: str) -> None:
         """Wait until other batches may have ended."""
@@ -141,7 +153,7 @@ class Follower:
             if state in ENDED:
                 return batch
             await asyncio.sleep(pause)
-            pause = min(pause * SLOWER, max(self._settings.poll, self._settings.slowest_poll))
+            pause = self._slower(pause)
             try:
                 batch = await self._client.retrieve(batch.id)
                 silent_since = time.monotonic()
@@ -149,6 +161,10 @@ class Follower:
                 passing = error.failure.kind == "transient" and error.failure.status != 404
                 if not passing or time.monotonic() - silent_since > OUTAGE_SECONDS:
                     raise
+
+    def _slower(self, pause: float) -> float:
+        """The pause after another one."""
+        return min(pause * SLOWER, max(self._settings.poll, self._settings.slowest_poll))
 
     async def _read(self, record: OpenBatch, batch: Batch, waiting: set[str]) -> None:
         """Read the results of a batch that has ended; `waiting` loses the requests that have a result."""
