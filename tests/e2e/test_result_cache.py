@@ -39,7 +39,7 @@ Judged = Callable[[], int]
 def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
     """How often answers were judged since the last call."""
     calls: list[str] = []
-    judge = aggregate.aggregate
+    judge = aggregate.count_answers
 
     def counted(*arguments: Any, **options: Any) -> Any:
         calls.append("judged")
@@ -50,7 +50,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
         calls.clear()
         return number
 
-    monkeypatch.setattr(aggregate, "aggregate", counted)
+    monkeypatch.setattr(aggregate, "count_answers", counted)
     return count
 
 
