@@ -92,6 +92,8 @@ def _measure_all(parts: Sequence[Part], *, short: bool, again: bool) -> list[str
         measured = _measure(part, short=short, here=here)
         if measured is None:
             failed.append(part.name)
+        elif measured.missing is not None and _measured_at(file) is not None:
+            print(f"the results of another machine stay: {file.relative_to(HERE.parent)}")
         elif not short:
             RESULTS.mkdir(exist_ok=True)
             file.write_bytes(msgspec.json.format(msgspec.json.encode(measured), indent=1) + b"\n")

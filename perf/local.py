@@ -35,9 +35,6 @@ from report import Report, new_parser
 PHRASE, SENTENCE = 8, 32
 """Tokens of an answer: about the medians of the released answers of CODIS (7 words) and ConTextual (25)."""
 
-BANDWIDTH = 4.8e12
-"""Memory bandwidth of an H200 in bytes per second; each step of a batch reads all weights once."""
-
 ROUNDING = 1e-4
 """Logits that are closer count as equal: in float32, another order of summation changes them by 1e-5."""
 
@@ -176,7 +173,8 @@ def make(folder: Path, *, large: bool) -> None:
     )
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16 if large else torch.float32)
-    model = t.LlavaForConditionalGeneration(config)
+    with torch.device("cuda" if large else "cpu"):
+        model = t.LlavaForConditionalGeneration(config)
     torch.set_default_dtype(torch.float32)
     if not large:
         # Weights as models begin with them make all tokens equally likely, and rounding would choose.
@@ -225,19 +223,17 @@ def now() -> Took:
     return Took(time.perf_counter(), time.process_time())
 
 
-def loop(model_folder: Path, file: Path, device: str, most: int) -> tuple[Took, list[str]]:
-    """Run the plain loop; loading the model is not in its time.
+def loop(plain: Plain, file: Path, most: int) -> tuple[Took, list[str]]:
+    """Run the plain loop.
 
     Args:
-        model_folder: The model.
+        plain: The model.
         file: The groups file.
-        device: The torch device.
         most: Largest number of tokens of an answer.
 
     Returns:
         The time and the answers.
     """
-    plain = Plain(model_folder, device)
     probes = read_probes(file)
     began = now()
     responses = []
@@ -249,19 +245,17 @@ def loop(model_folder: Path, file: Path, device: str, most: int) -> tuple[Took, 
     return Took.since(began), responses
 
 
-def smallest_lead(model_folder: Path, probe: tuple[str, Path], device: str, most: int) -> float:
+def smallest_lead(plain: Plain, probe: tuple[str, Path], most: int) -> float:
     """By how much the chosen token of an answer leads the second one, at the token where it leads least.
 
     Args:
-        model_folder: The model.
+        plain: The model.
         probe: Prompt and image.
-        device: The torch device.
         most: Largest number of tokens of the answer.
 
     Returns:
         The difference of the two logits.
     """
-    plain = Plain(model_folder, device)
     found = plain.model.generate(
         **plain.inputs(*probe),
         max_new_tokens=most,
@@ -376,17 +370,34 @@ def bound(model_folder: Path, batch: int, most: int) -> float:
         Probes per second.
     """
     size = sum(file.stat().st_size for file in model_folder.glob("*.safetensors"))
-    return batch * BANDWIDTH / (size * most)
+    return batch * bandwidth() / (size * most)
 
 
-def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int, report: Report) -> None:
+def bandwidth() -> float:
+    """Measure the memory bandwidth of the CUDA device by copying 2 GiB within it.
+
+    Returns:
+        Bytes read and written per second, the median of ten copies.
+    """
+    source = torch.empty(2**31, dtype=torch.uint8, device="cuda")
+    target, times = torch.empty_like(source), []
+    for _ in range(12):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        target.copy_(source)
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return 2 * len(source) / sorted(times[2:])[5]
+
+
+def measure(case: Case, plain: Plain, model_folder: Path, folder: Path, side: int, report: Report) -> None:
     """Measure one case with both sides, and without sharing if images are shared.
 
     Args:
         case: The probes.
-        model_folder: The model.
+        plain: The model, loaded for the plain loop.
+        model_folder: The folder of the same model.
         folder: Where files are written.
-        device: The torch device.
         side: Side of an image in pixels.
         report: Gets the rows.
 
@@ -396,19 +407,17 @@ def measure(case: Case, model_folder: Path, folder: Path, device: str, side: int
     place = folder / case.name.replace(" ", "-")
     place.mkdir()
     file = write(case, place, side)
-    alone, expected = loop(model_folder, file, device, case.tokens)
+    alone, expected = loop(plain, file, case.tokens)
     add_row(report, case, "plain loop", alone)
     ways = [("sightline", False)] if case.a_image == 1 else [("without sharing", True), ("sightline", False)]
     for name, apart in ways:
         with unshared() if apart else nullcontext():
             took, responses = ours(model_folder, file, folder, case.tokens)
-        check_answers(responses, expected, model_folder, file, device, case.tokens)
+        check_answers(responses, expected, plain, file, case.tokens)
         add_row(report, case, name, took, alone)
 
 
-def check_answers(
-    responses: list[str], expected: list[str], model_folder: Path, file: Path, device: str, most: int
-) -> None:
+def check_answers(responses: list[str], expected: list[str], plain: Plain, file: Path, most: int) -> None:
     """Check that the answers are those of the plain loop, but for rounding.
 
     In batches the sums have another order, so that rounding decides between tokens of equal logits. On a GPU,
@@ -417,19 +426,18 @@ def check_answers(
     Args:
         responses: The answers of Sightline.
         expected: Those of the plain loop.
-        model_folder: The model.
+        plain: The model of the plain loop.
         file: The groups file.
-        device: The torch device.
         most: Largest number of tokens of an answer.
 
     Raises:
         AssertionError: An answer differs at which no token had a rival.
     """
-    if device != "cpu":
+    if plain.model.device.type != "cpu":
         return
     for probe, one, other in zip(read_probes(file), responses, expected, strict=True):
         if one != other:
-            lead = smallest_lead(model_folder, probe, device, most)
+            lead = smallest_lead(plain, probe, most)
             assert lead < ROUNDING, f"{one!r} instead of {other!r}, whose tokens lead by {lead:g} or more"
 
 
@@ -483,17 +491,21 @@ def main() -> int:
         warm = folder / "warm"
         warm.mkdir()
         first = write(Case("warm", 8, 1), warm, 96)
-        loop(model, first, device, PHRASE)
+        plain = Plain(model, device)
+        loop(plain, first, PHRASE)
         ours(model, first, warm, PHRASE)
         report = Report()
         report.table("", *COLUMNS)
         for case in cases:
-            measure(case, model, folder, device, 672 if options.gpu else 96, report)
+            measure(case, plain, model, folder, 672 if options.gpu else 96, report)
         if options.gpu:
             from sightline.models.local.args import BATCH
 
-            fastest = bound(model, BATCH, PHRASE)
-            report.note(f"The bandwidth of the memory allows {fastest:.0f} probes/s in batches of {BATCH}.")
+            fastest, device_name = bound(model, BATCH, PHRASE), torch.cuda.get_device_name()
+            report.note(
+                f"{device_name}: the bandwidth of the memory allows {fastest:.0f} probes/s with answers of"
+                f" {PHRASE} tokens in batches of {BATCH}, if reading the weights were all that takes time."
+            )
         report.save(options.json)
     return 0
 

@@ -24,6 +24,7 @@ class Part(Struct, frozen=True, kw_only=True):
         minutes: About how long the full measurement takes on two cores.
         data: Whether it needs the folder SIGHTLINE_SHARED.
         modules: The modules that it needs besides Sightline's own.
+        gpu: Whether it needs a CUDA device.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Part(Struct, frozen=True, kw_only=True):
     minutes: int
     data: bool = False
     modules: tuple[str, ...] = ()
+    gpu: bool = False
 
     def missing(self) -> str | None:
         """Say why the part cannot be measured here.
@@ -45,7 +47,15 @@ class Part(Struct, frozen=True, kw_only=True):
         if self.data and not (SHARED / "tools").is_dir():
             return "it needs the folder with the released data (SIGHTLINE_SHARED)"
         absent = [module for module in self.modules if find_spec(module) is None]
-        return f"{', '.join(absent)} is not installed" if absent else None
+        if absent:
+            return f"{', '.join(absent)} is not installed"
+        return "it needs a CUDA device" if self.gpu and not _has_gpu() else None
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 PARTS = (
@@ -100,6 +110,32 @@ PARTS = (
         script="local.py",
         minutes=5,
         modules=("torch", "transformers"),
+    ),
+    Part(
+        name="local-gpu",
+        title="A large local model on a GPU, beside a plain loop",
+        about="A LLaVA of random weights, of LLaVA-1.5-7B's shape, in bfloat16, beside a loop of processor "
+        "and `generate`, one probe at a time. Loading the model is in Sightline's time, and not in that of "
+        "the loop. Images have 672 pixels a side. The answers are not compared: with half of the precision, "
+        "rounding decides more often between tokens.",
+        script="local.py",
+        arguments=("--gpu", "--short"),
+        short=("--gpu", "--short"),
+        minutes=6,
+        modules=("torch", "transformers"),
+        gpu=True,
+    ),
+    Part(
+        name="training-gpu",
+        title="Training adapters on a GPU",
+        about="Adapters of each kind on a LLaVA of random weights, of LLaVA-1.5-7B's shape, in bfloat16. The "
+        "weights of the adapters are in float32. Random weights show only that the training works.",
+        script="training.py",
+        arguments=("--gpu",),
+        short=("--gpu", "--short"),
+        minutes=3,
+        modules=("torch", "transformers", "peft"),
+        gpu=True,
     ),
     Part(
         name="replicas",
