@@ -135,7 +135,7 @@ def main() -> int:
         raise SystemExit("--gpu: torch finds no CUDA device on this machine; nothing was measured")
     import_module("transformers").logging.set_verbosity_error()
     import_module("transformers").logging.disable_progress_bar()
-    steps = 3 if options.short else 20
+    steps = 3 if options.short else 10
     report = Report()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

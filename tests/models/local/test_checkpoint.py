@@ -234,10 +234,17 @@ def test_a_number_type_that_the_device_lacks_is_one_message(monkeypatch: pytest.
 
 def test_a_device_is_shared_if_more_is_in_use_than_one_process_needs_before_it_loads() -> None:
     gib = 2**30
-    assert load.shared_device("cuda:0", 80 * gib, 80 * gib) == ""
-    assert load.shared_device("cuda:0", 80 * gib - load.OWN_BYTES, 80 * gib) == ""
-    note = load.shared_device("cuda:1", 30 * gib, 80 * gib)
+    assert load.shared_device("cuda:0", 80 * gib, 80 * gib, 0) == ""
+    assert load.shared_device("cuda:0", 80 * gib - load.OWN_BYTES, 80 * gib, 0) == ""
+    note = load.shared_device("cuda:1", 30 * gib, 80 * gib, 0)
     assert note.startswith("cuda:1 is shared: other processes use 50.0 of 80.0 GiB of its memory")
+
+
+def test_a_device_is_not_shared_with_an_earlier_model_of_the_same_process() -> None:
+    gib = 2**30
+    assert load.shared_device("cuda:0", 60 * gib - load.OWN_BYTES, 80 * gib, 20 * gib) == ""
+    note = load.shared_device("cuda:0", 30 * gib, 80 * gib, 20 * gib)
+    assert note.startswith("cuda:0 is shared: other processes use 30.0 of 80.0 GiB of its memory")
 
 
 def test_too_little_memory_for_an_adapter_is_one_clear_error(folder: Callable[[str], Path]) -> None:

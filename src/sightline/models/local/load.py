@@ -85,8 +85,10 @@ def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
     _check_dtype(checkpoint.dtype, device, torch)
     processor = load_processor(checkpoint, args)
     _check_memory(checkpoint, device, torch)
-    if device.type == "cuda" and (shared := shared_device(str(device), *torch.cuda.mem_get_info(device))):
-        print_note(f"{checkpoint.folder}: {shared}")
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        if shared := shared_device(str(device), free, total, torch.cuda.memory_reserved(device)):
+            print_note(f"{checkpoint.folder}: {shared}")
     model = _model(checkpoint, args, getattr(torch, checkpoint.dtype), device)
     tokenizer = processor.tokenizer
     ends = _ends(model, tokenizer)
@@ -240,18 +242,19 @@ def _positions(config: Any) -> int | None:
     return positions if isinstance(positions, int) and positions > 0 else None
 
 
-def shared_device(device: str, free: int, total: int) -> str:
+def shared_device(device: str, free: int, total: int, own: int) -> str:
     """Describe a device that other processes use, judged by its memory before the model is loaded.
 
     Args:
         device: Its name.
         free: Bytes of its free memory.
         total: Bytes of its memory.
+        own: Bytes that this process has reserved, for another model.
 
     Returns:
         A warning; '' if no more is in use than this process needs for itself.
     """
-    used = total - free
+    used = total - free - own
     if used <= OWN_BYTES:
         return ""
     return (
@@ -264,7 +267,7 @@ def shared_device(device: str, free: int, total: int) -> str:
 def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:
     """Raise UserError if the weights alone exceed the free memory."""
     needed = checkpoint.parameters * _BYTES[checkpoint.dtype]
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
+    free = _free_on_device(device, torch) if device.type == "cuda" else _free_memory()
     if free is not None and needed > free:
         raise too_large(checkpoint, f"{needed:,} bytes in {checkpoint.dtype}, {free:,} are free on {device}")
 
@@ -284,6 +287,13 @@ def too_large(checkpoint: Checkpoint, why: str) -> UserError:
         file=checkpoint.folder,
         expected="a smaller --model-arg dtype, another device, or a smaller model",
     )
+
+
+def _free_on_device(device: Any, torch: Any) -> int:
+    """Bytes that a model may take: free ones, and those that this process has reserved and does not use."""
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free: int = torch.cuda.mem_get_info(device)[0] + unused
+    return free
 
 
 def _free_memory() -> int | None:
