@@ -7,6 +7,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,17 @@ from tests.evaluation.endpoint import Endpoint
 import sightline
 from sightline import registry
 from sightline.builders.synthetic import generate_contextual
+from sightline.engine import limiter, runner
 from sightline.engine.answers import Attempt
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation.answered_samples import HELD, AnsweredSamples
 from sightline.evaluation.early_judging import may_judge_early
 from sightline.evaluation.prepare import prepare_evaluation
+from sightline.evaluation.request_sender import RequestSender
 from sightline.plan.plan import PlannedProbe
 from sightline.plan.spec import Spec
-from sightline.plan.stored_probe import StoredProbe, probe_position
+from sightline.plan.stored_probe import StoredProbe, probe_position, read_stored_probes
 from sightline.types import Answer, Failure, Request
 
 VAL = 60
@@ -50,7 +53,8 @@ def judge(request: Request) -> Answer:
 
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Endpoint]:
-    made = {"model": Endpoint("model", describe), "judge": Endpoint("judge", judge)}
+    made = {"model": Endpoint("model", describe)}
+    made |= {name: Endpoint(name, judge) for name in ("judge", "second")}
     by_name = {name: lambda *_, name=name: [made[name]] for name in made}
     monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": by_name})
     monkeypatch.chdir(tmp_path)
@@ -128,6 +132,51 @@ def test_what_failed_or_could_not_be_judged_early_is_judged_at_the_end(
     assert {line["judge"] for line in judged} == {"judge"}
 
 
+def test_a_failure_that_another_process_asks_again_meanwhile_is_judged(
+    data: Path, models: dict[str, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_some(request: Request) -> Answer | Failure:
+        return Failure("permanent", "refused") if int(request.key[1], 16) < 3 else describe(request)
+
+    async def slow(request: Request) -> None:
+        await asyncio.sleep(0.02)
+
+    ask_judges = RequestSender.ask_judges
+
+    async def from_elsewhere(self: Any, *args: Any) -> Any:
+        with closing(Store.open("out.db")) as store:
+            keys = [probe.key for probe in read_stored_probes(store, 1)]
+            found = store.answers.look_up(keys)
+            failed = [key for key in keys if isinstance(found[key], Failure)]
+            assert failed
+            store.answers.add([Attempt(key, b"{}", Answer(f"A sign says {key}.")) for key in failed])
+        return await ask_judges(self, *args)
+
+    models["model"].reply, models["model"].wait = fail_some, slow  # type: ignore[method-assign]
+    monkeypatch.setattr(RequestSender, "ask_judges", from_elsewhere)
+    evaluation = asyncio.run(run(data))
+    assert (evaluation.result.errors, evaluation.result.judge_errors) == (0, 0)
+
+
+def test_what_a_judge_was_asked_is_no_saving_where_another_judge_is_given_up(
+    data: Path, models: dict[str, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All samples are judged at the end then; what the sound judge was asked before is cached, not equal."""
+
+    async def slow(request: Request) -> None:
+        await asyncio.sleep(0.02)
+
+    monkeypatch.setattr(limiter, "TRIAL_PAUSES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(runner, "retry_delay", lambda call, *_: 0.01 if call.attempts < 8 else None)
+    models["model"].reply = lambda request: Answer(f"It says {request.key}.", finish_reason="stop")
+    models["model"].wait = slow  # type: ignore[method-assign]
+    models["second"].reply = lambda request: Failure("transient", "no connection")
+    evaluation = asyncio.run(run(data, judge=["judge", "second"]))
+    assert evaluation.judge_counts.stopped == "host"
+    assert evaluation.judge_counts.equal.requests == 0
+    assert len(models["judge"].asked) >= VAL
+
+
 def test_an_interrupted_run_asks_no_judge_twice(data: Path, models: dict[str, Endpoint]) -> None:
     concurrency = 8
 
@@ -146,8 +195,8 @@ def test_an_interrupted_run_asks_no_judge_twice(data: Path, models: dict[str, En
         models["judge"].wait = cancel  # type: ignore[method-assign]
         with pytest.raises(asyncio.CancelledError, match="all answers so far are kept: run 1 has"):
             await task
-        for model in models.values():
-            del model.wait
+        for name in ("model", "judge"):
+            del models[name].wait
 
     asyncio.run(main())
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sightline")]

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,47 @@ def test_an_answer_that_comes_from_elsewhere_meanwhile_counts(
     evaluation = asyncio.run(evaluate(data))
     (leakage,) = [one for one in evaluation.metrics if (one.metric, one.subset) == ("leakage", "all")]
     assert leakage.n == DEV
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_answer_that_comes_between_look_and_cache_does_not_make_the_cached_result_stale(
+    data: Path, model: Endpoint, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    """Another process asks again for the failures, just before or just after that look."""
+
+    def answer_failures() -> None:
+        with closing(Store.open("out.db")) as store:
+            keys = [probe.key for probe in read_stored_probes(store, 1)]
+            found = store.answers.look_up(keys)
+            failed = [key for key in keys if isinstance(found[key], Failure)]
+            store.answers.add([Attempt(key, b"{}", Answer("A", finish_reason="stop")) for key in failed])
+
+    look = AnswersSoFar.are_current
+
+    def from_elsewhere(self: AnswersSoFar) -> bool:
+        if before:
+            answer_failures()
+        current = look(self)
+        if not before:
+            answer_failures()
+        return current
+
+    model.reply = fail_some
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(AnswersSoFar, "are_current", from_elsewhere)
+        first = asyncio.run(evaluate(data))
+    assert (first.result.errors == 0) is before
+    again = asyncio.run(evaluate(data))
+    assert (again.counts.cached, again.result.errors) == (DEV, 0)
+
+
+def test_a_request_that_was_missing_and_then_failed_is_not_current(answers: Answers) -> None:
+    key = f"{next(EXAMPLES) * 100:064x}"
+    so_far = AnswersSoFar(answers)
+    so_far.look_up([key])
+    answers.add([Attempt(key, b"{}", Failure("permanent", "refused"))])
+    so_far.look_up([key])
+    assert not so_far.are_current()
 
 
 def test_an_interrupted_run_leaves_no_folder_and_no_thread(

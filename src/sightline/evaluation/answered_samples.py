@@ -73,7 +73,9 @@ class AnsweredSamples:
                     self._held += len(probes)
 
     def take(self) -> list[AnsweredSample]:
-        """Take samples whose answers are complete, also in the settings that they are compared with.
+        """Take samples whose requests all have answers, also in the settings that they are compared with.
+
+        Samples with a failure are left for the end: another process may ask for it again meanwhile.
 
         Returns:
             Some of them, the earliest first; none of them is returned again.
@@ -84,11 +86,12 @@ class AnsweredSamples:
         size = 0
         for start in range(0, len(waiting), SAMPLES_PER_LOOKUP):
             complete = self._complete(waiting[start : start + SAMPLES_PER_LOOKUP], _keys)
-            taken += complete
-            size += sum(len(sample.probes) for sample in complete)
+            self._remove(complete)
+            answered = self._complete(complete, _keys, answered_only=True)
+            taken += answered
+            size += len(probes_of(answered))
             if size >= PROBES_PER_LOT:
                 break
-        self._remove(taken)
         return taken
 
     def take_next(self) -> list[AnsweredSample]:
@@ -144,11 +147,16 @@ class AnsweredSamples:
             self._held -= len(probes_of(samples))
 
     def _complete(
-        self, samples: Sequence[AnsweredSample], keys_of: Callable[[Sequence[StoredProbe]], Iterator[str]]
+        self,
+        samples: Sequence[AnsweredSample],
+        keys_of: Callable[[Sequence[StoredProbe]], Iterator[str]],
+        *,
+        answered_only: bool = False,
     ) -> list[AnsweredSample]:
+        """The samples for which nothing more is sent; with `answered_only`, those without a failure."""
         needed = [(sample, set(keys_of(sample.probes))) for sample in samples]
         keys = sorted(set().union(*(keys for _, keys in needed)))
-        settled = self._answers.settled(keys, retry_errors=self._retry_errors)
+        settled = self._answers.settled(keys, retry_errors=answered_only or self._retry_errors)
         return [sample for sample, keys in needed if keys <= settled]
 
 

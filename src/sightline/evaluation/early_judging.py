@@ -90,6 +90,8 @@ class EarlyJudging:
             has_failed = True
         if has_failed or self._is_stopped:
             self._samples.forget_judged()
+            for judge in self._judges:
+                judge.forget_sent()
 
     async def _add_samples(self) -> None:
         """Add samples for the judges until the run ends, too many wait for a check, or a host is given up."""

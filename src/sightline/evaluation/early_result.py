@@ -75,7 +75,7 @@ class AnswersSoFar:
         found = self._answers.look_up(keys)
         for key in keys:
             if not isinstance(result := found.get(key), Answer):
-                self._others[key] = result
+                self._others.setdefault(key, result)
         return found
 
     def are_current(self) -> bool:
@@ -145,15 +145,13 @@ class EarlyResult:
 
         Returns:
             The counted answers and the folder with their lines; None if all must be judged at the end: it did
-            not begin, an answer has come since it was looked up, or an error ended it. At the end, the error
-            is raised if it persists.
+            not begin, or an error ended it. At the end, the error is raised if it persists.
         """
         self._has_asked.set()
         if self._judged is None:
             return None
         try:
-            judged = await asyncio.wrap_future(self._judged)
-            return judged if await run_in_thread(self._answers.are_current) else None
+            return await asyncio.wrap_future(self._judged)
         except (UserError, EnvironmentFailedError):
             return None
 
@@ -173,7 +171,7 @@ class EarlyResult:
             stretches=None,
             on_group=line_writer(folder, self._stop),
         )
-        return Judged(counted, folder)
+        return Judged(counted, folder, self._answers.are_current)
 
     def _groups(self) -> Iterator[Group]:
         """The groups of the run: those of samples with all answers, then the rest as the store has it."""

@@ -33,10 +33,14 @@ if TYPE_CHECKING:
 
 
 class Judged(NamedTuple):
-    """Counted answers, and the results folder that has their lines."""
+    """Counted answers, and the results folder that has their lines.
+
+    `are_current` looks whether an answer has come since they were looked up, for example of another process.
+    """
 
     counted: CountedAnswers
     folder: ResultsFolder
+    are_current: Callable[[], bool] = lambda: True
 
 
 async def judge_and_write(
@@ -57,7 +61,8 @@ async def judge_and_write(
         collected: The probes with their answers.
         store: The replies of judges and the cached measures; None if the evaluation uses neither.
         run: The number of the run in the store, whose result may be cached; None for no run.
-        judged: The answers, if they were judged while the model answered.
+        judged: The answers, if they were judged while the model answered; where they are not current, all are
+            judged again.
         show_progress: Whether to show progress on standard error.
 
     Returns:
@@ -66,10 +71,11 @@ async def judge_and_write(
 
     def work(stop: Event) -> Evaluation:
         interruptible = replace(collected, probes=lambda: until_set(collected.probes(), stop))
+        # Before the look whether answers are current: the key must not name answers that came after it.
         cache = None if store is None or run is None else _cache(prepared, description, store, run)
         with ExitStack() as stack:
             made = None
-            if judged is not None:
+            if judged is not None and judged.are_current():
                 made = _complete(prepared, description, judged, cache, stop)
             elif cache is not None:
                 made = _write_cached(prepared, cache, stop)

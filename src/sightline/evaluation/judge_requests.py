@@ -89,6 +89,10 @@ class JudgeRequests:
         if not self.counts.stopped:
             self._runner = runner
 
+    def forget_sent(self) -> None:
+        """Forget what `ask_added` sent: the judge is asked about all probes again, which is nothing new."""
+        self._runner = None
+
     async def check_now(self, probes: Sequence[StoredProbe]) -> None:
         """Check the endpoint of the judge, if that is due, before it is asked about probes.
 
