@@ -139,11 +139,12 @@ def test_a_failure_that_another_process_asks_again_meanwhile_is_judged(
         return Failure("permanent", "refused") if int(request.key[1], 16) < 3 else describe(request)
 
     async def slow(request: Request) -> None:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
 
     ask_judges = RequestSender.ask_judges
 
     async def from_elsewhere(self: Any, *args: Any) -> Any:
+        assert models["judge"].asked, "nothing was judged early"
         with closing(Store.open("out.db")) as store:
             keys = [probe.key for probe in read_stored_probes(store, 1)]
             found = store.answers.look_up(keys)
