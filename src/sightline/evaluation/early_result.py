@@ -156,12 +156,12 @@ class EarlyResult:
             return None
 
     def _judge(self) -> Judged:
-        # The import of numpy takes longer than the first answers.
-        from sightline.results.aggregate import count_answers
-
         groups = self._groups()
         # A run that is refused or cancelled before its first answer makes no folder.
         first = list(islice(groups, 1))
+        # It imports numpy, which would hold up the first requests.
+        from sightline.results.aggregate import count_answers
+
         folder = self._folders.enter_context(ResultsFolder(self._prepared.spec.out))
         counted = count_answers(
             self._description,

@@ -37,8 +37,10 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     conditions_met: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """All fields, without the password of the store."""
-        return hide_secrets(super().__repr__())
+        """What was evaluated. `asyncio.run` formats it several times, so the values are left out."""
+        result = self.result
+        task = f"{result.benchmark}:{result.setting}"
+        return hide_secrets(f"<Evaluation of {result.model} on {task}: {len(result.metrics):,} values>")
 
     @property
     def exit_status(self) -> int:

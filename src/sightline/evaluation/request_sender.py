@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -42,6 +43,9 @@ from sightline.judging.panel import JudgePanel
 from sightline.models.base import Model
 from sightline.plan.stored_probe import StoredProbe
 from sightline.progress import request_progress
+
+LOAD_AFTER_SECONDS = 0.3
+"""When numpy is imported, which takes about as long: the first requests are on their way by then."""
 
 
 class RequestSender:
@@ -223,7 +227,8 @@ class RequestSender:
         when_sending: Callable[[], None] | None,
     ) -> None:
         """Load what counts the answers while they are awaited; open the judges if answers are paid for."""
-        Thread(target=import_module, args=("sightline.results.aggregate",), daemon=True).start()
+        loading = Thread(target=import_module, args=("sightline.results.aggregate",), daemon=True)
+        asyncio.get_running_loop().call_later(LOAD_AFTER_SECONDS, loading.start)
         if models[0].capabilities.endpoint:
             await self._open_judges(probes)
         if when_sending is not None:
