@@ -3,8 +3,8 @@
     python perf/engine.py [--short] [--rounds N] [--only NAME ...] [--json FILE]
 
 Prints for each scenario both wall times, their ratio, the share of refused calls, processor seconds for 1,000
-probes, and peak memory. Each is the median over the rounds: the ratio is the median of the rounds' ratios, not
-the ratio of the medians. Compare ratios: wall times differ between machines and runs.
+probes, and peak memory: medians over the rounds. The ratio is the median of the rounds' ratios, not the ratio
+of the medians. Compare ratios: wall times differ between machines and runs.
 """
 
 from __future__ import annotations

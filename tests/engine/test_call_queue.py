@@ -95,3 +95,21 @@ def test_a_host_that_gets_bytes_once_takes_other_calls_while_a_new_image_is_on_i
 
     # The second image is still on its way when the first has arrived.
     assert asyncio.run(run()) == [0, 4, 1, 2, 3, 5, 6]
+
+
+@pytest.mark.parametrize(("attempts", "waits"), [(0, False), (1, True)])
+def test_only_calls_that_are_sent_again_wait_for_others(attempts: int, waits: bool) -> None:
+    async def take() -> list[Call]:
+        queue = CallQueue()
+        call = _call(0, None)
+        call.attempts = attempts
+        queue.put(call)
+        queue.pause()
+        async with asyncio.timeout(0.2):
+            return await queue.take_batch(100, gather=3600.0)
+
+    if waits:
+        with pytest.raises(TimeoutError):
+            asyncio.run(take())
+    else:
+        assert len(asyncio.run(take())) == 1

@@ -96,7 +96,7 @@ class CallQueue:
 
         Args:
             size: How many calls the model takes at once.
-            gather: Seconds for which an incomplete batch waits for calls that are sent again.
+            gather: Seconds for which an incomplete batch of calls that are sent again waits for more of them.
             host: The host that they are for; None if it does not matter.
             sends_once: Whether the host must get the bytes of an image only once; then `end` must be called.
 
@@ -105,7 +105,8 @@ class CallQueue:
         """
         await self._places.get()
         calls = [self._choose(host, sends_once=sends_once)]
-        until = asyncio.get_running_loop().time() + gather
+        # First attempts come together; what failed comes back one by one.
+        until = asyncio.get_running_loop().time() + (gather if calls[0].attempts else 0.0)
         while len(calls) < size:
             rest = until - asyncio.get_running_loop().time()
             if not self._places.empty():

@@ -37,8 +37,8 @@ class Capabilities(Struct, frozen=True):
             was sent.
         sends_once: Whether its server needs the bytes of an image only until a first request with it has an
             answer. The engine then sends other requests first while that one is in flight.
-        gather: Seconds for which an incomplete batch waits for more requests. Above 0 only where a call takes
-            hours.
+        gather: Seconds for which an incomplete batch of requests that are sent again waits for more of them.
+            Above 0 only where a call takes hours.
     """
 
     images: bool = True

@@ -216,10 +216,12 @@ class BatchClient:
             for batch in page.data:
                 if batch.input_file_id == file and batch.status != "failed":
                     return batch
-            # The newest come first.
-            if not page.has_more or not page.data or page.data[-1].created < created - OLDER_SECONDS:
+            last = page.data[-1] if page.data else None
+            # The newest come first; some providers do not say when, and some return the first page always.
+            is_too_old = last is not None and 0 < last.created < created - OLDER_SECONDS
+            if last is None or last.id == after or not page.has_more or is_too_old:
                 return None
-            after = page.data[-1].id
+            after = last.id
 
     async def lines(self, file: str) -> AsyncIterator[bytes]:
         """Read the lines of a file as they arrive; one that is too long ends after `MAX_BYTES`.
