@@ -1,4 +1,4 @@
-"""A batch that exists is found in the provider's list, whatever the provider leaves out, so none is paid twice."""
+"""A batch that exists is found in the list of a provider, whatever the list leaves out."""
 
 from __future__ import annotations
 
