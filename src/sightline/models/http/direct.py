@@ -21,7 +21,7 @@ _NEXT_ADDRESS_SECONDS = 0.25
 
 
 class DirectClient:
-    """Calls one server over as many connections as there are calls at a time, and keeps them for later calls."""
+    """Calls one server over as many connections as there are calls at a time, and keeps them a while."""
 
     def __init__(self, target: Target, timeouts: Timeouts) -> None:
         """Prepare the client; nothing is opened.
@@ -59,8 +59,8 @@ class DirectClient:
     async def _exchange(self, request: list[bytes]) -> Reply:
         """Send a request over an idle connection, or over a new one.
 
-        The server may close an idle connection just as it is used. A GET is sent again then. A POST is not:
-        the server may have begun to answer, and the caller decides whether to pay again. aiohttp does the same.
+        The server may close an idle connection just as it is used. A GET is sent again then. A POST is not,
+        as with aiohttp: the server may have begun to answer, and the caller decides whether to pay again.
         """
         if (idle := self._take_idle()) is not None:
             try:
