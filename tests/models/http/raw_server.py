@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from sightline.models.http.interface import HTTPClient, Timeouts
+import pytest
+
+from sightline.models.http.interface import CallError, HTTPClient, Reply, Timeouts
 from sightline.models.http.opening import open_client
 
 Handler = Callable[["Peer"], Awaitable[None]]
@@ -134,3 +137,38 @@ def whole(body: bytes = b"{}", *fields: bytes, status: bytes = b"200 OK") -> byt
 def open_files() -> int:
     """How many files and sockets this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@contextlib.asynccontextmanager
+async def pair(handler: Handler, total: float = 5) -> AsyncIterator[tuple[RawServer, HTTPClient]]:
+    async with raw_server(handler) as server, client_of(server, total=total) as client:
+        yield server, client
+
+
+def calls(handler: Handler, count: int = 1, body: bytes | None = b"{}", total: float = 5) -> list[Reply]:
+    """The replies to some calls, one after the other."""
+    return calls_and_connections(handler, count, body, total)[0]
+
+
+def calls_and_connections(
+    handler: Handler, count: int = 1, body: bytes | None = b"{}", total: float = 5
+) -> tuple[list[Reply], int]:
+    async def run() -> tuple[list[Reply], int]:
+        async with pair(handler, total) as (server, client):
+            found = [await client.call("/v1/x", body) for _ in range(count)]
+            return found, server.accepted
+
+    return asyncio.run(run())
+
+
+def error_of(handler: Handler, body: bytes | None = b"{}", total: float = 5) -> str:
+    with pytest.raises(CallError) as caught:
+        calls(handler, body=body, total=total)
+    return str(caught.value)
+
+
+def reset(peer: Peer) -> None:
+    """Close with RST."""
+    found = peer.writer.get_extra_info("socket")
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    peer.writer.transport.abort()

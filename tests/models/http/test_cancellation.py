@@ -36,7 +36,11 @@ async def echoed(client: HTTPClient, number: int) -> None:
     assert (await client.call("/", body)).body == body
 
 
-def test_calls_that_are_cancelled_leave_nothing_behind_and_later_calls_get_their_own_replies() -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_calls_that_are_cancelled_leave_nothing_behind_and_later_calls_get_their_own_replies(
+    host: str,
+) -> None:
+    """A name is looked up in a thread, and may have several IP addresses."""
     draws = random.Random(0)
 
     async def cancelled(client: HTTPClient, number: int, seconds: float) -> bool:
@@ -47,6 +51,7 @@ def test_calls_that_are_cancelled_leave_nothing_behind_and_later_calls_get_their
 
     async def run() -> tuple[int, int, int]:
         async with raw_server(slow_echo) as server:
+            server.address = server.address.replace("127.0.0.1", host)
             # The first call imports modules and opens files of the event loop.
             async with client_of(server) as client:
                 await echoed(client, 0)

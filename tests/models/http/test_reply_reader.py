@@ -101,3 +101,15 @@ def test_many_small_chunks_are_not_over_the_limit_of_the_headers(size: int) -> N
     found, _ = read([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body, size)])
     assert isinstance(found, Reply)
     assert found.body == body
+
+
+@pytest.mark.parametrize("method", ["on_message_begin", "on_header", "on_headers_complete", "on_body"])
+def test_ctrl_c_while_a_reply_is_read_is_not_taken_for_a_bad_reply(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReplyReader, method, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read([b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"])

@@ -6,7 +6,6 @@ It takes a third of the processor time of aiohttp, which also costs 0.2 s to imp
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import ssl
 
 from sightline.models.http.connection import Connection
@@ -15,9 +14,6 @@ from sightline.models.http.request_head import Target
 
 IDLE_SECONDS = 4.0
 """How long an idle connection is kept. Servers close it after 5 s (uvicorn, so vLLM and SGLang)."""
-
-_NEXT_ADDRESS_SECONDS = 0.25
-"""When the next IP address of a host is tried, too (RFC 8305)."""
 
 
 class DirectClient:
@@ -100,8 +96,8 @@ class DirectClient:
                     target.hostname,
                     target.port,
                     ssl=self._tls_context() if target.is_tls else None,
-                    # Not where there is one address: asyncio starts another task for it.
-                    happy_eyeballs_delay=None if _is_address(target.hostname) else _NEXT_ADDRESS_SECONDS,
+                    # The IP addresses of a host are tried one after the other: where asyncio tries them at a
+                    # time (`happy_eyeballs_delay`), a cancelled call can leave an open socket behind.
                 )
         except (OSError, UnicodeError) as error:  # UnicodeError: a part of the name is too long.
             raise (no_connection(self._timeouts.connect) if limit.expired() else broken(error)) from None
@@ -118,11 +114,3 @@ class DirectClient:
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
-
-
-def _is_address(hostname: str) -> bool:
-    try:
-        ipaddress.ip_address(hostname)
-    except ValueError:
-        return False
-    return True

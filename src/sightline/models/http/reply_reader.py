@@ -49,6 +49,9 @@ class ReplyReader:
         before = self._on_wire
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:
+            # A method of this class was ended by Ctrl-C or failed: httptools hides why.
+            raise (error.__context__ or error) from None
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             # What follows a complete reply does not make it worse.
             self.can_continue = False
@@ -146,6 +149,6 @@ class ReplyReader:
         self.reply = Reply(self._parser.get_status_code(), self._headers, body, is_whole)
 
     def _fail(self, problem: str) -> None:
-        """Note a problem: httptools would hide an exception that a callback raises in one of its own."""
+        """Note why there is no reply: `feed` raises it, because httptools would hide an exception."""
         self.can_continue = False
         self._problem = self._problem or problem
