@@ -19,7 +19,6 @@ from sightline.errors import UserError
 from sightline.models.http.interface import Timeouts
 from sightline.models.http.opening import open_client
 
-
 KEY = "sk-planted/0123+456=="
 
 
