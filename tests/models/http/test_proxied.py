@@ -15,6 +15,8 @@ from sightline.models.http.direct import DirectClient
 from sightline.models.http.interface import CallError, HTTPClient, NoAnswerError, Reply, Timeouts
 from sightline.models.http.opening import open_client
 from sightline.models.http.proxied import ProxiedClient
+from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
+from sightline.types import Answer, Failure, Request, user
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -153,3 +155,27 @@ def test_a_server_is_not_called_past_its_proxy() -> None:
             return server.accepted
 
     assert asyncio.run(both()) == 0
+
+
+def test_a_model_behind_a_proxy_is_asked_through_it_alone() -> None:
+    """Nothing looks for the server itself, which this machine may not reach."""
+    heads: list[bytes] = []
+
+    async def handler(peer: Peer) -> None:
+        while True:
+            heads.append((await peer.request())[0].partition(b"\r\n")[0])
+            await peer.send(whole(b'{"choices": [{"message": {"content": "yes"}}]}'))
+
+    async def run() -> list[Answer | Failure]:
+        async with raw_server(handler) as proxy:
+            endpoint = Endpoint(
+                address="http://h.invalid/v1", model="m", name="n", identity="i", key="k", proxy=proxy.address
+            )
+            async with OpenAICompatible(endpoint, EndpointArgs()) as model:
+                request = Request("key", (user("Is it day?"),), {}, {}, 0)
+                return [result async for _, result in model.answer([request])]
+
+    (answer,) = asyncio.run(run())
+    assert isinstance(answer, Answer)
+    assert answer.text == "yes"
+    assert heads == [b"POST http://h.invalid/v1/chat/completions HTTP/1.1"]
