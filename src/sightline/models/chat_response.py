@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -141,6 +140,9 @@ def seconds_until(retry_after: str | None) -> float | None:
         return max(0.0, float(retry_after))
     except ValueError:
         pass
+    # Its import takes longer than most replies, and dates are rare here.
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
     except (ValueError, OverflowError):

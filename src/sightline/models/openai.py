@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
@@ -18,8 +19,11 @@ from sightline.images import BadImage, ImageLimits
 from sightline.models.base import Capabilities, Model
 from sightline.models.chat_request import DETAIL, ChatRequestEncoder
 from sightline.models.chat_response import failure_of_status, read_response
+from sightline.models.http.interface import CallError, HTTPClient, NoAnswerError, Timeouts
+from sightline.models.http.opening import has_environment_proxy, open_client
+from sightline.models.http.request_head import Target
 from sightline.models.image_references import ImageReferences, ImageTraffic
-from sightline.models.reply_body import read_body, too_large
+from sightline.models.reply_body import too_large
 from sightline.models.server_report import ServerReport, read_server_report
 from sightline.secret_text import hide_key
 from sightline.types import Answer, Failure, Request
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+COMPLETIONS = "/chat/completions"
+MODELS = "/models"
 
 CONNECT_SECONDS = 30
 REACHABLE_SECONDS = 10
@@ -114,8 +121,6 @@ class OpenAICompatible(Model):
             sends_once=references is not None and references.sends_once,
         )
         self.address = endpoint.address.rstrip("/")
-        self._models_url = f"{self.address}/models"
-        self._url = f"{self.address}/chat/completions"
         parts = urlsplit(endpoint.address)
         self._hostname = parts.hostname or ""
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -127,7 +132,7 @@ class OpenAICompatible(Model):
         self._detail = args.detail
         self._encoder = ChatRequestEncoder(endpoint.model)
         self._references = references
-        self._session: aiohttp.ClientSession | None = None
+        self._client: HTTPClient | None = None
         self._has_answered = False
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,45 +148,59 @@ class OpenAICompatible(Model):
         return options
 
     async def __aenter__(self) -> Self:
-        """Open a session. Raises UserError where no server listens at the address, or where it ignores the
+        """Open a client. Raises UserError where no server listens at the address, or where it ignores the
         references to images.
         """
         await self.check_reachable()
-        self._session = self.new_session({"Content-Type": "application/json"})
+        self._client = self.new_client()
         try:
-            await self._check_references()
+            await self._check_references(self._client)
         except BaseException:
-            await self._session.close()
+            await self._client.aclose()
             raise
         return self
 
-    def new_session(self, headers: Mapping[str, str] | None = None) -> aiohttp.ClientSession:
-        """Open another session with the endpoint, which holds its key and its proxy.
-
-        Args:
-            headers: What each request of the session sends besides the key.
+    def new_client(self) -> HTTPClient:
+        """Open another client of the endpoint, which has its key and its proxy.
 
         Returns:
-            The session; the caller closes it.
-        """
-        import aiohttp
+            The client; the caller closes it.
 
-        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        return aiohttp.ClientSession(
-            # Servers close idle connections after 5 s (uvicorn, so vLLM and SGLang); close them earlier here.
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=4),
-            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=CONNECT_SECONDS),
-            headers={**(headers or {}), **key},
+        Raises:
+            UserError: The key contains control characters.
+        """
+        return open_client(
+            self.address,
+            self._key,
+            Timeouts(self._timeout, CONNECT_SECONDS),
             proxy=self._proxy,
-            trust_env=self.uses_environment_proxy,
+            uses_environment_proxy=self.uses_environment_proxy,
+        )
+
+    def new_session(self) -> aiohttp.ClientSession:
+        """Open a session of aiohttp with the endpoint, for files of any size, unlike `HTTPClient`.
+
+        Returns:
+            The session, which has the key and the proxy; the caller closes it.
+
+        Raises:
+            UserError: The key contains control characters.
+        """
+        from sightline.models.http.proxied import new_session
+
+        return new_session(
+            Target(self.address, self._key),
+            Timeouts(self._timeout, CONNECT_SECONDS),
+            self._proxy,
+            uses_environment_proxy=self.uses_environment_proxy,
         )
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the session."""
-        if self._session is not None:
-            await self._session.close()
+        """Close the client."""
+        if self._client is not None:
+            await self._client.aclose()
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
         """Send each request in one call, as `Model.answer`."""
@@ -190,30 +209,27 @@ class OpenAICompatible(Model):
 
     async def server_report(self) -> ServerReport | None:
         """What the server says about the model; None if it does not reply with a list of models."""
-        assert self._session is not None, "used outside 'async with'"
-        return await self.read_report(self._session)
+        assert self._client is not None, "used outside 'async with'"
+        return await self.read_report(self._client)
 
-    async def read_report(self, session: aiohttp.ClientSession) -> ServerReport | None:
+    async def read_report(self, client: HTTPClient) -> ServerReport | None:
         """Read what the server says about the model.
 
         Args:
-            session: A session of `new_session`.
+            client: A client of `new_client`.
 
         Returns:
             The report; None if the server does not reply with a list of models.
         """
-        import aiohttp
-
-        timeout = aiohttp.ClientTimeout(total=REACHABLE_SECONDS)
         try:
-            async with session.get(self._models_url, timeout=timeout, allow_redirects=False) as reply:
-                raw, is_whole = await read_body(reply)
-        except (aiohttp.ClientError, OSError, TimeoutError):
+            reply = await client.call(MODELS, total=REACHABLE_SECONDS)
+        except CallError:
             return None
+        raw = reply.body
         if self._key:
             raw = hide_key(raw.decode("utf-8", "replace"), self._key).encode()
-        has_list = reply.status == 200 and is_whole
-        return read_server_report(raw, self._models_url, self.model) if has_list else None
+        has_list = reply.status == 200 and reply.is_whole
+        return read_server_report(raw, self.address + MODELS, self.model) if has_list else None
 
     def image_traffic(self) -> ImageTraffic | None:
         """The bytes of images that were sent and not sent; None where all are sent."""
@@ -233,43 +249,32 @@ class OpenAICompatible(Model):
         return result
 
     async def _call(self, body: bytes) -> Answer | Failure:
-        import aiohttp
-
-        assert self._session is not None, "used outside 'async with'"
+        assert self._client is not None, "used outside 'async with'"
         began = time.perf_counter()
         try:
-            # Redirects are not followed: key and images go to the named address only.
-            async with self._session.post(self._url, data=body, allow_redirects=False) as response:
-                raw, is_whole = await read_body(response)
-                status, retry_after = response.status, response.headers.get("Retry-After")
-        except aiohttp.ConnectionTimeoutError:
-            return Failure("transient", f"{self.host}: no connection within {CONNECT_SECONDS} s")
-        except TimeoutError:
-            return Failure("transient", f"{self.host}: no answer within {self._timeout:g} s; {_TIME_REMEDY}")
-        except (aiohttp.ClientError, OSError) as error:
-            return Failure("transient", f"{self.host}: {type(error).__name__}: {error}")
-        raw = self.hide_key(raw)
-        if status != 200:
-            return self.redact(self._failure(status, raw, retry_after))
+            reply = await self._client.call(COMPLETIONS, body)
+        except NoAnswerError as error:
+            return Failure("transient", f"{self.host}: {error}; {_TIME_REMEDY}")
+        except CallError as error:
+            return Failure("transient", f"{self.host}: {error}")
+        raw = self.hide_key(reply.body)
+        if reply.status != 200:
+            return self.redact(self._failure(reply.status, raw, reply.headers.get("retry-after")))
         self._has_answered = True
-        if not is_whole:
+        if not reply.is_whole:
             return too_large(self.host)
         return self.redact(read_response(raw, self.host, time.perf_counter() - began))
 
-    async def _check_references(self) -> None:
+    async def _check_references(self, client: HTTPClient) -> None:
         """Ask for an image that the server cannot have. Raises UserError if it answers nevertheless."""
-        import aiohttp
-
         probe = self._references.probe(self.model) if self._references is not None else None
-        if probe is None or self._session is None:
+        if probe is None:
             return
         try:
-            async with self._session.post(self._url, json=probe, allow_redirects=False) as response:
-                await read_body(response)
-                status = response.status
-        except (aiohttp.ClientError, OSError, TimeoutError):
+            reply = await client.call(COMPLETIONS, msgspec.json.encode(probe))
+        except CallError:
             return
-        if status == 200:
+        if reply.status == 200:
             raise UserError(
                 f"{self.host} ignores the uuid of an image: it answers a request without the image",
                 expected="a vLLM server, or no --model-arg uuid",
@@ -320,7 +325,7 @@ class OpenAICompatible(Model):
             raise self.refuse_key(status)
         if not self._has_answered and (status == 404 or 300 <= status < 400):
             raise UserError(
-                f"{self._url} does not exist or has no model '{self.model}' (HTTP {status})",
+                f"{self.address}{COMPLETIONS} does not exist or has no model '{self.model}' (HTTP {status})",
                 expected="a URL that ends in the API's root, such as http://host:8000/v1#model",
             )
         return failure_of_status(self.host, status, raw, retry_after)
@@ -351,7 +356,7 @@ class OpenAICompatible(Model):
             connection = asyncio.open_connection(self._hostname, self._port)
             _, writer = await asyncio.wait_for(connection, REACHABLE_SECONDS)
         except (OSError, TimeoutError) as error:
-            if self.uses_environment_proxy and _has_environment_proxy(self._hostname):
+            if self.uses_environment_proxy and has_environment_proxy(self.address):
                 return
             reason = error or f"no connection within {REACHABLE_SECONDS} s"
             raise UserError(
@@ -359,9 +364,3 @@ class OpenAICompatible(Model):
                 expected="a running server: start it, or correct the URL",
             ) from None
         writer.close()
-
-
-def _has_environment_proxy(hostname: str) -> bool:
-    from urllib.request import getproxies, proxy_bypass
-
-    return bool(getproxies()) and not proxy_bypass(hostname)

@@ -15,10 +15,10 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -26,17 +26,15 @@ from msgspec.structs import replace
 from sightline.errors import UserError
 from sightline.models import process_supervisor
 from sightline.models.base import Model
+from sightline.models.http.interface import CallError, HTTPClient, Timeouts
+from sightline.models.http.opening import open_client
 from sightline.models.image_references import ImageTraffic
 from sightline.models.openai import EndpointArgs, OpenAICompatible
-from sightline.models.reply_body import read_body
 from sightline.models.server_command import KEY_OF_SERVER, ServerCommand, launch_with_key
 from sightline.models.server_report import read_server_report
 from sightline.output import print_note
 from sightline.paths import cache_folder
 from sightline.types import Answer, Failure, Request
-
-if TYPE_CHECKING:
-    import aiohttp
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.25
@@ -184,7 +182,7 @@ class Server:
         """
         self._command = command
         self._environment = environment or {}
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._key = key
         self.log = _new_log(command)
         self._guard: subprocess.Popen[bytes] | None = None
 
@@ -255,25 +253,21 @@ class Server:
 
     async def _is_ready(self, address: str, deadline: float) -> bool:
         """Wait until the server is ready (True), has ended, or time is up."""
-        import aiohttp
-
-        timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
-        async with aiohttp.ClientSession(address, timeout=timeout, headers=self._headers) as session:
+        client = open_client(address, self._key, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))
+        async with aclosing(client):
             while not self.ended and time.monotonic() < deadline:
-                with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
-                    if await self._answers(session):
+                with contextlib.suppress(CallError):
+                    if await self._answers(client):
                         return True
                 await asyncio.sleep(POLL_SECONDS)
         return False
 
-    async def _answers(self, session: aiohttp.ClientSession) -> bool:
+    async def _answers(self, client: HTTPClient) -> bool:
         """Whether the server is healthy and has our model; another process that took the port has not."""
-        async with session.get("/health") as reply:
-            if reply.status != 200:
-                return False
-        async with session.get("/v1/models") as reply:
-            raw, is_whole = await read_body(reply)
-        report = read_server_report(raw, "", self._command.served_name) if is_whole else None
+        if (await client.call("/health")).status != 200:
+            return False
+        reply = await client.call("/v1/models")
+        report = read_server_report(reply.body, "", self._command.served_name) if reply.is_whole else None
         return report is not None and report.id is not None
 
     def _end_of_log(self) -> str:

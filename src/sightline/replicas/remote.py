@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
-import aiohttp
-
+from sightline.models.http.interface import CallError, Timeouts
+from sightline.models.http.opening import open_client
 from sightline.replicas.base import ReplicaLostError
 from sightline.types import Answer, Failure, Request
 
@@ -80,12 +81,8 @@ async def is_healthy(address: str) -> bool:
     Returns:
         Whether it says so in time; True also if this process has too many open files to ask.
     """
-    timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{address}/health") as reply,
-        ):
-            return reply.status == 200
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+        async with aclosing(open_client(address, None, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
+            return (await client.call("/health")).status == 200
+    except CallError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)

@@ -107,7 +107,10 @@ class _Page(Struct, frozen=True):
 
 
 class BatchClient:
-    """The files and batches of one endpoint. Use it as an async context manager."""
+    """The files and batches of one endpoint. Use it as an async context manager.
+
+    It uses aiohttp, not the client of `models/http`: files of any size are sent and received in pieces.
+    """
 
     def __init__(self, endpoint: OpenAICompatible, settings: BatchSettings) -> None:
         """Prepare it; nothing is sent.

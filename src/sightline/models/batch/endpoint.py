@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -94,7 +94,8 @@ class BatchEndpoint(Model):
 
     async def server_report(self) -> ServerReport | None:
         """What the server says about the model."""
-        return await self.live.read_report(self._client.session)
+        async with aclosing(self.live.new_client()) as client:
+            return await self.live.read_report(client)
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[_Result]:
         """Send requests in batches, except those that are in a batch already, and wait for all results."""

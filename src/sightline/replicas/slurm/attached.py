@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-
-import aiohttp
+from contextlib import AsyncExitStack, aclosing
 
 from sightline.errors import UserError
+from sightline.models.http.interface import CallError, Timeouts
+from sightline.models.http.opening import open_client
 from sightline.models.served import Served
 from sightline.models.server_report import ServerReport, read_server_report
 from sightline.replicas.base import Target
@@ -88,13 +88,9 @@ async def attach(target: Target, task: str, announced: Announcement, key: str) -
 
 async def _report(address: str, model: str, key: str) -> ServerReport | None:
     """What a server says about our model; None if it does not know our key: another one may have the port."""
-    timeout = aiohttp.ClientTimeout(total=HEALTH_SECONDS)
-    headers = {"Authorization": f"Bearer {key}"}
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
-            session.get(f"{address}/v1/models") as reply,
-        ):
-            return read_server_report(await reply.read(), address, model) if reply.status == 200 else None
-    except (aiohttp.ClientError, OSError, TimeoutError):
+        async with aclosing(open_client(address, key, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
+            reply = await client.call("/v1/models")
+    except CallError:
         return None
+    return read_server_report(reply.body, address, model) if reply.status == 200 and reply.is_whole else None
