@@ -226,7 +226,7 @@ def test_the_models_of_a_store_are_looked_up_without_reading_its_requests(
 ) -> None:
     run(requests(5), endpoint("A"))
     statements: list[str] = []
-    with store.endpoints._database.read() as connection:
+    with store.endpoints._database.core_read() as connection:
         engine = connection.engine
     listen(engine, "before_cursor_execute", lambda *words: statements.append(words[2]))
     assert store.endpoints.has_requests("http://host m")

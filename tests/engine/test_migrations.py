@@ -27,7 +27,7 @@ from msgspec import Struct
 from sightline.cli.main import main
 from sightline.engine.connect import connect
 from sightline.engine.probe_chunks import probes_of
-from sightline.engine.schema import model_of
+from sightline.engine.request_parts import model_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.maintenance.verify import find_faults
@@ -280,7 +280,7 @@ def test_a_store_of_version_4_takes_batches_and_keeps_every_row(store_url: str) 
     """Version 4 (commit 9ff12c5) had the tables of version 5 but for those of batches."""
     store = Store.open(store_url)
     run = store.runs.start({"benchmark": "codis"})
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         for table in ("batch_requests", "batches"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("UPDATE meta SET value = '4' WHERE name = 'schema_version'")

@@ -79,7 +79,7 @@ def test_many_keys_are_looked_up_at_once(store: Store) -> None:
 
 def test_attempts_are_added_and_never_replaced(store: Store) -> None:
     _add(store, PASSING, ANSWER, FINAL)
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         rows = connection.exec_driver_sql("SELECT state FROM answers ORDER BY id").scalars().all()
     assert rows == [State.TRANSIENT, State.ANSWERED, State.BLOCKED]
 
@@ -262,7 +262,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
 
 
 def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Store) -> None:
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql("DROP TABLE answers")
     with pytest.raises(EnvironmentFailedError) as failure:
         store.answers.add([Attempt(K, b'{"v":"secret request"}', Answer("secret answer"))])

@@ -28,7 +28,7 @@ def store(postgres_url: str) -> Iterator[Store]:
     """A store whose texts and definitions no run needs any more."""
     opened = Store.open(postgres_url)
     opened.runs.drop(add_run(opened, range(5)))
-    with opened.database.write() as connection:
+    with opened.database.core_write() as connection:
         connection.exec_driver_sql("DELETE FROM answers")
         connection.exec_driver_sql("DELETE FROM requests")
     yield opened

@@ -1,28 +1,33 @@
 """Migrations of stores that an earlier Sightline wrote, one version at a time.
 
 They read the tables of the earlier version with their own SQL, page by page, so that memory does not grow
-with the store. `connect.prepare` runs them in one transaction, after a backup. A row with a damaged body is
+with the store. `migrate_store` runs them in one transaction, after a backup. A row with a damaged body is
 kept as it is, so that the store can be opened and `store verify` finds the row.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import text
+from sqlalchemy import text, update
 from sqlalchemy.engine import Connection
 
-from sightline.engine import schema
+from sightline.engine import postgres, schema, tables
 from sightline.engine.answers import State, state_of
-from sightline.engine.database import insert
+from sightline.engine.connect import schema_version
+from sightline.engine.connection import Connection as EngineConnection
+from sightline.engine.core_connection import plain
+from sightline.engine.database import Database, insert
 from sightline.engine.database_errors import repair_command
 from sightline.engine.dictionaries import COMMON, Dictionaries, add_common_dictionary
 from sightline.engine.endpoint_log import list_models
+from sightline.engine.request_parts import model_of
 from sightline.engine.requests import Requests
 from sightline.engine.runs import PROBES_PER_CHUNK, write_chunk
 from sightline.errors import EnvironmentFailedError
@@ -36,7 +41,9 @@ def _list_models(connection: Connection) -> None:
     """1 -> 2: create two tables, and list the models of the requests."""
     schema.metadata.create_all(connection, [schema.endpoints, schema.models])
     for rows in _pages(connection, "requests", ("key",), ("body",), PAGE):
-        list_models(connection, (body for body in (bytes(row[1]) for row in rows) if _is_request(body)))
+        list_models(
+            plain(connection), (body for body in (bytes(row[1]) for row in rows) if _is_request(body))
+        )
 
 
 def _store_once(connection: Connection) -> None:
@@ -47,23 +54,24 @@ def _store_once(connection: Connection) -> None:
     for table in ("claims", "images"):
         connection.execute(text(f"DROP TABLE IF EXISTS {table}"))
     schema.metadata.create_all(connection)
-    add_common_dictionary(connection)
+    engine_connection = plain(connection)
+    add_common_dictionary(engine_connection)
     # Only this transaction uses these dictionaries: if it fails, nothing is compressed with them.
     dictionaries = Dictionaries(str(connection.engine.url.database))
     requests = Requests(dictionaries)
     for rows in _pages(connection, "requests_2", ("key",), ("body",), PAGE):
-        requests.add(connection, {bytes.fromhex(key): bytes(body) for key, body in rows})
+        requests.add(engine_connection, {bytes.fromhex(key): bytes(body) for key, body in rows})
         if requests.texts.training_due:
-            requests.texts.train(connection)
+            requests.texts.train(engine_connection)
     for rows in _pages(connection, "answers_2", ("id",), ("key", "ok", "body", "created"), PAGE):
-        _copy_answers(connection, dictionaries, requests, rows)
+        _copy_answers(engine_connection, dictionaries, requests, rows)
     for rows in _pages(connection, "probes_2", ("run", "place"), ("body",), PROBES_PER_CHUNK):
         probes = ((int(run), place, bytes(body)) for run, place, body in rows)
         # A damaged probe has its own chunk: it must not make the others unreadable.
         for (run, damaged), members in groupby(probes, key=lambda row: (row[0], _breaks_chunks(row[2]))):
             numbered = [(place, body) for _, place, body in members]
             for one in [[pair] for pair in numbered] if damaged else [numbered]:
-                write_chunk(connection, dictionaries, run, one)
+                write_chunk(engine_connection, dictionaries, run, one)
     for table in replaced:
         connection.execute(text(f"DROP TABLE {table}_2"))
 
@@ -91,7 +99,7 @@ def _facts(body: bytes, created: float) -> bytes:
 
 def _is_request(body: bytes) -> bool:
     with suppress(ValueError):
-        schema.model_of(body)
+        model_of(body)
         return True
     return False
 
@@ -102,7 +110,10 @@ def _breaks_chunks(body: bytes) -> bool:
 
 
 def _copy_answers(
-    connection: Connection, dictionaries: Dictionaries, requests: Requests, rows: Sequence[Sequence[Any]]
+    connection: EngineConnection,
+    dictionaries: Dictionaries,
+    requests: Requests,
+    rows: Sequence[Sequence[Any]],
 ) -> None:
     """Copy answers in their order; an answer whose request is lost gets an empty request."""
     keys = {key: bytes.fromhex(key) for _, key, *_ in rows}
@@ -113,7 +124,7 @@ def _copy_answers(
         state = State.ANSWERED if ok else _state_of_failure(bytes(body))
         compressed = dictionaries.compress(connection, bytes(body), COMMON)
         copied.append((numbers[keys[key]], state, compressed, created))
-    insert(connection, schema.answers, ("request", "state", "body", "created"), copied)
+    insert(connection, "answers", ("request", "state", "body", "created"), copied)
 
 
 def _state_of_failure(body: bytes) -> State:
@@ -139,8 +150,8 @@ def _pages(
 
 def _add_annotation(connection: Connection) -> None:
     """3 -> 4: create the tables of annotation projects."""
-    tables = [table for table in schema.metadata.tables.values() if table.name.startswith("annotat")]
-    schema.metadata.create_all(connection, tables)
+    made = [table for table in schema.metadata.tables.values() if table.name.startswith("annotat")]
+    schema.metadata.create_all(connection, made)
 
 
 def _add_batches(connection: Connection) -> None:
@@ -157,6 +168,53 @@ MIGRATIONS: Mapping[int, tuple[str | Callable[[Connection], None], ...]] = {
 """Version -> the steps that lead to the next version: SQL statements, and functions."""
 
 
+def migrate_store(database: Database) -> None:
+    """Migrate a store to this version after a backup, unless another process has done so meanwhile.
+
+    Args:
+        database: The database of the store.
+
+    Raises:
+        EnvironmentFailedError: A row is damaged so that it cannot be kept, such as the key of a request.
+    """
+    with database.core_write() as connection:
+        engine_connection = plain(connection)
+        postgres.wait_for_migration(engine_connection)
+        postgres.wait_for_turn(engine_connection, database.name)
+        version = schema_version(engine_connection, database.name)
+        if version >= tables.SCHEMA_VERSION:
+            return
+        if engine_connection.is_file:
+            _back_up_sqlite(str(connection.engine.url.database), version)
+        else:
+            postgres.back_up(connection, version, engine_connection.tables())
+        migrate(connection, database.name, version)
+        connection.execute(
+            update(schema.meta)
+            .where(schema.meta.c.name == "schema_version")
+            .values(value=str(tables.SCHEMA_VERSION))
+        )
+        # Caches that the user dropped.
+        schema.metadata.create_all(connection)
+    if database.is_file:
+        _shrink(database)
+
+
+def _back_up_sqlite(file: str, version: int) -> None:
+    """Write a complete copy next to the store; a copy of the file would lack the write-ahead log."""
+    with (
+        closing(sqlite3.connect(file)) as source,
+        closing(sqlite3.connect(f"{file}.v{version}.backup")) as copy,
+    ):
+        source.backup(copy)
+
+
+def _shrink(database: Database) -> None:
+    """Give the space of the earlier tables back. If it fails, the store is only larger."""
+    with closing(database.core_engine().raw_connection()) as connection, suppress(sqlite3.OperationalError):
+        connection.cursor().execute("VACUUM")
+
+
 def migrate(connection: Connection, name: str, version: int) -> None:
     """Migrate a store to this version, step by step.
 
@@ -169,7 +227,7 @@ def migrate(connection: Connection, name: str, version: int) -> None:
         EnvironmentFailedError: A row is damaged so that it cannot be kept, such as the key of a request.
     """
     try:
-        for step in range(version, schema.SCHEMA_VERSION):
+        for step in range(version, tables.SCHEMA_VERSION):
             for change in MIGRATIONS[step]:
                 if isinstance(change, str):
                     connection.execute(text(change))
