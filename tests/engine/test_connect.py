@@ -11,8 +11,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import Connection as CoreConnection
 
-from sightline.engine import memory_store, migrations, postgres, schema, sqlite_connections, tables
+from sightline.engine import connect, memory_store, migrations, postgres, sqlite_connections, tables
 from sightline.engine.answers import Attempt
 from sightline.engine.connect import sqlite_path
 from sightline.engine.database_errors import NoStoreError
@@ -363,10 +364,9 @@ def test_a_store_opens_while_another_process_writes(store_url: str, monkeypatch:
     monkeypatch.setattr(sqlite_connections, "LOCK_SECONDS", 0)
     monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
     writer = Store.open(store_url)
-    with writer.database.core_write() as connection:
-        if connection.dialect.name == "postgresql":
-            tables = ", ".join(schema.metadata.tables)
-            connection.exec_driver_sql(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
+    with writer.database.write() as connection:
+        if not connection.is_file:
+            connection.change(f"LOCK TABLE {', '.join(tables.TABLES)} IN EXCLUSIVE MODE")
             postgres.wait_for_turn(connection, "")
         reader = Store.open(store_url)
         assert reader.runs.all() == []
@@ -381,17 +381,21 @@ class _Interruption:
         raise KeyboardInterrupt
 
 
-def _interrupted_transaction(store: Store) -> None:
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("INSERT INTO meta (name, value) VALUES ('a', 'b')")
-        connection.exec_driver_sql("SELECT ?", (_Interruption(),))
+def _interrupted_transaction(store: Store, *, plain: bool) -> None:
+    with store.database.write() if plain else store.database.core_write() as connection:
+        change = connection.exec_driver_sql if isinstance(connection, CoreConnection) else connection.change
+        change("INSERT INTO meta (name, value) VALUES ('a', 'b')")
+        change("SELECT ?", (_Interruption(),))
 
 
-def test_an_interrupted_transaction_holds_no_lock_while_the_interruption_is_handled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("plain", [True, False])
+def test_an_interrupted_transaction_holds_no_lock_while_the_interruption_is_handled(
+    tmp_path: Path, plain: bool
+) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     # `interrupted` holds the traceback, and so the cursor, as `finally` does.
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        _interrupted_transaction(store)
+        _interrupted_transaction(store, plain=plain)
     with closing(sqlite3.connect(tmp_path / "s.db", timeout=0)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert other.execute("SELECT count(*) FROM meta WHERE name = 'a'").fetchone() == (0,)

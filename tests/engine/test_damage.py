@@ -20,8 +20,8 @@ _KEYED = with_key(Request("", (user("a question of some length, a question of so
 
 
 def _change(store: Store, statement: str) -> None:
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql(statement)
+    with store.database.write() as connection:
+        connection.change(statement)
 
 
 def _filled(store: Store) -> Store:
@@ -114,7 +114,7 @@ def test_a_request_that_a_repair_left_empty_is_filled_by_the_same_request(store:
     assert store.answers.request(key) == b""
     store.answers.add([Attempt(key, canonical, Answer("some words"))])
     assert store.answers.request(key) == canonical
-    with store.database.core_write() as connection:
+    with store.database.write() as connection:
         Requests(Dictionaries("s")).add(connection, {bytes.fromhex(key): b""})
     assert store.answers.request(key) == canonical
 

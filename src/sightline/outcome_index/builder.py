@@ -155,13 +155,9 @@ class IndexBuilder:
                 )
                 for start in range(0, len(numbers), ORDER_BLOCK)
             ]
-            insert_rows(
-                writer, index_tables.orders.name, ("index_id", "block", "numbers", "ranks"), orders
-            )
+            insert_rows(writer, index_tables.orders.name, ("index_id", "block", "numbers", "ranks"), orders)
             sorts = list(self._sort_rows(ranks))
-            insert_rows(
-                writer, index_tables.sorts.name, ("index_id", "name", "block", "ranks"), sorts
-            )
+            insert_rows(writer, index_tables.sorts.name, ("index_id", "name", "block", "ranks"), sorts)
             names = ("index_id", "key", "name", "groups", "listed", "ranks")
             insert_rows(writer, index_tables.facets.name, names, list(self._facet_rows(ranks)))
             earlier = select(table.c.id).where(
@@ -218,9 +214,7 @@ class IndexBuilder:
         table = index_tables.indexes
         with self._store.database.core_write() as connection:
             writer = plain(connection)
-            insert_rows(
-                writer, index_tables.blocks.name, ("index_id", "block", "rows", "lines"), blocks
-            )
+            insert_rows(writer, index_tables.blocks.name, ("index_id", "block", "rows", "lines"), blocks)
             paths = [(os.fsencode(path), self._id, digest) for path, digest in images.items()]
             insert_new(writer, index_tables.images.name, ("path", "index_id", "digest"), paths)
             step = {"done": self._samples, "alive": time.time()}
