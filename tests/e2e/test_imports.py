@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sightline.builders.synthetic import generate_codis
 from sightline.formats.groups import GroupLine, write_groups
 
 COMMAND = (
@@ -48,7 +49,9 @@ def test_a_run_in_an_existing_store_loads_no_sqlalchemy() -> None:
 
 
 def test_a_sweep_loads_no_sqlalchemy() -> None:
-    assert _loaded("sweep", *RUN[1:], "--set", "seed=1,2", "--store", "s.db", *OPTIONS) == "[]"
+    generate_codis(Path("codis"), pairs=3)
+    task = ("codis", "--data", "codis", "--model", "baseline/chance", "--set", "cot=on,off")
+    assert _loaded("sweep", *task, "--out", "out", "--store", "s.db", "--quiet") == "[]"
 
 
 def test_scoring_answers_and_reporting_load_no_sqlalchemy() -> None:

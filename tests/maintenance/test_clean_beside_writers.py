@@ -40,7 +40,7 @@ def _pause(monkeypatch: pytest.MonkeyPatch, module: Any, table: str, wait: Calla
     original = module.insert_new
 
     def paused(connection: Any, into: Any, *arguments: Any) -> None:
-        if into.name == table:
+        if into == table:
             wait()
         original(connection, into, *arguments)
 

@@ -14,7 +14,7 @@ from sightline.engine.database import Database
 from sightline.engine.database_errors import no_store
 from sightline.engine.dictionaries import add_common_dictionary
 from sightline.engine.memory_store import MEMORY, is_memory_file, memory_file
-from sightline.engine.sqlite_check import check_sqlite_file, not_a_store
+from sightline.engine.sqlite_check import check_sqlite_file
 from sightline.engine.sqlite_connections import SqliteConnections
 from sightline.errors import UserError
 from sightline.secret_text import hide_password
@@ -37,8 +37,6 @@ _USER_IN_PATH = re.compile(r"[^/]*:[^/]*@")
 
 _SQLITE_URL = re.compile("sqlite://(?:/([^?]*))?")
 """The URL of a file without a host or parameters. SQLAlchemy, which is slow to import, reads all others."""
-
-_VERSION = re.compile("[1-9][0-9]{0,8}")
 
 
 def connect(url: str, *, create: bool) -> Database:
@@ -163,7 +161,10 @@ def prepare(database: Database, *, create: bool) -> None:
 
 def _is_ready(connection: Connection, name: str) -> bool:
     """Whether this is a store of this version with all its tables."""
-    return connection.tables() >= tables.TABLES and schema_version(connection, name) == tables.SCHEMA_VERSION
+    return (
+        connection.tables() >= tables.TABLES
+        and tables.schema_version(connection, name) == tables.SCHEMA_VERSION
+    )
 
 
 def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
@@ -178,7 +179,7 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
         connection.change(insert, (str(tables.SCHEMA_VERSION),))
         add_common_dictionary(connection)
         return False
-    found = schema_version(connection, name)
+    found = tables.schema_version(connection, name)
     if found > tables.SCHEMA_VERSION:
         raise UserError(
             "a newer Sightline wrote this store",
@@ -216,29 +217,6 @@ def _parse(url: str) -> URL:
             f"the store's URL, {scheme}://..., is invalid",
             expected="a path, or postgresql://USER:PASSWORD@HOST:PORT/NAME",
         ) from None
-
-
-def schema_version(connection: Connection, name: str) -> int:
-    """Read the schema version of a database that has tables.
-
-    Args:
-        connection: A connection to it.
-        name: The store's name in messages.
-
-    Returns:
-        The version.
-
-    Raises:
-        UserError: The tables are not those of a store.
-    """
-    value = None
-    if connection.has_table("meta") and connection.has_table("answers"):
-        rows = connection.rows("SELECT value FROM meta WHERE name = 'schema_version'")
-        value = rows[0][0] if rows else None
-    # SQLite keeps a value of another type in any column.
-    if not (isinstance(value, str) and _VERSION.fullmatch(value)):
-        raise not_a_store(name)
-    return int(value)
 
 
 def _check_file(path: Path, *, create: bool) -> None:

@@ -20,7 +20,6 @@ from sqlalchemy.engine import Connection
 
 from sightline.engine import postgres, schema, tables
 from sightline.engine.answers import State, state_of
-from sightline.engine.connect import schema_version
 from sightline.engine.connection import Connection as EngineConnection
 from sightline.engine.core_connection import plain
 from sightline.engine.database import Database, insert
@@ -181,7 +180,7 @@ def migrate_store(database: Database) -> None:
         engine_connection = plain(connection)
         postgres.wait_for_migration(engine_connection)
         postgres.wait_for_turn(engine_connection, database.name)
-        version = schema_version(engine_connection, database.name)
+        version = tables.schema_version(engine_connection, database.name)
         if version >= tables.SCHEMA_VERSION:
             return
         if engine_connection.is_file:

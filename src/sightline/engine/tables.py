@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+from sightline.engine.connection import Connection
+from sightline.engine.sqlite_check import not_a_store
+
 SCHEMA_VERSION = 5
 """Raised with every change of a table; migrations.py leads from each version to the next."""
 
@@ -146,3 +149,28 @@ CREATE TABLE IF NOT EXISTS readings (
 
 TABLES = frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", SQLITE_TABLES))
 """The names of the tables of every store."""
+
+_VERSION = re.compile("[1-9][0-9]{0,8}")
+
+
+def schema_version(connection: Connection, name: str) -> int:
+    """Read the schema version of a database that has tables.
+
+    Args:
+        connection: A connection to it.
+        name: The store's name in messages.
+
+    Returns:
+        The version.
+
+    Raises:
+        UserError: The tables are not those of a store.
+    """
+    value = None
+    if connection.has_table("meta") and connection.has_table("answers"):
+        rows = connection.rows("SELECT value FROM meta WHERE name = 'schema_version'")
+        value = rows[0][0] if rows else None
+    # SQLite keeps a value of another type in any column.
+    if not (isinstance(value, str) and _VERSION.fullmatch(value)):
+        raise not_a_store(name)
+    return int(value)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sightline.engine.connect import connect, display, schema_version, sqlite_path
+from sightline.engine.connect import connect, display, sqlite_path
 from sightline.engine.postgres import wait_for_migration
 from sightline.engine.store import Store
-from sightline.engine.tables import SCHEMA_VERSION
+from sightline.engine.tables import SCHEMA_VERSION, schema_version
 from sightline.errors import EnvironmentFailedError, UserError
 
 
