@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.engine import Connection as CoreConnection
+from sqlalchemy.engine import make_url
 
 from sightline.engine import connect, memory_store, migrations, postgres, sqlite_connections, tables
 from sightline.engine.answers import Attempt
@@ -401,3 +402,20 @@ def test_an_interrupted_transaction_holds_no_lock_while_the_interruption_is_hand
         assert other.execute("SELECT count(*) FROM meta WHERE name = 'a'").fetchone() == (0,)
     assert interrupted.traceback
     store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:///a b#c",
+        "sqlite:////a/b",
+        "sqlite:///%41",
+        "sqlite:///a@b",
+        "sqlite:///ä\nb",
+    ],
+)
+def test_the_url_of_a_file_is_read_as_sqlalchemy_reads_it(url: str) -> None:
+    name = make_url(url).database
+    assert sqlite_path(url) == (Path(name) if name else memory_store.memory_file())

@@ -35,8 +35,8 @@ _NO_PATH = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+\w+)?:(?!//)", re.IGNOREC
 _USER_IN_PATH = re.compile(r"[^/]*:[^/]*@")
 """How a path begins that a user, a password and a host were meant to be."""
 
-_SQLITE_URL = re.compile("sqlite://(?:/([^?]*))?")
-"""The URL of a file without a host or parameters. SQLAlchemy, which is slow to import, reads all others."""
+_SQLITE_URL = re.compile("sqlite://(?:/([^?%]*))?")
+"""A URL that names a file and no more, as it is. SQLAlchemy, which is slow to import, reads all others."""
 
 
 def connect(url: str, *, create: bool) -> Database:

@@ -1,7 +1,7 @@
 """The tables of a SQLite store as SQL, and the version of the tables of every store.
 
-schema.py declares the same tables for SQLAlchemy, which a new SQLite store does without: to import it takes
-longer than all statements of a small run. A test compares both.
+schema.py declares the same tables for SQLAlchemy. A SQLite store is created without it, because the import
+takes longer than all statements of a small run. A test compares both.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ CREATE TABLE IF NOT EXISTS readings (
     "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
 );
 """
-"""Statements that make the tables and indexes which are missing. What a column means is said in schema.py."""
+"""Statements that create the missing tables and indexes. schema.py says what they hold."""
 
 TABLES = frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", SQLITE_TABLES))
 """The names of the tables of every store."""
