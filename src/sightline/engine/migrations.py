@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import text, update
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection as CoreConnection
 
 from sightline.engine import postgres, schema, tables
 from sightline.engine.answers import State, state_of
-from sightline.engine.connection import Connection as EngineConnection
+from sightline.engine.connection import Connection
 from sightline.engine.core_connection import plain
 from sightline.engine.database import Database, insert
 from sightline.engine.database_errors import repair_command
@@ -36,7 +36,7 @@ PAGE = 500
 """Requests or answers that are read together."""
 
 
-def _list_models(connection: Connection) -> None:
+def _list_models(connection: CoreConnection) -> None:
     """1 -> 2: create two tables, and list the models of the requests."""
     schema.metadata.create_all(connection, [schema.endpoints, schema.models])
     for rows in _pages(connection, "requests", ("key",), ("body",), PAGE):
@@ -45,7 +45,7 @@ def _list_models(connection: Connection) -> None:
         )
 
 
-def _store_once(connection: Connection) -> None:
+def _store_once(connection: CoreConnection) -> None:
     """2 -> 3: keys are bytes, texts are kept once, bodies are compressed, probes are stored in chunks."""
     replaced = ("requests", "answers", "probes")
     for table in replaced:
@@ -53,29 +53,29 @@ def _store_once(connection: Connection) -> None:
     for table in ("claims", "images"):
         connection.execute(text(f"DROP TABLE IF EXISTS {table}"))
     schema.metadata.create_all(connection)
-    engine_connection = plain(connection)
-    add_common_dictionary(engine_connection)
+    plain_connection = plain(connection)
+    add_common_dictionary(plain_connection)
     # Only this transaction uses these dictionaries: if it fails, nothing is compressed with them.
     dictionaries = Dictionaries(str(connection.engine.url.database))
     requests = Requests(dictionaries)
     for rows in _pages(connection, "requests_2", ("key",), ("body",), PAGE):
-        requests.add(engine_connection, {bytes.fromhex(key): bytes(body) for key, body in rows})
+        requests.add(plain_connection, {bytes.fromhex(key): bytes(body) for key, body in rows})
         if requests.texts.training_due:
-            requests.texts.train(engine_connection)
+            requests.texts.train(plain_connection)
     for rows in _pages(connection, "answers_2", ("id",), ("key", "ok", "body", "created"), PAGE):
-        _copy_answers(engine_connection, dictionaries, requests, rows)
+        _copy_answers(plain_connection, dictionaries, requests, rows)
     for rows in _pages(connection, "probes_2", ("run", "place"), ("body",), PROBES_PER_CHUNK):
         probes = ((int(run), place, bytes(body)) for run, place, body in rows)
         # A damaged probe has its own chunk: it must not make the others unreadable.
         for (run, damaged), members in groupby(probes, key=lambda row: (row[0], _breaks_chunks(row[2]))):
             numbered = [(place, body) for _, place, body in members]
             for one in [[pair] for pair in numbered] if damaged else [numbered]:
-                write_chunk(engine_connection, dictionaries, run, one)
+                write_chunk(plain_connection, dictionaries, run, one)
     for table in replaced:
         connection.execute(text(f"DROP TABLE {table}_2"))
 
 
-def _identify_runs(connection: Connection) -> None:
+def _identify_runs(connection: CoreConnection) -> None:
     """2 -> 3: give each run an identity, the same in all copies of the store."""
     connection.execute(text("ALTER TABLE runs ADD COLUMN uid VARCHAR(33)"))
     for rows in _pages(connection, "runs", ("id",), ("body", "created"), PAGE):
@@ -109,7 +109,7 @@ def _breaks_chunks(body: bytes) -> bool:
 
 
 def _copy_answers(
-    connection: EngineConnection,
+    connection: Connection,
     dictionaries: Dictionaries,
     requests: Requests,
     rows: Sequence[Sequence[Any]],
@@ -134,7 +134,7 @@ def _state_of_failure(body: bytes) -> State:
 
 
 def _pages(
-    connection: Connection, table: str, key: Sequence[str], columns: Sequence[str], size: int
+    connection: CoreConnection, table: str, key: Sequence[str], columns: Sequence[str], size: int
 ) -> Iterator[Sequence[Sequence[Any]]]:
     """All rows of a table in the order of its key, page by page: the key's columns, then the others."""
     names, ordered = ", ".join([*key, *columns]), ", ".join(key)
@@ -147,18 +147,18 @@ def _pages(
         rows = connection.execute(text(query.format(f"WHERE ({ordered}) > ({after})")), last).all()
 
 
-def _add_annotation(connection: Connection) -> None:
+def _add_annotation(connection: CoreConnection) -> None:
     """3 -> 4: create the tables of annotation projects."""
     made = [table for table in schema.metadata.tables.values() if table.name.startswith("annotat")]
     schema.metadata.create_all(connection, made)
 
 
-def _add_batches(connection: Connection) -> None:
+def _add_batches(connection: CoreConnection) -> None:
     """4 -> 5: create the tables of batches at providers."""
     schema.metadata.create_all(connection, [schema.batches, schema.batch_requests])
 
 
-MIGRATIONS: Mapping[int, tuple[str | Callable[[Connection], None], ...]] = {
+MIGRATIONS: Mapping[int, tuple[str | Callable[[CoreConnection], None], ...]] = {
     1: (_list_models,),
     2: (_store_once, _identify_runs),
     3: (_add_annotation,),
@@ -177,16 +177,16 @@ def migrate_store(database: Database) -> None:
         EnvironmentFailedError: A row is damaged so that it cannot be kept, such as the key of a request.
     """
     with database.core_write() as connection:
-        engine_connection = plain(connection)
-        postgres.wait_for_migration(engine_connection)
-        postgres.wait_for_turn(engine_connection, database.name)
-        version = tables.schema_version(engine_connection, database.name)
+        plain_connection = plain(connection)
+        postgres.wait_for_migration(plain_connection)
+        postgres.wait_for_turn(plain_connection, database.name)
+        version = tables.schema_version(plain_connection, database.name)
         if version >= tables.SCHEMA_VERSION:
             return
-        if engine_connection.is_file:
+        if plain_connection.is_file:
             _back_up_sqlite(str(connection.engine.url.database), version)
         else:
-            postgres.back_up(connection, version, engine_connection.tables())
+            postgres.back_up(connection, version, plain_connection.tables())
         migrate(connection, database.name, version)
         connection.execute(
             update(schema.meta)
@@ -214,7 +214,7 @@ def _shrink(database: Database) -> None:
         connection.cursor().execute("VACUUM")
 
 
-def migrate(connection: Connection, name: str, version: int) -> None:
+def migrate(connection: CoreConnection, name: str, version: int) -> None:
     """Migrate a store to this version, step by step.
 
     Args:
