@@ -106,7 +106,7 @@ def multiply_groups(store: Store, run: int, copies: int) -> None:
     result = msgspec.structs.replace(old.result, samples=kept * copies, probes=kept * copies * VARIANTS)
     body = IndexBody(kept * copies, msgspec.json.encode(CachedResult(result, [])), old.awaited)
     table, orders, facets = index_tables.blocks, index_tables.orders, index_tables.facets
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql(f"DROP TABLE {index_tables.WORDS}_{old.id}")
         connection.execute(table.delete().where(table.c.index_id == old.id, table.c.block >= blocks))
         for copy in range(1, copies):

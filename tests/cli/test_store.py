@@ -75,7 +75,7 @@ def as_json(capsys: Capture, *words: str, status: int = 0) -> Any:
 def damage(path: Path) -> None:
     """Change a byte of the text of one answer."""
     store = Store.open(str(path))
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql(
             "UPDATE answers SET body = CAST(substr(body, 1, length(body) - 6) || x'55' || "
             "substr(body, length(body) - 4) AS BLOB) WHERE id = 5"
@@ -133,7 +133,7 @@ def test_the_faults_of_a_table_stand_together(capsys: Capture) -> None:
     """Rows that are damaged, and rows without their request, are found with other tables between."""
     damage(Path("sightline.db"))
     store = Store.open("sightline.db")
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql("UPDATE runs SET body = x'00' WHERE id = 1")
         connection.exec_driver_sql("DELETE FROM requests WHERE id = 7")
     store.close()
@@ -164,7 +164,7 @@ def test_a_repair_with_a_loss_has_status_1_and_lists_the_runs(capsys: Capture, f
 
 def test_a_repair_says_that_a_run_without_a_description_is_lost(capsys: Capture, folder: Path) -> None:
     store = Store.open("sightline.db")
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql("UPDATE runs SET body = x'00' WHERE id = 1")
     store.close()
     report = as_json(capsys, "repair", "sightline.db", "--out", "new.db", "--quiet", status=1)
@@ -199,7 +199,7 @@ def test_a_merge_says_how_many_answers_differ(capsys: Capture, folder: Path) -> 
 
 def test_a_merge_prints_what_it_copied_before_a_source_fails(capsys: Capture, folder: Path) -> None:
     store = Store.open(str(make_store(folder / "other.db", [range(30)])))
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql("ALTER TABLE readings RENAME COLUMN body TO other")
     store.close()
     words = ["merge", "sightline.db", "other.db", "--into", "t.db", "--quiet"]

@@ -27,7 +27,7 @@ def _responses(folder: Path) -> dict[str, str]:
 
 def _answers(url: str) -> int:
     store = Store.open(url, create=False)
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         count = int(connection.exec_driver_sql("SELECT count(*) FROM answers").scalar_one())
     store.close()
     return count

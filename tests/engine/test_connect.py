@@ -11,8 +11,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import Connection as CoreConnection
+from sqlalchemy.engine import make_url
 
-from sightline.engine import connect, memory_store, migrations, postgres, schema
+from sightline.engine import connect, memory_store, migrations, postgres, sqlite_connections, tables
 from sightline.engine.answers import Attempt
 from sightline.engine.connect import sqlite_path
 from sightline.engine.database_errors import NoStoreError
@@ -41,7 +43,7 @@ def test_a_new_store_is_made_with_the_schema_version_of_this_sightline(tmp_path:
     path = _new(tmp_path / "s.db")
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT name, value FROM meta").fetchall()
-    assert rows == [("schema_version", str(schema.SCHEMA_VERSION))]
+    assert rows == [("schema_version", str(tables.SCHEMA_VERSION))]
 
 
 def test_names_with_signs_that_mean_something_in_urls_are_only_names(tmp_path: Path) -> None:
@@ -60,8 +62,8 @@ def test_tables_of_what_can_be_made_anew_may_be_dropped(tmp_path: Path, table: s
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     path = _new(tmp_path / "s.db")
-    _sql(path, f"UPDATE meta SET value = '{schema.SCHEMA_VERSION + 1}'")
-    with pytest.raises(UserError, match=f"newer Sightline.*found {schema.SCHEMA_VERSION + 1}.*upgrade"):
+    _sql(path, f"UPDATE meta SET value = '{tables.SCHEMA_VERSION + 1}'")
+    with pytest.raises(UserError, match=f"newer Sightline.*found {tables.SCHEMA_VERSION + 1}.*upgrade"):
         Store.open(str(path))
 
 
@@ -72,8 +74,8 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
     held = Store.open(str(path))
     # Still in the write-ahead log as long as somebody holds the store open: a copy of the file would lack it.
     held.answers.add([Attempt(K, b"{}", Answer("kept"))])
-    old = schema.SCHEMA_VERSION
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 2)
+    old = tables.SCHEMA_VERSION
+    monkeypatch.setattr(tables, "SCHEMA_VERSION", old + 2)
     monkeypatch.setattr(
         migrations,
         "MIGRATIONS",
@@ -94,8 +96,8 @@ def test_an_older_schema_is_migrated_after_a_backup_of_everything(
 def test_a_migration_that_fails_leaves_the_store_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, old = _new(tmp_path / "s.db"), schema.SCHEMA_VERSION
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", old + 1)
+    path, old = _new(tmp_path / "s.db"), tables.SCHEMA_VERSION
+    monkeypatch.setattr(tables, "SCHEMA_VERSION", old + 1)
     monkeypatch.setattr(
         migrations, "MIGRATIONS", {old: ("CREATE TABLE more (a INTEGER)", "NO SUCH STATEMENT")}
     )
@@ -360,13 +362,12 @@ def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path
 
 def test_a_store_opens_while_another_process_writes(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading waits for no writer, and neither does opening a store that needs no migration."""
-    monkeypatch.setattr(connect, "LOCK_SECONDS", 0)
+    monkeypatch.setattr(sqlite_connections, "LOCK_SECONDS", 0)
     monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
     writer = Store.open(store_url)
     with writer.database.write() as connection:
-        if connection.dialect.name == "postgresql":
-            tables = ", ".join(schema.metadata.tables)
-            connection.exec_driver_sql(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
+        if not connection.is_file:
+            connection.change(f"LOCK TABLE {', '.join(tables.TABLES)} IN EXCLUSIVE MODE")
             postgres.wait_for_turn(connection, "")
         reader = Store.open(store_url)
         assert reader.runs.all() == []
@@ -381,19 +382,40 @@ class _Interruption:
         raise KeyboardInterrupt
 
 
-def _interrupted_transaction(store: Store) -> None:
-    with store.database.write() as connection:
-        connection.exec_driver_sql("INSERT INTO meta (name, value) VALUES ('a', 'b')")
-        connection.exec_driver_sql("SELECT ?", (_Interruption(),))
+def _interrupted_transaction(store: Store, *, plain: bool) -> None:
+    with store.database.write() if plain else store.database.core_write() as connection:
+        change = connection.exec_driver_sql if isinstance(connection, CoreConnection) else connection.change
+        change("INSERT INTO meta (name, value) VALUES ('a', 'b')")
+        change("SELECT ?", (_Interruption(),))
 
 
-def test_an_interrupted_transaction_holds_no_lock_while_the_interruption_is_handled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("plain", [True, False])
+def test_an_interrupted_transaction_holds_no_lock_while_the_interruption_is_handled(
+    tmp_path: Path, plain: bool
+) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     # `interrupted` holds the traceback, and so the cursor, as `finally` does.
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        _interrupted_transaction(store)
+        _interrupted_transaction(store, plain=plain)
     with closing(sqlite3.connect(tmp_path / "s.db", timeout=0)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert other.execute("SELECT count(*) FROM meta WHERE name = 'a'").fetchone() == (0,)
     assert interrupted.traceback
     store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:///a b#c",
+        "sqlite:////a/b",
+        "sqlite:///%41",
+        "sqlite:///a@b",
+        "sqlite:///ä\nb",
+    ],
+)
+def test_the_url_of_a_file_is_read_as_sqlalchemy_reads_it(url: str) -> None:
+    name = make_url(url).database
+    assert sqlite_path(url) == (Path(name) if name else memory_store.memory_file())

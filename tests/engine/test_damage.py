@@ -21,7 +21,7 @@ _KEYED = with_key(Request("", (user("a question of some length, a question of so
 
 def _change(store: Store, statement: str) -> None:
     with store.database.write() as connection:
-        connection.exec_driver_sql(statement)
+        connection.change(statement)
 
 
 def _filled(store: Store) -> Store:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import pytest
-from sqlalchemy.event import listen
 
 from sightline.engine.budget import Budget
 from sightline.engine.cached_evidence import Asked, StoredRequests
@@ -15,6 +14,7 @@ from sightline.engine.check_rule import CLOSED
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_check import CheckPolicy, EndpointCheck
 from sightline.engine.keys import KeyedRequest, with_key
+from sightline.engine.sqlite_connections import FileConnection
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
@@ -222,13 +222,17 @@ def test_more_of_short_answers_are_asked_again(store: Store, endpoint: Any, run:
 
 
 def test_the_models_of_a_store_are_looked_up_without_reading_its_requests(
-    store: Store, endpoint: Any, run: Any
+    store: Store, endpoint: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(requests(5), endpoint("A"))
     statements: list[str] = []
-    with store.endpoints._database.read() as connection:
-        engine = connection.engine
-    listen(engine, "before_cursor_execute", lambda *words: statements.append(words[2]))
+    rows = FileConnection.rows
+
+    def note(connection: FileConnection, sql: str, values: Sequence[Any] = ()) -> Any:
+        statements.append(sql)
+        return rows(connection, sql, values)
+
+    monkeypatch.setattr(FileConnection, "rows", note)
     assert store.endpoints.has_requests("http://host m")
     assert not store.endpoints.has_requests("http://host other")
     queries = [one for one in statements if one.startswith("SELECT")]

@@ -27,7 +27,7 @@ from msgspec import Struct
 from sightline.cli.main import main
 from sightline.engine.connect import connect
 from sightline.engine.probe_chunks import probes_of
-from sightline.engine.schema import model_of
+from sightline.engine.request_parts import model_of
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
 from sightline.maintenance.verify import find_faults
@@ -64,11 +64,11 @@ class Earlier(Struct, frozen=True):
                 Path(self.url + suffix).unlink(missing_ok=True)
             shutil.copy(f"{self.url}.v{self.version}.backup", self.url)
             return
-        engine = connect(self.url, create=False)
-        with engine.begin() as connection:
-            connection.exec_driver_sql("DROP SCHEMA public CASCADE")
-            connection.exec_driver_sql(f"ALTER SCHEMA public_v{self.version}_backup RENAME TO public")
-        engine.dispose()
+        database = connect(self.url, create=False)
+        with database.write() as connection:
+            connection.change("DROP SCHEMA public CASCADE")
+            connection.change(f"ALTER SCHEMA public_v{self.version}_backup RENAME TO public")
+        database.close()
 
 
 @pytest.fixture(
@@ -92,10 +92,10 @@ def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Earlier:
 
 
 def _rows(url: str, query: str) -> list[tuple[Any, ...]]:
-    engine = connect(url, create=False)
-    with engine.connect() as connection:
-        rows = [tuple(row) for row in connection.exec_driver_sql(query)]
-    engine.dispose()
+    database = connect(url, create=False)
+    with database.read() as connection:
+        rows = connection.rows(query)
+    database.close()
     return rows
 
 
@@ -141,11 +141,11 @@ DAMAGE = {
 
 
 def _change(earlier: Earlier, statement: str) -> None:
-    engine = connect(earlier.url, create=False)
-    with engine.begin() as connection:
+    database = connect(earlier.url, create=False)
+    with database.write() as connection:
         value = "'\\x000aff'::bytea" if earlier.on_postgres else "x'000aff'"
-        connection.exec_driver_sql(statement.format(bytes=value))
-    engine.dispose()
+        connection.change(statement.format(bytes=value))
+    database.close()
 
 
 @pytest.mark.parametrize("what", DAMAGE)
@@ -280,7 +280,7 @@ def test_a_store_of_version_4_takes_batches_and_keeps_every_row(store_url: str) 
     """Version 4 (commit 9ff12c5) had the tables of version 5 but for those of batches."""
     store = Store.open(store_url)
     run = store.runs.start({"benchmark": "codis"})
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         for table in ("batch_requests", "batches"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("UPDATE meta SET value = '4' WHERE name = 'schema_version'")

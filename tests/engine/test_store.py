@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from sqlalchemy import event
-from sqlalchemy.engine import Connection
 
-from sightline.engine import connect, database, database_errors
+from sightline.engine import database_errors, sqlite_connections
 from sightline.engine.answers import Attempt, State
+from sightline.engine.connection import Connection
 from sightline.engine.database_errors import TransactionLostError
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.image_cache import inspect_images
 from sightline.engine.keys import key_of
+from sightline.engine.sqlite_connections import FileConnection
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Usage, Verdict
@@ -79,7 +79,7 @@ def test_many_keys_are_looked_up_at_once(store: Store) -> None:
 
 def test_attempts_are_added_and_never_replaced(store: Store) -> None:
     _add(store, PASSING, ANSWER, FINAL)
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         rows = connection.exec_driver_sql("SELECT state FROM answers ORDER BY id").scalars().all()
     assert rows == [State.TRANSIENT, State.ANSWERED, State.BLOCKED]
 
@@ -178,13 +178,13 @@ def test_look_ups_of_any_number_of_keys_need_few_statements(
     keys = [key_of(b"%d" % number) for number in range(1100)]
     store.answers.add([Attempt(key, b'{"v":1}', ANSWER) for key in keys[::2]])
     statements: set[str] = set()
-    execute = database._execute
+    rows = FileConnection.rows
 
-    def note(connection: Connection, statement: str, values: Sequence[Any]) -> Any:
-        statements.add(statement)
-        return execute(connection, statement, values)
+    def note(connection: FileConnection, sql: str, values: Sequence[Any] = ()) -> Any:
+        statements.add(sql)
+        return rows(connection, sql, values)
 
-    monkeypatch.setattr(database, "_execute", note)
+    monkeypatch.setattr(FileConnection, "rows", note)
     for count in (*range(40), *range(40, 1100, 37), 500, 501, 1000, 1001):
         expected = set(keys[:count:2])
         assert store.answers.settled(keys[:count], retry_errors=False) == expected
@@ -238,12 +238,9 @@ def test_one_of_several_runners_ends_without_the_claims_of_the_others(store: Sto
 
 def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "s.db"))
-    store.close()
-    event.listen(
-        store.database._engine,
-        "connect",
-        lambda connection, _: connection.execute("PRAGMA max_page_count = 64"),
-    )
+    # It holds for the one connection that the store has.
+    with store.database.read() as connection:
+        connection.change("PRAGMA max_page_count = 64")
     kept = 0
 
     def fill() -> None:
@@ -262,7 +259,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
 
 
 def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Store) -> None:
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql("DROP TABLE answers")
     with pytest.raises(EnvironmentFailedError) as failure:
         store.answers.add([Attempt(K, b'{"v":"secret request"}', Answer("secret answer"))])
@@ -312,7 +309,7 @@ def test_what_is_added_twice_after_a_lost_connection_is_kept_once(
 def test_a_store_that_another_process_locks_is_not_said_to_be_broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connect, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_connections, "LOCK_SECONDS", 0.1)
     path = tmp_path / "locked.db"
     store = Store.open(str(path))
     with closing(sqlite3.connect(path)) as other:

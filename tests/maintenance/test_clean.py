@@ -208,7 +208,7 @@ def test_a_damaged_store_is_not_cleaned_and_the_remedy_is_named(
     broken, no_text = (
         ("decode('c1', 'hex')", "decode('91cd3fff', 'hex')") if is_server else ("x'c1'", "x'91cd3fff'")
     )
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql(damage.format(broken=broken, no_text=no_text))
     store.close()
     before = _counts(store_url)
@@ -219,7 +219,7 @@ def test_a_damaged_store_is_not_cleaned_and_the_remedy_is_named(
 
 def _counts(url: str) -> list[int]:
     store = Store.open(url)
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         counts = [
             connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
             for name in schema.metadata.tables

@@ -28,7 +28,7 @@ def store(postgres_url: str) -> Iterator[Store]:
     """A store whose texts and definitions no run needs any more."""
     opened = Store.open(postgres_url)
     opened.runs.drop(add_run(opened, range(5)))
-    with opened.database.write() as connection:
+    with opened.database.core_write() as connection:
         connection.exec_driver_sql("DELETE FROM answers")
         connection.exec_driver_sql("DELETE FROM requests")
     yield opened
@@ -40,7 +40,7 @@ def _pause(monkeypatch: pytest.MonkeyPatch, module: Any, table: str, wait: Calla
     original = module.insert_new
 
     def paused(connection: Any, into: Any, *arguments: Any) -> None:
-        if into.name == table:
+        if into == table:
             wait()
         original(connection, into, *arguments)
 

@@ -34,7 +34,7 @@ def _merge(sources: Sequence[Path], target: Path | str) -> list[str]:
 def _attempts(path: str | Path) -> list[tuple[float, str]]:
     """All attempts of a store in the order in which they count."""
     store = Store.open(str(path))
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         rows = connection.exec_driver_sql(
             "SELECT created, requests.key FROM answers JOIN requests ON requests.id = request "
             "ORDER BY answers.id"
@@ -258,7 +258,7 @@ def test_a_store_is_not_cleaned_during_a_merge(
 
 def _change(path: Path, *statements: str) -> Path:
     store = Store.open(str(path))
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)
     store.close()
@@ -334,7 +334,7 @@ def test_sources_stay_as_they_are(tmp_path: Path) -> None:
 def test_a_newer_source_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     source, newer = make_store(tmp_path / "a.db", [range(3)]), make_store(tmp_path / "b.db", [range(3)])
     store = Store.open(str(newer))
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql("UPDATE meta SET value = '99'")
     store.close()
     with pytest.raises(UserError, match="newer Sightline"):

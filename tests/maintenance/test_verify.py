@@ -37,7 +37,7 @@ def test_damaged_metadata_of_images_is_found(tmp_path: Path, body: str) -> None:
     # The cache knows files that exist.
     image.touch()
     store.caches.add_image_files([ImageFile(str(image), "ab" * 32, "PNG", 3, 4, (5, 6), "")])
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql(f"UPDATE images SET body = CAST({body} AS BLOB)")
     store.close()
     found = [one.table for one in verify(str(path), show_progress=False)]
@@ -50,7 +50,7 @@ def test_a_finished_run_that_lost_answers_is_named(tmp_path: Path) -> None:
     sightline.run("codis", model="baseline/chance", data=data, store=str(path))
     assert list(verify(str(path), show_progress=False)) == []
     store = Store.open(str(path))
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql("DELETE FROM answers WHERE id = 1")
     store.close()
     [fault] = verify(str(path), show_progress=False)
@@ -107,7 +107,7 @@ def _limits(places: list[str]) -> Iterator[tuple[str, str]]:
 def test_a_row_after_an_unreadable_place_is_checked_too(tmp_path: Path) -> None:
     path = make_store(tmp_path / "s.db", [range(800)])
     store = Store.open(str(path))
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         connection.exec_driver_sql("UPDATE answers SET body = 'text' WHERE id = 800")
     store.close()
     lost, _ = _without_leaves(path, "answers", 1, 1)

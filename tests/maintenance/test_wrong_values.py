@@ -221,8 +221,8 @@ def test_a_body_of_another_type_is_a_missing_one() -> None:
     shutil.copy("sound.db", "wrong.db")
     store = Store.open("wrong.db")
     for table in CACHES:
-        cache = CacheTable(store.database, table)
-        with store.database.write() as connection:
+        cache = CacheTable(store.database, table.name)
+        with store.database.core_write() as connection:
             (key,) = connection.exec_driver_sql(f"SELECT key FROM {table.name} LIMIT 1").one()
             connection.exec_driver_sql(f"UPDATE {table.name} SET body = ? WHERE key = ?", (2**62, key))
         assert cache.look_up([key]) == {}

@@ -81,7 +81,7 @@ def test_a_thumbnail_is_made_once(store: Store, data: Path) -> None:
         assert (image.format, image.size) == ("WEBP", (SIDE, SIDE // 2))
     shutil.rmtree(data / "images")
     assert thumbnail(index, digest(index, 1)) == first
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         assert len(connection.execute(index_tables.thumbnails.select()).all()) == 1
 
 
@@ -115,7 +115,7 @@ def test_a_path_out_of_the_data_folder_is_refused(path: str, store: Store, tmp_p
     Image.new("RGB", (8, 8)).save(tmp_path / "a.jpg")
     index = indexed(store)
     sent = digest(index, 1)
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         table = index_tables.images
         own = table.c.digest == bytes.fromhex(sent)
         connection.execute(table.update().where(own).values(path=path.encode()))

@@ -294,7 +294,7 @@ def answer_one(store: Store) -> Callable[[], None]:
 
 
 def index_ids(store: Store) -> list[int]:
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         return list(
             connection.scalars(index_tables.indexes.select().with_only_columns(index_tables.indexes.c.id))
         )
@@ -319,7 +319,7 @@ def test_a_dropped_index_is_built_again(store: Store) -> None:
     index = OutcomeIndex(store)
     index.build(1)
     index.open(1).page(GroupFilter(search="plum"))
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         index_tables.drop_tables(connection)
         assert index_tables.existing(connection) == []
     again = OutcomeIndex(store)

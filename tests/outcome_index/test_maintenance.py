@@ -26,7 +26,7 @@ def test_cleaning_caches_drops_the_index_and_it_is_built_again(store: Store, sto
     assert {one.table: one.rows for one in found.dropped}["index_runs"] == 1
     assert found.cache_bytes == 0
     again = Store.open(store_url)
-    with again.database.read() as connection:
+    with again.database.core_read() as connection:
         assert index_tables.existing(connection) == []
     build(again)
     again.close()
@@ -41,7 +41,7 @@ def test_cleaning_drops_the_index_of_a_deleted_run(store: Store, store_url: str)
         (1, "of runs that do not exist")
     ]
     again = Store.open(store_url)
-    with again.database.read() as connection:
+    with again.database.core_read() as connection:
         assert [one.rows for one in table_sizes(connection) if one.table.startswith("index_b")] == [0]
         assert not [one.table for one in table_sizes(connection) if one.table.startswith("index_words_")]
     again.close()
@@ -49,7 +49,7 @@ def test_cleaning_drops_the_index_of_a_deleted_run(store: Store, store_url: str)
 
 def test_each_table_of_an_index_has_a_description(store: Store) -> None:
     build(store)
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         sizes = {one.table: one.content for one in table_sizes(connection)}
     assert all(content for table, content in sizes.items() if table.startswith("index_"))
     assert "index_blocks" in sizes

@@ -34,7 +34,7 @@ def keep_served_url(database: Database, base: str, clock: Callable[[], float]) -
         clock: Returns the seconds since 1970.
     """
     value = msgspec.json.encode(ServedUrl(base, clock())).decode()
-    with database.write() as connection:
+    with database.core_write() as connection:
         connection.execute(delete(meta).where(meta.c.name == NAME))
         connection.execute(insert_one(meta).values(name=NAME, value=value))
 
@@ -49,6 +49,6 @@ def served_url(database: Database) -> ServedUrl | None:
     Returns:
         The URL; None if the store was never served.
     """
-    with database.read() as connection:
+    with database.core_read() as connection:
         value = connection.scalar(select(meta.c.value).where(meta.c.name == NAME))
     return None if value is None else msgspec.json.decode(value, type=ServedUrl)

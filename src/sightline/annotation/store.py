@@ -17,6 +17,7 @@ from sqlalchemy import insert as insert_one
 from sightline.annotation.bodies import ANNOTATOR, ENTRY, ITEM, PROJECT, decode
 from sightline.annotation.types import Annotator, Entry, Item, Lease, Project
 from sightline.engine import schema
+from sightline.engine.core_connection import plain
 from sightline.engine.database import insert, insert_new
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.storable import storable_text
@@ -75,7 +76,7 @@ class AnnotationStore:
         self, project: Project, items: Sequence[Item], uid: str, secret: bytes, created: float
     ) -> int:
         """Add a project that a lost attempt may have added already."""
-        with self.database.write() as connection:
+        with self.database.core_write() as connection:
             found = connection.execute(
                 select(_projects.c.id, _projects.c.uid).where(_projects.c.name == project.name)
             ).one_or_none()
@@ -97,7 +98,7 @@ class AnnotationStore:
             )
             number = int(connection.execute(statement.returning(_projects.c.id)).scalar_one())
             rows = [(number, item.number, msgspec.json.encode(item)) for item in items]
-            insert(connection, _items, ("project", "number", "body"), rows)
+            insert(plain(connection), _items.name, ("project", "number", "body"), rows)
             return number
 
     @repeat_if_lost
@@ -107,7 +108,7 @@ class AnnotationStore:
         Returns:
             The projects in the order of their numbers.
         """
-        with self.database.read() as connection:
+        with self.database.core_read() as connection:
             rows = connection.execute(select(_projects).order_by(_projects.c.id))
             return [_project(connection, row) for row in rows]
 
@@ -143,7 +144,7 @@ class AnnotationStore:
             The items in the order of their numbers.
         """
         query = select(_items.c.number, _items.c.body).where(_items.c.project == project)
-        with self.database.read() as connection:
+        with self.database.core_read() as connection:
             return [
                 decode(connection, ITEM, "annotation_items", number, body)
                 for number, body in connection.execute(query.order_by(_items.c.number))
@@ -159,7 +160,7 @@ class AnnotationStore:
         Returns:
             The annotators in the order of their numbers.
         """
-        with self.database.read() as connection:
+        with self.database.core_read() as connection:
             return _annotators_of(connection, project)
 
     def invite(self, project: int, annotator: Annotator) -> Annotator:
@@ -225,7 +226,7 @@ class AnnotationStore:
         Returns:
             The entries after it, in their order.
         """
-        with self.database.read() as connection:
+        with self.database.core_read() as connection:
             return _entries(connection, project, after)
 
     @repeat_if_lost
@@ -284,7 +285,7 @@ class AnnotationStore:
     @contextmanager
     def _changing(self, project: int) -> Iterator[Connection]:
         """A transaction that holds the row of a project: its entries are committed in their order."""
-        with self.database.write() as connection:
+        with self.database.core_write() as connection:
             query = select(_projects.c.id).where(_projects.c.id == project).with_for_update()
             if connection.execute(query).first() is None:
                 raise UserError("there is no such project", file=self.name, found=project)
@@ -360,7 +361,7 @@ class Transaction:
         """
         self.end_leases(lease.annotator, lease.item)
         row = (self._project, lease.item, lease.annotator, lease.until)
-        insert_new(self._connection, _leases, ("project", "item", "annotator", "until"), [row])
+        insert_new(plain(self._connection), _leases.name, ("project", "item", "annotator", "until"), [row])
 
     def end_leases(self, annotator: int, item: int) -> None:
         """End the lease of an item, if the annotator has it.

@@ -7,11 +7,9 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import func, select
-from sqlalchemy.engine import Connection
 
-from sightline.engine import schema
 from sightline.engine.claims import Claims
+from sightline.engine.connection import Connection
 from sightline.engine.database import Database, insert, rows_in
 from sightline.engine.database_errors import damage, repeat_if_lost, until_kept
 from sightline.engine.dictionaries import COMMON, Dictionaries
@@ -174,7 +172,7 @@ class Answers:
                 for attempt in attempts
             ]
             if not (is_repeat and _are_added(connection, [row[:2] for row in rows], now)):
-                insert(connection, schema.answers, ("request", "state", "body", "created"), rows)
+                insert(connection, "answers", ("request", "state", "body", "created"), rows)
             self._claims.end(connection, list(requests))
 
     @repeat_if_lost
@@ -203,7 +201,7 @@ class Answers:
             The number; 0 without attempts.
         """
         with self._database.read() as connection:
-            return connection.scalar(select(func.max(schema.answers.c.id))) or 0
+            return connection.rows("SELECT max(id) FROM answers")[0][0] or 0
 
     @repeat_if_lost
     def request(self, key: str) -> bytes | None:

@@ -10,19 +10,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import delete, exists, func, insert, select, update
-from sqlalchemy.engine import Connection
-
 from sightline.engine.answers import State
-from sightline.engine.database import Database, change_rows_in, rows_in
-from sightline.engine.database import insert as insert_rows
+from sightline.engine.connection import Connection
+from sightline.engine.database import Database, change_rows_in, insert, rows_in
 from sightline.engine.database_errors import repeat_if_lost
-from sightline.engine.schema import answers, batch_requests, batches, requests
+from sightline.engine.storable import storable_text
 from sightline.engine.threads import run_in_thread
 from sightline.models.batch.open_batch import OpenBatch
 
 NEW = "new"
 """The state of a batch that the provider may not have created yet."""
+
+_BATCHES = "SELECT id, address, file, batch, state, requests, created FROM batches ORDER BY id"
 
 
 class BatchJournal:
@@ -48,11 +47,11 @@ class BatchJournal:
 
     async def record_id(self, number: int, batch: str | None) -> None:
         """Record the provider's id of a batch, as `Journal.record_id`."""
-        await run_in_thread(self._change, number, {"batch": batch} | ({} if batch else {"state": NEW}))
+        await run_in_thread(self._record_id, number, batch)
 
     async def record_state(self, number: int, state: str) -> None:
         """Record the state of a batch, as `Journal.record_state`."""
-        await run_in_thread(self._change, number, {"state": state[:40]})
+        await run_in_thread(self._record_state, number, state[:40])
 
     async def remove(self, number: int, keys: Sequence[str]) -> None:
         """Remove requests that a batch did not answer, as `Journal.remove`."""
@@ -75,9 +74,8 @@ class BatchJournal:
                 found[number].add(bytes(key).hex())
             if not found:
                 return []  # as for most runs: this is asked often
-            table = select(batches).order_by(batches.c.id)
-            rows = [row for row in connection.execute(table).mappings() if row["id"] in found]
-        return [_open_batch(row, found[row["id"]]) for row in rows]
+            rows = [row for row in connection.rows(_BATCHES) if row[0] in found]
+        return [_open_batch(row, found[row[0]]) for row in rows]
 
     @repeat_if_lost
     def all(self) -> list[OpenBatch]:
@@ -87,16 +85,13 @@ class BatchJournal:
             The batches, in the order in which they were added, without the keys of their requests.
         """
         with self._database.read() as connection:
-            return [
-                _open_batch(row)
-                for row in connection.execute(select(batches).order_by(batches.c.id)).mappings()
-            ]
+            return [_open_batch(row) for row in connection.rows(_BATCHES)]
 
     @repeat_if_lost
     def close_answered(self) -> None:
         """Remove the requests whose answers are in the store, and the batches that have no others."""
         with self._database.read() as connection:
-            if not connection.scalar(select(exists().select_from(batches))):
+            if not connection.rows("SELECT id FROM batches LIMIT 1"):
                 return
         with self._database.write() as connection:
             drop_answered(connection)
@@ -111,23 +106,33 @@ class BatchJournal:
             )
             if any(True for query in taken for _ in rows_in(connection, query, keys)):
                 return None
-            about = {"address": address, "file": file, "state": NEW, "requests": len(keys)}
-            about["created"] = self._clock()
-            number = connection.execute(insert(batches).values(**about)).inserted_primary_key
-            assert number is not None
-            rows = [(key, number[0]) for key in sorted(keys)]
-            insert_rows(connection, batch_requests, ("key", "batch"), rows, "ON CONFLICT DO NOTHING")
-            own = select(func.count()).where(batch_requests.c.batch == number[0])
-            if connection.scalar(own) != len(rows):
-                connection.rollback()  # another process was faster
+            about = (file, NEW, len(keys), self._clock())
+            add = (
+                "INSERT INTO batches (address, file, state, requests, created) VALUES (?, ?, ?, ?, ?) "
+                "RETURNING id"
+            )
+            ((number,),) = connection.rows(add, (storable_text(address), *about))
+            rows = [(key, number) for key in sorted(keys)]
+            insert(connection, "batch_requests", ("key", "batch"), rows, "ON CONFLICT DO NOTHING")
+            own = "SELECT count(*) FROM batch_requests WHERE batch = ?"
+            if connection.rows(own, (number,))[0][0] != len(rows):
+                connection.roll_back()  # another process was faster
                 return None
-        row = {"id": number[0], "batch": None, **about}
+        state, requests, created = about[1:]
+        row = (number, address, file, None, state, requests, created)
         return _open_batch(row, (key.hex() for key in keys))
 
     @repeat_if_lost
-    def _change(self, number: int, values: dict[str, Any]) -> None:
+    def _record_id(self, number: int, batch: str | None) -> None:
         with self._database.write() as connection:
-            connection.execute(update(batches).where(batches.c.id == number).values(**values))
+            connection.change("UPDATE batches SET batch = ? WHERE id = ?", (batch, number))
+            if not batch:
+                connection.change("UPDATE batches SET state = ? WHERE id = ?", (NEW, number))
+
+    @repeat_if_lost
+    def _record_state(self, number: int, state: str) -> None:
+        with self._database.write() as connection:
+            connection.change("UPDATE batches SET state = ? WHERE id = ?", (state, number))
 
     @repeat_if_lost
     def _remove(self, number: int, keys: Sequence[bytes]) -> None:
@@ -147,19 +152,20 @@ def drop_answered(connection: Connection) -> int:
         The number of requests.
     """
     answered = (
-        select(requests.c.id)
-        .join(answers, answers.c.request == requests.c.id)
-        .where(requests.c.key == batch_requests.c.key, answers.c.state == State.ANSWERED.value)
+        "SELECT requests.id FROM requests JOIN answers ON answers.request = requests.id "
+        "WHERE requests.key = batch_requests.key AND answers.state = ?"
     )
-    dropped = connection.execute(delete(batch_requests).where(exists(answered))).rowcount
+    query = f"DELETE FROM batch_requests WHERE EXISTS ({answered})"
+    dropped = connection.change(query, (State.ANSWERED.value,))
     _drop_empty(connection)
     return dropped
 
 
 def _drop_empty(connection: Connection) -> None:
-    connection.execute(delete(batches).where(~exists().where(batch_requests.c.batch == batches.c.id)))
+    requests = "SELECT batch_requests.key FROM batch_requests WHERE batch_requests.batch = batches.id"
+    connection.change(f"DELETE FROM batches WHERE NOT EXISTS ({requests})")
 
 
-def _open_batch(row: Any, keys: Iterable[str] = ()) -> OpenBatch:
-    names = ("address", "file", "batch", "state", "requests", "created")
-    return OpenBatch(number=row["id"], **{name: row[name] for name in names}, keys=frozenset(keys))
+def _open_batch(row: Sequence[Any], keys: Iterable[str] = ()) -> OpenBatch:
+    names = ("number", "address", "file", "batch", "state", "requests", "created")
+    return OpenBatch(**dict(zip(names, row, strict=True)), keys=frozenset(keys))

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
-from sqlalchemy import Table
 
-from sightline.engine import schema
 from sightline.engine.database import Database, insert, rows_in
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.types import ImageFile
@@ -22,12 +20,12 @@ _ROW = msgspec.msgpack.Decoder(tuple[bytes, str, int, int, int, int, str])
 class CacheTable:
     """A table of bodies by key. What is missing in it is computed again."""
 
-    def __init__(self, database: Database, table: Table) -> None:
+    def __init__(self, database: Database, table: str) -> None:
         """Prepare it; nothing is read yet.
 
         Args:
             database: The database of the store.
-            table: A table with the columns `key` and `body`.
+            table: The name of a table with the columns `key` and `body`.
         """
         self._database = database
         self._table = table
@@ -43,7 +41,7 @@ class CacheTable:
             Key -> body, for the keys that exist. A body of another type, which SQLite accepts, is missing.
         """
         with self._database.read() as connection:
-            query = f"SELECT key, body FROM {self._table.name} WHERE key IN ({{}})"
+            query = f"SELECT key, body FROM {self._table} WHERE key IN ({{}})"
             rows = rows_in(connection, query, keys)
             return {bytes(key): bytes(body) for key, body in rows if isinstance(body, bytes)}
 
@@ -77,11 +75,11 @@ class Caches:
         Args:
             database: The database of the store.
         """
-        self.vectors = CacheTable(database, schema.vectors)
-        self.readings = CacheTable(database, schema.readings)
-        self.results = CacheTable(database, schema.results)
-        self.plans = CacheTable(database, schema.plans)
-        self._images = CacheTable(database, schema.images)
+        self.vectors = CacheTable(database, "vectors")
+        self.readings = CacheTable(database, "readings")
+        self.results = CacheTable(database, "results")
+        self.plans = CacheTable(database, "plans")
+        self._images = CacheTable(database, "images")
 
     def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:
         """Look up metadata of image files.

@@ -11,12 +11,9 @@ from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
-from sqlalchemy import delete, select, tuple_, update
-from sqlalchemy.engine import Connection
-from sqlalchemy.sql.elements import ColumnElement
-
-from sightline.engine import renewals, schema
-from sightline.engine.database import Database, change_rows_in, insert, rows_in
+from sightline.engine import renewals
+from sightline.engine.connection import Connection
+from sightline.engine.database import Database, change_rows_in, insert, row_lock, rows_in
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.lease_times import LeaseTimes, read_times
 from sightline.engine.owners import OwnerState, new_owner, state_of_owner
@@ -93,7 +90,7 @@ class Claims:
             now = read_times(connection, self._uptime).now
             self._delete_over(connection, found)
             rows = [(key, self._owner, now + renewals.LEASE_SECONDS) for key in found.free]
-            insert(connection, schema.claims, ("key", "owner", "until"), rows, _RENEW_OWN)
+            insert(connection, "claims", ("key", "owner", "until"), rows, _RENEW_OWN)
             query = "SELECT key, owner FROM claims WHERE key IN ({})"
             owners = rows_in(connection, query, found.free)
             taken = {key.hex() for key, owner in owners if owner == self._owner}
@@ -103,12 +100,12 @@ class Claims:
     @repeat_if_lost
     def renew(self) -> None:
         """Renew every claim of this process for another LEASE_SECONDS."""
-        table, began = schema.claims, self._uptime()
-        # Those that another thread ends now are skipped: two orders of locking could become a deadlock.
-        own = select(table.c.key).where(self._owned).with_for_update(skip_locked=True)
+        began = self._uptime()
         with self._database.write() as connection:
             until = read_times(connection, self._uptime).now + renewals.LEASE_SECONDS
-            connection.execute(update(table).where(table.c.key.in_(own)).values(until=until))
+            # Those that another thread ends now are skipped: two orders of locking could become a deadlock.
+            own = f"SELECT key FROM claims WHERE owner = ? {row_lock(connection, 'FOR UPDATE SKIP LOCKED')}"
+            connection.change(f"UPDATE claims SET until = ? WHERE key IN ({own})", (until, self._owner))
         self._renewals.record(began)
 
     @contextmanager
@@ -152,7 +149,7 @@ class Claims:
     @repeat_if_lost
     def _release(self) -> None:
         with self._database.write() as connection:
-            connection.execute(delete(schema.claims).where(self._owned))
+            connection.change("DELETE FROM claims WHERE owner = ?", (self._owner,))
 
     @repeat_if_lost
     def held(self) -> list[bytes]:
@@ -161,11 +158,9 @@ class Claims:
         Returns:
             The keys with a claim that holds, of this process or another one.
         """
-        table = schema.claims.c
         with self._database.read() as connection:
             times = read_times(connection, self._uptime)
-            query = select(table.key, table.owner, table.until)
-            rows = [(key, owner, until) for key, owner, until in connection.execute(query)]
+            rows: list[_Row] = connection.rows("SELECT key, owner, until FROM claims")
         over = _over(rows, self._states(rows), times)
         return [row[0] for row in rows if row not in over]
 
@@ -195,13 +190,12 @@ class Claims:
 
     def _delete_over(self, connection: Connection, found: _Found) -> None:
         """Delete claims of others that are over."""
-        table = schema.claims
-        over: ColumnElement[bool] = table.c.owner.in_(found.ended)
+        change_rows_in(connection, "DELETE FROM claims WHERE owner IN ({})", (), sorted(found.ended))
         # This process may have waited for the store: then the owners could not renew their claims either.
         if found.lapsed and self._renewals.are_steady():
             # Not if they were renewed since.
-            over |= tuple_(table.c.key, table.c.owner, table.c.until).in_(list(found.lapsed))
-        connection.execute(delete(table).where(over))
+            query = "DELETE FROM claims WHERE key = ? AND owner = ? AND until = ?"
+            connection.change_many(query, sorted(found.lapsed))
 
     def _states(self, rows: Iterable[_Row]) -> dict[str, OwnerState]:
         """The state of each owner of claims."""
@@ -212,10 +206,6 @@ class Claims:
     def _is_one_machine(self) -> bool:
         """Whether all processes that use the store are on this machine."""
         return self._database.is_file
-
-    @property
-    def _owned(self) -> ColumnElement[bool]:
-        return schema.claims.c.owner == self._owner
 
 
 def _over(rows: Iterable[_Row], states: Mapping[str, OwnerState], times: LeaseTimes) -> set[_Row]:

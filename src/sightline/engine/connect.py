@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
-import time
-from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy import URL, Engine, create_engine, event, insert, inspect, select, update
-from sqlalchemy.engine import Connection, make_url
-from sqlalchemy.exc import ArgumentError
-
-from sightline.engine import postgres, schema
+from sightline.engine import postgres, tables
+from sightline.engine.connection import Connection
+from sightline.engine.database import Database
 from sightline.engine.database_errors import no_store
 from sightline.engine.dictionaries import add_common_dictionary
 from sightline.engine.memory_store import MEMORY, is_memory_file, memory_file
-from sightline.engine.migrations import migrate
-from sightline.engine.sqlite_check import check_sqlite_file, not_a_store
+from sightline.engine.sqlite_check import check_sqlite_file
+from sightline.engine.sqlite_connections import SqliteConnections
 from sightline.errors import UserError
 from sightline.secret_text import hide_password
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Engine
 
 NETWORK_FILESYSTEMS = {
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "panfs",
@@ -35,21 +35,19 @@ _NO_PATH = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+\w+)?:(?!//)", re.IGNOREC
 _USER_IN_PATH = re.compile(r"[^/]*:[^/]*@")
 """How a path begins that a user, a password and a host were meant to be."""
 
-_VERSION = re.compile("[1-9][0-9]{0,8}")
-
-LOCK_SECONDS = 60
-"""How long a writer waits for another one; each holds the lock for milliseconds."""
+_SQLITE_URL = re.compile("sqlite://(?:/([^?%]*))?")
+"""A URL that names a file and no more, as it is. SQLAlchemy, which is slow to import, reads all others."""
 
 
-def connect(url: str, *, create: bool) -> Engine:
-    """Create the database engine for a store.
+def connect(url: str, *, create: bool) -> Database:
+    """Find the database of a store.
 
     Args:
         url: A path (SQLite), or a database URL.
         create: Whether a SQLite file that does not exist is created.
 
     Returns:
-        The engine; nothing is connected yet.
+        The database; nothing is connected yet.
 
     Raises:
         NoStoreError: There is no file, and none is to be created.
@@ -58,7 +56,8 @@ def connect(url: str, *, create: bool) -> Engine:
         StoreFailedError: The write-ahead log of a file is damaged.
     """
     if (path := sqlite_path(url)) is not None:
-        return _sqlite(path, create=create)
+        _check_file(path, create=create)
+        return Database(display(url), partial(_core_of_file, path), SqliteConnections(path))
     parsed = _parse(url)
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise UserError(
@@ -71,12 +70,13 @@ def connect(url: str, *, create: bool) -> Engine:
             expected="%40 in the place of this @",
         )
     try:
-        return postgres.create_postgres(parsed)
+        engine = postgres.create_postgres(parsed)
     except ImportError:
         raise UserError(
             f"no driver for the store {display(url)}",
             expected="pip install 'sightline[postgres]' for PostgreSQL",
         ) from None
+    return Database(display(url), lambda: engine)
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -102,11 +102,15 @@ def sqlite_path(url: str) -> Path | None:
         )
     if "://" not in url:
         return Path(url)
-    parsed = _parse(url)
-    if parsed.get_backend_name() != "sqlite":
-        return None
-    name = parsed.database or ""
-    if parsed.host or parsed.username or parsed.port or parsed.query or _USER_IN_PATH.match(name):
+    if found := _SQLITE_URL.fullmatch(url):
+        name, has_more = found[1] or "", False
+    else:
+        parsed = _parse(url)
+        if parsed.get_backend_name() != "sqlite":
+            return None
+        name = parsed.database or ""
+        has_more = bool(parsed.host or parsed.username or parsed.port or parsed.query)
+    if has_more or _USER_IN_PATH.match(name):
         raise UserError(
             f"a store in a file has no host, user or parameters: {display(url)}",
             expected=f"{_FILE_URL}, with three slashes; or postgresql://USER@HOST:PORT/NAME",
@@ -126,7 +130,7 @@ def display(url: str) -> str:
     return hide_password(url) if "://" in url else url
 
 
-def prepare(engine: Engine, name: str, *, create: bool) -> None:
+def prepare(database: Database, *, create: bool) -> None:
     """Create the tables of a new store; check the schema of an existing one and migrate it after a backup.
 
     A store that needs no change is only read: another process may be writing for a long time. Every change
@@ -134,65 +138,77 @@ def prepare(engine: Engine, name: str, *, create: bool) -> None:
     migration, however long it takes.
 
     Args:
-        engine: The database engine.
-        name: The store's name in messages.
+        database: The database.
         create: Whether an empty database becomes a store.
 
     Raises:
         NoStoreError: The database is empty, and no store is to be created.
         UserError: The database is not a store, or a newer Sightline wrote it.
     """
-    with engine.connect() as connection:
+    with database.read() as connection:
         postgres.wait_for_migration(connection)
-        if _is_ready(connection, name):
+        if _is_ready(connection, database.name):
             return
-    with engine.execution_options(writes=True).begin() as connection:
+    with database.write() as connection:
         postgres.wait_for_migration(connection)
-        migrated = _prepare(connection, name, create=create)
-    if migrated and engine.dialect.name == "sqlite":
-        _shrink(engine)
+        is_older = _prepare(connection, database.name, create=create)
+    if is_older:
+        # It builds statements.
+        from sightline.engine.migrations import migrate_store
+
+        migrate_store(database)
 
 
 def _is_ready(connection: Connection, name: str) -> bool:
     """Whether this is a store of this version with all its tables."""
-    tables = inspect(connection).get_table_names()
     return (
-        set(tables).issuperset(schema.metadata.tables)
-        and schema_version(connection, name) == schema.SCHEMA_VERSION
+        connection.tables() >= tables.TABLES
+        and tables.schema_version(connection, name) == tables.SCHEMA_VERSION
     )
 
 
 def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
-    """Create, check or migrate; True after a migration."""
-    if connection.dialect.name == "postgresql":
-        postgres.wait_for_turn(connection, name)
-    tables = set(inspect(connection).get_table_names())
-    if not tables:
+    """Create or check; True if the store must be migrated."""
+    postgres.wait_for_turn(connection, name)
+    existing = connection.tables()
+    if not existing:
         if not create:
             raise no_store(name)
-        schema.metadata.create_all(connection)
-        version = str(schema.SCHEMA_VERSION)
-        connection.execute(insert(schema.meta).values(name="schema_version", value=version))
+        _create_tables(connection)
+        insert = "INSERT INTO meta (name, value) VALUES ('schema_version', ?)"
+        connection.change(insert, (str(tables.SCHEMA_VERSION),))
         add_common_dictionary(connection)
         return False
-    found = schema_version(connection, name)
-    if found > schema.SCHEMA_VERSION:
+    found = tables.schema_version(connection, name)
+    if found > tables.SCHEMA_VERSION:
         raise UserError(
             "a newer Sightline wrote this store",
             file=name,
             field="schema_version",
             found=found,
-            expected=f"at most {schema.SCHEMA_VERSION}: upgrade Sightline, or name another --store",
+            expected=f"at most {tables.SCHEMA_VERSION}: upgrade Sightline, or name another --store",
         )
-    if found < schema.SCHEMA_VERSION:
-        _migrate(connection, name, found, tables)
-    if not tables.issuperset(schema.metadata.tables):
-        # Caches that the user dropped.
-        schema.metadata.create_all(connection)
-    return found < schema.SCHEMA_VERSION
+    if found < tables.SCHEMA_VERSION:
+        return True
+    # Caches that the user dropped are missing.
+    if not existing >= tables.TABLES:
+        _create_tables(connection)
+    return False
+
+
+def _create_tables(connection: Connection) -> None:
+    """Create the tables that are missing."""
+    if connection.is_file:
+        for statement in filter(str.strip, tables.SQLITE_TABLES.split(";")):
+            connection.change(statement)
+    else:
+        postgres.create_tables(connection)
 
 
 def _parse(url: str) -> URL:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
     try:
         return make_url(url)
     except (ArgumentError, ValueError):
@@ -203,30 +219,8 @@ def _parse(url: str) -> URL:
         ) from None
 
 
-def schema_version(connection: Connection, name: str) -> int:
-    """Read the schema version of a database that has tables.
-
-    Args:
-        connection: A connection to it.
-        name: The store's name in messages.
-
-    Returns:
-        The version.
-
-    Raises:
-        UserError: The tables are not those of a store.
-    """
-    value = None
-    if inspect(connection).has_table("meta") and inspect(connection).has_table("answers"):
-        query = select(schema.meta.c.value).where(schema.meta.c.name == "schema_version")
-        value = connection.execute(query).scalar_one_or_none()
-    # SQLite keeps a value of another type in any column.
-    if not (isinstance(value, str) and _VERSION.fullmatch(value)):
-        raise not_a_store(name)
-    return int(value)
-
-
-def _sqlite(path: Path, *, create: bool) -> Engine:
+def _check_file(path: Path, *, create: bool) -> None:
+    """Check that a file is a store, or may become one."""
     if not path.exists() and not create:
         if is_memory_file(path):
             raise no_store("sqlite:///:memory:", "; a store in memory lasts for one process")
@@ -249,76 +243,12 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
         raise UserError("the store cannot be written", file=path, expected="a --store in a writable folder")
     if path.exists():
         check_sqlite_file(path, create=create)
-    address = URL.create("sqlite", database=str(path.absolute()))
-    engine = create_engine(address, connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False})
-    event.listen(engine, "connect", _set_up_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
-    event.listen(engine, "invalidate", _roll_back_sqlite)
-    return engine
 
 
-def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None
-    _write_ahead(connection)
-    connection.execute("PRAGMA synchronous=NORMAL")
+def _core_of_file(path: Path) -> Engine:
+    from sightline.engine.core_connection import create_sqlite
 
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log; SQLite itself does not wait while another process does the same."""
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    """Let a writer take the lock at once and wait for it; a deferred transaction would fail half-way."""
-    writes = connection.get_execution_options().get("writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _roll_back_sqlite(connection: sqlite3.Connection, _record: object, _error: object) -> None:
-    """End the transaction of a connection that Ctrl-C interrupted: SQLAlchemy closes it.
-
-    SQLite ends a closed connection when its last cursor is gone. The traceback of the interruption holds one,
-    so that what is done before the process ends, such as to release claims, would wait for a lock in vain.
-    """
-    with suppress(sqlite3.Error):  # the error that made it invalid is reported
-        connection.rollback()
-
-
-def _migrate(connection: Connection, name: str, version: int, tables: set[str]) -> None:
-    """Back up and migrate an older schema, in the transaction that holds the lock."""
-    if connection.dialect.name == "postgresql":
-        postgres.back_up(connection, version, tables)
-    else:
-        _back_up_sqlite(str(connection.engine.url.database), version)
-    migrate(connection, name, version)
-    connection.execute(
-        update(schema.meta)
-        .where(schema.meta.c.name == "schema_version")
-        .values(value=str(schema.SCHEMA_VERSION))
-    )
-
-
-def _shrink(engine: Engine) -> None:
-    """Give the space of the earlier tables back. If it fails, the store is only larger."""
-    with closing(engine.raw_connection()) as connection, suppress(sqlite3.OperationalError):
-        connection.cursor().execute("VACUUM")
-
-
-def _back_up_sqlite(file: str, version: int) -> None:
-    """Write a complete copy next to the store; a copy of the file would lack the write-ahead log."""
-    with (
-        closing(sqlite3.connect(file)) as source,
-        closing(sqlite3.connect(f"{file}.v{version}.backup")) as copy,
-    ):
-        source.backup(copy)
+    return create_sqlite(path)
 
 
 def filesystem(folder: Path, mounts: str = "/proc/mounts") -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from operator import itemgetter
-from typing import Any, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Engine, Table
-from sqlalchemy.engine import Connection, CursorResult
-from sqlalchemy.exc import DBAPIError, OperationalError
-
+from sightline.engine.connection import Connection
 from sightline.engine.database_errors import ATTEMPT_SECONDS, database_errors
+from sightline.engine.sqlite_connections import SqliteConnections
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.engine import Connection as CoreConnection
 
 Name = TypeVar("Name")
 
@@ -25,45 +27,129 @@ RECONNECT_SECONDS = 60.0
 
 
 class Database:
-    """An open database. `name` is what error messages call it."""
+    """An open database. `name` is what error messages call it.
 
-    def __init__(self, engine: Engine, name: str) -> None:
+    `read` and `write` open connections for SQL text, which need no SQLAlchemy for a SQLite file; `core_read`
+    and `core_write` open those of SQLAlchemy Core. Each is a transaction of its own.
+    """
+
+    def __init__(
+        self, name: str, make_engine: Callable[[], Engine], file: SqliteConnections | None = None
+    ) -> None:
+        """Prepare it; nothing is connected yet.
+
+        Args:
+            name: What error messages call it, without a password.
+            make_engine: Makes the database engine of SQLAlchemy.
+            file: The connections to a SQLite file; None for a server.
+        """
         self.name = name
-        self._engine = engine
-        self._writer = engine.execution_options(writes=True)
+        self._make_engine = make_engine
+        self._file = file
+        self._engine: Engine | None = None
+        self._engine_change = Lock()
         self._away_since: float | None = None
 
     @property
     def is_file(self) -> bool:
         """Whether it is a SQLite file, which processes of one machine use."""
-        return self._engine.dialect.name == "sqlite"
+        return self._file is not None
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Open a connection for reading.
+
+        Returns:
+            The connection, for a `with` block.
+        """
+        return self._transaction(writes=False)
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """Begin a transaction that writes; it waits for other writers at once.
+
+        Returns:
+            The connection, for a `with` block, whose end commits.
+        """
+        return self._transaction(writes=True)
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Open a connection for reading.
+    def core_read(self) -> Iterator[CoreConnection]:
+        """Open a connection of SQLAlchemy Core for reading, for statements that are built.
 
         Yields:
             The connection.
         """
-        with database_errors(self.name), self._connect(self._engine) as connection:
+        # SQLAlchemy is imported where it is used: that takes a tenth of the time of a small run.
+        from sightline.engine.core_connection import core_errors
+
+        with (
+            database_errors(self.name),
+            core_errors(self.name),
+            self._connect(self.core_engine()) as connection,
+        ):
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """Begin a transaction that writes; it waits for other writers at once.
+    def core_write(self) -> Iterator[CoreConnection]:
+        """Begin a transaction of SQLAlchemy Core that writes; it waits for other writers at once.
 
         Yields:
             The connection.
         """
+        from sightline.engine.core_connection import core_errors
+
+        writer = self.core_engine().execution_options(writes=True)
         with (
             database_errors(self.name),
-            self._connect(self._writer) as connection,
+            core_errors(self.name),
+            self._connect(writer) as connection,
             connection.begin(),
         ):
             yield connection
 
-    def _connect(self, engine: Engine) -> Connection:
+    def core_engine(self) -> Engine:
+        """Make the engine of SQLAlchemy at the first call.
+
+        Returns:
+            The engine.
+        """
+        with self._engine_change:
+            if self._engine is None:
+                self._engine = self._make_engine()
+            return self._engine
+
+    def check_connection(self) -> None:
+        """Connect to a database server, without waiting for one that restarts; a file needs no server.
+
+        Raises:
+            EnvironmentFailedError: The server does not answer, or refuses the user or the database.
+        """
+        if not self.is_file:
+            from sightline.engine.core_connection import check_server
+
+            check_server(self.core_engine(), self.name)
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._file is not None:
+            self._file.close()
+        if self._engine is not None:
+            self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        if self._file is not None:
+            with database_errors(self.name), self._file.transaction(writes=writes) as connection:
+                yield connection
+            return
+        from sightline.engine.core_connection import ServerConnection
+
+        with (self.core_write if writes else self.core_read)() as core:
+            yield ServerConnection(core)
+
+    def _connect(self, engine: Engine) -> CoreConnection:
         """Connect; wait for a server that restarts, or that has no free connection."""
+        from sqlalchemy.exc import OperationalError
+
         while True:
             try:
                 connection = engine.connect()
@@ -77,35 +163,30 @@ class Database:
                     raise
             time.sleep(ATTEMPT_SECONDS)
 
-    def close(self) -> None:
-        """Close all connections."""
-        self._engine.dispose()
-
 
 def insert(
     connection: Connection,
-    table: Table,
+    table: str,
     columns: Sequence[str],
     rows: Sequence[Sequence[Any]],
     on_conflict: str = "",
 ) -> None:
-    """Insert rows. It does without SQLAlchemy's statements, which take longer than the database.
+    """Insert rows.
 
     Args:
         connection: A connection that writes.
-        table: The table.
+        table: The name of the table.
         columns: The names of the columns.
         rows: The values of each row, in the order of `columns`.
         on_conflict: The clause about rows whose key exists; '' if there is none.
     """
     if rows:
-        marks = ", ".join([_mark(connection)] * len(columns))
-        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}) {on_conflict}"
-        _execute(connection, statement, [tuple(row) for row in rows])
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        connection.change_many(f"INSERT INTO {table} ({names}) VALUES ({marks}) {on_conflict}", rows)
 
 
 def insert_new(
-    connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    connection: Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
     """Insert rows whose key does not exist yet; keep existing rows.
 
@@ -113,14 +194,14 @@ def insert_new(
 
     Args:
         connection: A connection that writes.
-        table: A table.
+        table: The name of a table.
         columns: The names of the columns, first the key.
         rows: The values of each row, in the order of `columns`.
     """
     insert(connection, table, columns, sorted(rows, key=itemgetter(0)), "ON CONFLICT DO NOTHING")
 
 
-def announce_insert(connection: Connection, table: Table) -> None:
+def announce_insert(connection: Connection, table: str) -> None:
     """Announce that this transaction looks up rows of a table, and inserts those that are missing.
 
     `store gc` drops unused rows of a PostgreSQL table only before such a transaction, or after it: a row that
@@ -128,10 +209,34 @@ def announce_insert(connection: Connection, table: Table) -> None:
 
     Args:
         connection: A connection that writes; nothing of the table was looked up yet.
-        table: The table.
+        table: The name of the table.
     """
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ROW EXCLUSIVE MODE")
+    lock_table(connection, table, "ROW EXCLUSIVE")
+
+
+def lock_table(connection: Connection, table: str, mode: str) -> None:
+    """Lock a table of a PostgreSQL server until the end of the transaction. SQLite has one writer at a time.
+
+    Args:
+        connection: A connection that writes.
+        table: The name of the table.
+        mode: The mode of the lock.
+    """
+    if not connection.is_file:
+        connection.change(f"LOCK TABLE {table} IN {mode} MODE")
+
+
+def row_lock(connection: Connection, clause: str) -> str:
+    """The end of a query that locks the rows which it finds. SQLite locks no rows.
+
+    Args:
+        connection: A connection that writes.
+        clause: The clause of PostgreSQL, such as `FOR UPDATE`.
+
+    Returns:
+        The clause; '' for SQLite.
+    """
+    return "" if connection.is_file else clause
 
 
 def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[Any]:
@@ -149,13 +254,11 @@ def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterat
         The rows.
     """
     for part in parts(values):
-        yield from _execute_for(connection, query, (), part).fetchall()
+        yield from connection.rows(*_filled(query, (), part))
 
 
 def change_rows_in(connection: Connection, query: str, first: Sequence[Any], values: Sequence[Any]) -> None:
     """Run a statement that changes rows, for many values, part by part.
-
-    SQLAlchemy would keep a compiled statement, with its values, for each part.
 
     Args:
         connection: A connection that writes.
@@ -164,36 +267,14 @@ def change_rows_in(connection: Connection, query: str, first: Sequence[Any], val
         values: The values that `IN` takes as a set.
     """
     for part in parts(values):
-        _execute_for(connection, query, first, part)
+        connection.change(*_filled(query, first, part))
 
 
-def _execute_for(
-    connection: Connection, query: str, first: Sequence[Any], part: Sequence[Any]
-) -> CursorResult[Any] | sqlite3.Cursor:
+def _filled(query: str, first: Sequence[Any], part: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """A query for a part of the values, which is filled up, and all its values."""
     filled = (*part, *[part[-1]] * (min(LOOKUP, 1 << (len(part) - 1).bit_length()) - len(part)))
-    mark = _mark(connection)
-    marks = [*([mark] * len(first)), ", ".join([mark] * len(filled))]
-    return _execute(connection, query.format(*marks), (*first, *filled))
-
-
-def _execute(
-    connection: Connection, statement: str, values: Sequence[Any]
-) -> CursorResult[Any] | sqlite3.Cursor:
-    """Execute a statement of the driver, with its values or a list of such.
-
-    On SQLite by the driver alone: SQLAlchemy takes three times as long as SQLite, for each answer.
-    """
-    if connection.dialect.name != "sqlite":
-        return connection.exec_driver_sql(statement, values)
-    if not connection.in_transaction():
-        connection.begin()
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    execute = driver.executemany if isinstance(values, list) else driver.execute
-    try:
-        return execute(statement, values)
-    except sqlite3.Error as error:
-        raise DBAPIError(statement, None, error) from None
+    marks = [*("?" * len(first)), ", ".join("?" * len(filled))]
+    return query.format(*marks), (*first, *filled)
 
 
 def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
@@ -206,8 +287,3 @@ def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
         Parts of at most LOOKUP keys.
     """
     return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))
-
-
-def _mark(connection: Connection) -> str:
-    """What stands for a value in the SQL of the driver."""
-    return "?" if connection.dialect.paramstyle == "qmark" else "%s"

@@ -10,10 +10,6 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-
 from sightline.errors import EnvironmentFailedError, UserError
 
 P = ParamSpec("P")
@@ -98,7 +94,7 @@ def until_kept(operation: Callable[[bool], T]) -> T:
 
 @contextmanager
 def database_errors(name: str) -> Iterator[None]:
-    """Turn database errors into one message, without the statement and its values.
+    """Turn errors of SQLite into one message, without the statement and its values.
 
     Args:
         name: What the message calls the database.
@@ -107,54 +103,55 @@ def database_errors(name: str) -> Iterator[None]:
         Nothing.
 
     Raises:
-        TransactionLostError: The server ended the transaction; it can be repeated.
         StoreFailedError: The database failed.
     """
     try:
         yield
-    except PoolTimeoutError:
-        raise EnvironmentFailedError(
-            f"the store {name} is overloaded: all connections of this process have been busy for a minute. "
-            "Everything committed before is kept; run the same command again"
-        ) from None
-    except DBAPIError as error:
-        reason = _reason(error)
-        if _is_damage(error):
-            raise damaged_store(name, reason) from None
-        state = getattr(error.orig, "sqlstate", None)
-        if error.connection_invalidated:
-            state = None
-        if "://" in name:
-            remedy = _REMEDIES.get(state, "correct this, then")
-        else:
-            remedy = _busy_remedy(error) or "make room or repair the disk, then"
-        lost = error.connection_invalidated or state in _REPEATABLE
-        raise (TransactionLostError if lost else StoreFailedError)(
-            f"the store {name} failed: {reason}. Everything committed before is kept; "
-            f"{remedy} run the same command again",
-            reason,
-        ) from None
+    except sqlite3.Error as error:
+        raise failed_store(name, error) from None
 
 
-def check_connection(engine: Engine, name: str) -> None:
-    """Connect to a database server; a file needs no server.
+def failed_store(
+    name: str, error: BaseException | None, *, is_disconnected: bool = False
+) -> StoreFailedError:
+    """Make the error of a database that failed.
 
     Args:
-        engine: The database engine.
-        name: What the message calls the database, without a password.
+        name: What the message calls the database.
+        error: The error of the driver.
+        is_disconnected: Whether the connection to the server was lost.
 
-    Raises:
-        EnvironmentFailedError: The server does not answer, or refuses the user or the database.
+    Returns:
+        The error; TransactionLostError if the server ended the transaction, which can be repeated.
     """
-    if engine.dialect.name == "sqlite":
-        return
-    try:
-        engine.connect().close()
-    except DBAPIError as error:
-        raise EnvironmentFailedError(
-            f"the store {name} cannot be opened: {_reason(error)}; expected a server that runs at this host "
-            "and port, this database on it, and a user who may write to it (or --store FILE)"
-        ) from None
+    reason = reason_of(error)
+    if _is_damage(error):
+        return damaged_store(name, reason)
+    state = None if is_disconnected else getattr(error, "sqlstate", None)
+    if "://" in name:
+        remedy = _REMEDIES.get(state, "correct this, then")
+    else:
+        remedy = _busy_remedy(error) or "make room or repair the disk, then"
+    lost = is_disconnected or state in _REPEATABLE
+    return (TransactionLostError if lost else StoreFailedError)(
+        f"the store {name} failed: {reason}. Everything committed before is kept; "
+        f"{remedy} run the same command again",
+        reason,
+    )
+
+
+def reason_of(error: BaseException | None) -> str:
+    """The message of a database in one line, without the part of the statement that PostgreSQL adds.
+
+    Args:
+        error: The error of the driver.
+
+    Returns:
+        The message.
+    """
+    diagnosis = getattr(error, "diag", None)
+    message = getattr(diagnosis, "message_primary", None) or str(error)
+    return " ".join(message.split()).rstrip(".")
 
 
 def damage(name: str, table: str, row: int, reason: str) -> StoreFailedError:
@@ -219,22 +216,15 @@ def no_store(name: object, hint: str = "") -> NoStoreError:
     )
 
 
-def _is_damage(error: DBAPIError) -> bool:
+def _is_damage(error: BaseException | None) -> bool:
     """Whether SQLite finds that its file is damaged."""
-    code = getattr(error.orig, "sqlite_errorcode", 0)
+    code = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _busy_remedy(error: DBAPIError) -> str:
+def _busy_remedy(error: BaseException | None) -> str:
     """The remedy if another process holds the lock of a SQLite file; '' for other errors."""
-    code = getattr(error.orig, "sqlite_errorcode", 0)
+    code = getattr(error, "sqlite_errorcode", 0)
     if code & 0xFF != sqlite3.SQLITE_BUSY:
         return ""
     return "another process has been writing to it for more than a minute; when that ends,"
-
-
-def _reason(error: DBAPIError) -> str:
-    """The message of the database in one line, without the part of the statement that PostgreSQL adds."""
-    diagnosis = getattr(error.orig, "diag", None)
-    message = getattr(diagnosis, "message_primary", None) or str(error.orig)
-    return " ".join(message.split()).rstrip(".")

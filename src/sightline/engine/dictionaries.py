@@ -6,10 +6,8 @@ trains more for its prompts (`texts.py`).
 
 from __future__ import annotations
 
-from sqlalchemy.engine import Connection
-
-from sightline.engine import schema
 from sightline.engine.compression import COMMON_TEXTS, Compressor, DamagedBodyError
+from sightline.engine.connection import Connection
 from sightline.engine.database import insert_new, rows_in
 from sightline.engine.database_errors import damage
 
@@ -54,7 +52,7 @@ class Dictionaries:
             dictionary: What `trained_dictionary` returned.
         """
         row = (number, self.compress(connection, dictionary, PLAIN))
-        insert_new(connection, schema.dictionaries, ("id", "body"), [row])
+        insert_new(connection, "dictionaries", ("id", "body"), [row])
 
     def compress(self, connection: Connection, body: bytes, number: int) -> bytes:
         """Compress a body.

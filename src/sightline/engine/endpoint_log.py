@@ -7,12 +7,11 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import insert, select
-from sqlalchemy.engine import Connection
 
-from sightline.engine import schema
+from sightline.engine.connection import Connection
 from sightline.engine.database import Database, insert_new
 from sightline.engine.database_errors import damage, repeat_if_lost
+from sightline.engine.request_parts import model_of
 from sightline.engine.storable import storable_text
 from sightline.models.server_report import ServerReport
 
@@ -46,8 +45,8 @@ def list_models(connection: Connection, requests: Iterable[bytes]) -> None:
         connection: A connection that writes.
         requests: The canonical JSON of requests.
     """
-    identities = {storable_text(schema.model_of(canonical)) for canonical in requests}
-    insert_new(connection, schema.models, ("identity",), ((identity,) for identity in identities))
+    identities = {storable_text(model_of(canonical)) for canonical in requests}
+    insert_new(connection, "models", ("identity",), ((identity,) for identity in identities))
 
 
 class EndpointLog:
@@ -76,12 +75,11 @@ class EndpointLog:
     @repeat_if_lost
     def _add_once(self, identity: str, body: bytes, created: float) -> None:
         """Add a record, unless an attempt whose connection was lost added it."""
-        table = schema.endpoints
-        values = {"identity": identity, "body": body, "created": created}
-        added = select(table.c.id).where(*(table.c[name] == value for name, value in values.items()))
+        row = (storable_text(identity), body, created)
+        added = "SELECT id FROM endpoints WHERE identity = ? AND body = ? AND created = ?"
         with self._database.write() as connection:
-            if connection.execute(added).first() is None:
-                connection.execute(insert(table).values(**values))
+            if not connection.rows(added, row):
+                connection.change("INSERT INTO endpoints (identity, body, created) VALUES (?, ?, ?)", row)
 
     @repeat_if_lost
     def records(self, identity: str | None = None) -> list[tuple[float, EndpointRecord]]:
@@ -96,12 +94,11 @@ class EndpointLog:
         Raises:
             EnvironmentFailedError: A record is damaged.
         """
-        table = schema.endpoints
-        query = select(table.c.id, table.c.created, table.c.body).order_by(table.c.created, table.c.id)
-        if identity is not None:
-            query = query.where(table.c.identity == identity)
+        of_model = "" if identity is None else "WHERE identity = ?"
+        values = () if identity is None else (storable_text(identity),)
+        query = f"SELECT id, created, body FROM endpoints {of_model} ORDER BY created, id"
         with self._database.read() as connection:
-            rows = connection.execute(query).all()
+            rows = connection.rows(query, values)
         return [(created, self._decode(number, body)) for number, created, body in rows]
 
     def _decode(self, row: int, body: bytes) -> EndpointRecord:
@@ -120,6 +117,6 @@ class EndpointLog:
         Returns:
             True if there is one.
         """
-        query = select(schema.models.c.identity).where(schema.models.c.identity == identity)
+        query = "SELECT identity FROM models WHERE identity = ?"
         with self._database.read() as connection:
-            return connection.execute(query).first() is not None
+            return bool(connection.rows(query, (storable_text(identity),)))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
-from sqlalchemy.engine import Connection
-
-from sightline.engine.schema import runs
+from sightline.engine.connection import Connection
+from sightline.engine.database import row_lock
 from sightline.errors import EnvironmentFailedError, NoSuchRecordError
 
 
@@ -19,8 +17,8 @@ def is_there(connection: Connection, run: int) -> bool:
     Returns:
         True if it exists.
     """
-    query = select(runs.c.id).where(runs.c.id == run).with_for_update(read=True, key_share=True)
-    return connection.execute(query).first() is not None
+    query = f"SELECT id FROM runs WHERE id = ? {row_lock(connection, 'FOR KEY SHARE')}"
+    return bool(connection.rows(query, (run,)))
 
 
 def require_run(connection: Connection, run: int, name: str) -> None:

@@ -6,15 +6,11 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sqlalchemy import text
-from sqlalchemy.engine import Connection
-
 from sightline.engine import renewals
+from sightline.engine.connection import Connection
 from sightline.engine.owners import OwnerState
 
-_SERVER_TIMES = text(
-    "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FROM pg_postmaster_start_time())"
-)
+_SERVER_TIMES = "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FROM pg_postmaster_start_time())"
 
 
 class LeaseTimes(NamedTuple):
@@ -60,7 +56,7 @@ def read_times(connection: Connection, uptime: Callable[[], float]) -> LeaseTime
     Returns:
         The times.
     """
-    if connection.dialect.name != "postgresql":
+    if connection.is_file:
         return LeaseTimes(uptime(), -math.inf, is_one_machine=True)
-    now, started = connection.execute(_SERVER_TIMES).one()
+    ((now, started),) = connection.rows(_SERVER_TIMES)
     return LeaseTimes(float(now), float(started), is_one_machine=False)

@@ -6,16 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import and_, delete, insert, select, update
-from sqlalchemy.engine import Connection
-from sqlalchemy.sql.elements import ColumnElement
 
 from sightline.engine.budget import Spent
-from sightline.engine.database import Database
+from sightline.engine.connection import Connection
+from sightline.engine.database import Database, lock_table
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.lease_times import read_times
 from sightline.engine.owners import new_owner, state_of_owner
-from sightline.engine.schema import spending
 
 LEASE_SECONDS = 30.0
 """How long a process counts as running without a renewal, unless it can be seen that it has ended."""
@@ -58,7 +55,7 @@ class Ledger:
         with self._database.write() as connection:
             _lock(connection)
             if not any(entry.is_running for entry in self._others(connection)):
-                connection.execute(delete(spending).where(spending.c.run == self._run))
+                connection.change("DELETE FROM spending WHERE run = ?", (self._run,))
             self._write(connection, {})
 
     @repeat_if_lost
@@ -105,9 +102,11 @@ class Ledger:
     def _write(self, connection: Connection, spent: Mapping[str, Spent], until: float | None = None) -> None:
         if until is None:
             until = read_times(connection, self._uptime).now + LEASE_SECONDS
-        values = {"body": msgspec.json.encode(spent), "until": until}
-        if not connection.execute(update(spending).where(self._is_own).values(**values)).rowcount:
-            connection.execute(insert(spending).values(run=self._run, process=self._process, **values))
+        row = (msgspec.json.encode(spent), until, self._run, self._process)
+        if not connection.change(
+            "UPDATE spending SET body = ?, until = ? WHERE run = ? AND process = ?", row
+        ):
+            connection.change("INSERT INTO spending (body, until, run, process) VALUES (?, ?, ?, ?)", row)
 
     def _others(self, connection: Connection) -> list[_Entry]:
         times = read_times(connection, self._uptime)
@@ -116,23 +115,16 @@ class Ledger:
             state = state_of_owner(process, one_machine=times.is_one_machine)
             return until != _LEFT and times.hold(until, LEASE_SECONDS, state)
 
-        query = select(spending.c.process, spending.c.body, spending.c.until).where(
-            spending.c.run == self._run, spending.c.process != self._process
-        )
+        query = "SELECT process, body, until FROM spending WHERE run = ? AND process != ?"
         return [
             _Entry(msgspec.json.decode(body, type=dict[str, Spent]), is_running(process, until))
-            for process, body, until in connection.execute(query)
+            for process, body, until in connection.rows(query, (self._run, self._process))
         ]
-
-    @property
-    def _is_own(self) -> ColumnElement[bool]:
-        return and_(spending.c.run == self._run, spending.c.process == self._process)
 
 
 def _lock(connection: Connection) -> None:
-    """Let one process at a time read the ledger and write to it; SQLite has one writer anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("LOCK TABLE spending IN EXCLUSIVE MODE")
+    """Let one process at a time read the ledger and write to it."""
+    lock_table(connection, "spending", "EXCLUSIVE")
 
 
 def _final(entry: _Entry) -> Mapping[str, Spent]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import URL, Engine, create_engine, event, text
-from sqlalchemy.engine import Connection
-from sqlalchemy.engine.interfaces import DBAPIConnection
-
+from sightline.engine.connection import Connection
 from sightline.errors import UserError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Engine
+    from sqlalchemy.engine import Connection as CoreConnection
+    from sqlalchemy.engine.interfaces import DBAPIConnection
 
 LOCK_SECONDS = 60
 """How long a statement waits for a lock of another session. Sightline's own hold one for milliseconds, but
@@ -49,6 +51,8 @@ def create_postgres(url: URL) -> Engine:
     Raises:
         ImportError: The driver is missing.
     """
+    from sqlalchemy import create_engine, event
+
     options: dict[str, Any] = {name: value for name, value in _CONNECTION.items() if name not in url.query}
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
@@ -71,12 +75,14 @@ def wait_for_migration(connection: Connection) -> None:
     Args:
         connection: The connection, at the begin of its transaction.
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SET LOCAL lock_timeout = 0"))
+    if not connection.is_file:
+        connection.change("SET LOCAL lock_timeout = 0")
 
 
 def wait_for_turn(connection: Connection, name: str) -> None:
     """Wait until no other process creates or migrates tables, up to the end of the transaction.
+
+    SQLite has one writer at a time.
 
     Args:
         connection: The connection.
@@ -85,8 +91,10 @@ def wait_for_turn(connection: Connection, name: str) -> None:
     Raises:
         UserError: The database cannot hold all characters.
     """
-    connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
-    encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+    if connection.is_file:
+        return
+    connection.rows(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
+    ((encoding,),) = connection.rows("SHOW server_encoding")
     if encoding != "UTF8":
         raise UserError(
             "this database cannot hold all characters",
@@ -97,7 +105,20 @@ def wait_for_turn(connection: Connection, name: str) -> None:
         )
 
 
-def back_up(connection: Connection, version: int, tables: set[str]) -> None:
+def create_tables(connection: Connection) -> None:
+    """Create the tables of a store that are missing.
+
+    Args:
+        connection: A connection to a server, which writes.
+    """
+    from sightline.engine.core_connection import ServerConnection
+    from sightline.engine.schema import metadata
+
+    assert isinstance(connection, ServerConnection)
+    metadata.create_all(connection.core)
+
+
+def back_up(connection: CoreConnection, version: int, tables: set[str]) -> None:
     """Copy all tables into the schema `<schema>_v<version>_backup` of the same database.
 
     The copy is complete: renamed, its schema is the store again. It belongs to the transaction of the
@@ -109,6 +130,8 @@ def back_up(connection: Connection, version: int, tables: set[str]) -> None:
         version: The version of the tables.
         tables: Their names.
     """
+    from sqlalchemy import text
+
     quote = connection.dialect.identifier_preparer.quote
     schema = str(connection.execute(text("SELECT current_schema()")).scalar_one())
     backup, names = quote(f"{schema}_v{version}_backup"), sorted(map(quote, tables))

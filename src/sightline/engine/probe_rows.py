@@ -6,10 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sqlalchemy import select
-from sqlalchemy.engine import Connection
-
-from sightline.engine import schema
+from sightline.engine.connection import Connection
 from sightline.engine.database import Database, announce_insert, insert_new
 from sightline.engine.database_errors import damage, repeat_if_lost
 from sightline.engine.runs import keys_of_row, with_checksum
@@ -80,7 +77,7 @@ def run_probes(database: Database, run: int) -> RunProbes:
     for row in probe_rows(database, run):
         _add(digest, row)
     with database.read() as connection:
-        uid = connection.scalar(select(schema.runs.c.uid).where(schema.runs.c.id == run))
+        ((uid,),) = connection.rows("SELECT uid FROM runs WHERE id = ?", (run,))
     return RunProbes(str(uid), digest.digest())
 
 
@@ -101,18 +98,19 @@ def copy_probes(database: Database, source: RunProbes, run: int) -> bool:
     """
     columns = ("run", "place", "definitions", "answer_keys")
     with database.write() as connection:
-        announce_insert(connection, schema.definitions)
-        number = connection.scalar(select(schema.runs.c.id).where(schema.runs.c.uid == source.uid))
+        announce_insert(connection, "definitions")
+        found = connection.rows("SELECT id FROM runs WHERE uid = ?", (source.uid,))
+        number = found[0][0] if found else None
         digest, after = hashlib.sha256(), -1
         while number is not None and (rows := _page(connection, database.name, number, after)):
             copies = [(run, row.place, row.definitions, _copied_keys(run, row)) for row in rows]
-            insert_new(connection, schema.probes, columns, copies)
+            insert_new(connection, "probes", columns, copies)
             for row in rows:
                 _add(digest, row)
             after = rows[-1].place
         is_same = number is not None and digest.digest() == source.digest
         if not is_same:
-            connection.rollback()
+            connection.roll_back()
     return is_same
 
 
@@ -133,16 +131,13 @@ def _page_once(database: Database, run: int, after: int) -> list[ProbeRow]:
 
 def _page(connection: Connection, name: str, run: int, after: int) -> list[ProbeRow]:
     """The next rows after a place."""
-    table, definitions = schema.probes.c, schema.definitions.c
     query = (
-        select(table.place, table.definitions, definitions.digest, table.answer_keys)
-        .outerjoin(schema.definitions, definitions.id == table.definitions)
-        .where(table.run == run, table.place > after)
-        .order_by(table.place)
-        .limit(PAGE)
+        "SELECT probes.place, probes.definitions, definitions.digest, probes.answer_keys FROM probes "
+        "LEFT JOIN definitions ON definitions.id = probes.definitions "
+        "WHERE probes.run = ? AND probes.place > ? ORDER BY probes.place LIMIT ?"
     )
     rows = []
-    for place, number, digest, answer_keys in connection.execute(query):
+    for place, number, digest, answer_keys in connection.rows(query, (run, after, PAGE)):
         try:
             keys = keys_of_row(run, place, number, bytes(answer_keys))
         except ValueError as error:

@@ -88,3 +88,21 @@ def _raw_parts(canonical: bytes) -> Iterator[bytes]:
         return
     for _, parts in messages:
         yield from map(bytes, parts)
+
+
+class _ModelOfRequest(Struct):
+    """The part of a request's canonical JSON that says which model it is for."""
+
+    model: str = ""
+
+
+def model_of(body: bytes) -> str:
+    """Read which model a stored request is for.
+
+    Args:
+        body: The canonical JSON of the request.
+
+    Returns:
+        The identity of the model; '' if the JSON has none.
+    """
+    return msgspec.json.decode(body, type=_ModelOfRequest).model

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import update
-from sqlalchemy.engine import Connection
 
-from sightline.engine import schema
+from sightline.engine.connection import Connection
 from sightline.engine.database import announce_insert, insert_new, rows_in
 from sightline.engine.database_errors import damage
 from sightline.engine.dictionaries import Dictionaries
@@ -51,7 +49,7 @@ class Requests:
         Returns:
             Key -> the number of the request.
         """
-        announce_insert(connection, schema.texts)
+        announce_insert(connection, "texts")
         query = "SELECT key, id, body FROM requests WHERE key IN ({})"
         rows = list(rows_in(connection, query, list(requests)))
         numbers = {key: number for key, number, _ in rows}
@@ -66,10 +64,9 @@ class Requests:
             for key, (frame, parts) in new.items():
                 refs = [texts[part] if isinstance(part, bytes) else part.digest for part in parts]
                 bodies[key] = msgspec.msgpack.encode([texts[frame], *refs])
-            table = schema.requests
             for key in sorted(lost):
-                connection.execute(update(table).where(table.c.key == key).values(body=bodies[key]))
-            insert_new(connection, table, ("key", "body"), bodies.items())
+                connection.change("UPDATE requests SET body = ? WHERE key = ?", (bodies[key], key))
+            insert_new(connection, "requests", ("key", "body"), bodies.items())
             numbers |= self.numbers(connection, list(new))
         return numbers
 

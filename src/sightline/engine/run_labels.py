@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
-from sqlalchemy import Connection, delete, select, text, update
 
-from sightline.engine.connect import connect, display
-from sightline.engine.database import Database, insert_new
-from sightline.engine.database_errors import database_errors, repeat_if_lost
+from sightline.engine.connect import connect
+from sightline.engine.connection import Connection
+from sightline.engine.database import Database, change_rows_in, insert_new, lock_table
+from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.existing_run import require_run
-from sightline.engine.schema import run_labels, run_tags
+from sightline.engine.storable import storable_text
 
 
 class Labels(Struct, frozen=True):
@@ -44,9 +44,10 @@ class RunLabels:
         """
         tags = defaultdict[int, list[str]](list)
         with self._database.read() as connection:
-            for run, tag in connection.execute(select(run_tags).order_by(run_tags.c.tag)):
+            for run, tag in connection.rows("SELECT run, tag FROM run_tags ORDER BY tag"):
                 tags[run].append(tag)
-            rows = {run: (name, note) for run, name, note in connection.execute(select(run_labels))}
+            labels = connection.rows("SELECT run, name, note FROM run_labels")
+        rows = {run: (name, note) for run, name, note in labels}
         found = {}
         for run in sorted({*tags, *rows}):
             name, note = rows.get(run, (None, ""))
@@ -71,9 +72,8 @@ class RunLabels:
         Returns:
             The number of the run by its name.
         """
-        query = select(run_labels.c.name, run_labels.c.run).where(run_labels.c.name.is_not(None))
         with self._database.read() as connection:
-            return {row.name: row.run for row in connection.execute(query)}
+            return dict(connection.rows("SELECT name, run FROM run_labels WHERE name IS NOT NULL"))
 
     @repeat_if_lost
     def give_name(self, run: int, name: str, instead_of: int | None = None) -> int:
@@ -91,16 +91,13 @@ class RunLabels:
             UserError: There is no such run.
         """
         with self._changing(run) as connection:
-            if connection.dialect.name == "postgresql":
-                # Otherwise two processes could both find that nobody has the name.
-                connection.execute(text("LOCK TABLE run_labels IN SHARE ROW EXCLUSIVE MODE"))
-            query = select(run_labels.c.run).where(run_labels.c.name == name)
-            holder: int | None = connection.execute(query).scalar_one_or_none()
-            if holder is not None and holder not in (run, instead_of):
-                return holder
-            if holder is not None:
-                _set(connection, holder, name=None)
-            _set(connection, run, name=name)
+            # Otherwise two processes could both find that nobody has the name.
+            lock_table(connection, "run_labels", "SHARE ROW EXCLUSIVE")
+            for (holder,) in connection.rows("SELECT run FROM run_labels WHERE name = ?", (name,)):
+                if holder not in (run, instead_of):
+                    return int(holder)
+                _set_name(connection, holder, None)
+            _set_name(connection, run, name)
         return run
 
     @repeat_if_lost
@@ -114,7 +111,7 @@ class RunLabels:
             UserError: There is no such run.
         """
         with self._changing(run) as connection:
-            _set(connection, run, name=None)
+            _set_name(connection, run, None)
 
     @repeat_if_lost
     def set_note(self, run: int, note: str) -> None:
@@ -128,7 +125,8 @@ class RunLabels:
             UserError: There is no such run.
         """
         with self._changing(run) as connection:
-            _set(connection, run, note=note)
+            _add_row(connection, run)
+            connection.change("UPDATE run_labels SET note = ? WHERE run = ?", (storable_text(note), run))
 
     @repeat_if_lost
     def add_tags(self, run: int, tags: Sequence[str]) -> None:
@@ -142,7 +140,7 @@ class RunLabels:
             UserError: There is no such run.
         """
         with self._changing(run) as connection:
-            insert_new(connection, run_tags, ("run", "tag"), [(run, tag) for tag in sorted(set(tags))])
+            insert_new(connection, "run_tags", ("run", "tag"), [(run, tag) for tag in sorted(set(tags))])
 
     @repeat_if_lost
     def remove_tags(self, run: int, tags: Sequence[str]) -> None:
@@ -153,7 +151,7 @@ class RunLabels:
             tags: The tags; those that the run has not are ignored.
         """
         with self._database.write() as connection:
-            connection.execute(delete(run_tags).where(run_tags.c.run == run, run_tags.c.tag.in_(tags)))
+            change_rows_in(connection, "DELETE FROM run_tags WHERE run = {} AND tag IN ({})", (run,), tags)
 
     @contextmanager
     def _changing(self, run: int) -> Iterator[Connection]:
@@ -176,15 +174,20 @@ def names_of_runs(url: str) -> list[str]:
         UserError: There is no store.
         EnvironmentFailedError: The store cannot be read, or has no names yet.
     """
-    engine = connect(url, create=False)
+    database = connect(url, create=False)
     try:
-        with database_errors(display(url)), engine.connect() as connection:
-            return sorted(name for name in connection.scalars(select(run_labels.c.name)) if name)
+        database.check_connection()
+        with database.read() as connection:
+            return sorted(name for (name,) in connection.rows("SELECT name FROM run_labels") if name)
     finally:
-        engine.dispose()
+        database.close()
 
 
-def _set(connection: Connection, run: int, **values: str | None) -> None:
+def _set_name(connection: Connection, run: int, name: str | None) -> None:
+    _add_row(connection, run)
+    connection.change("UPDATE run_labels SET name = ? WHERE run = ?", (name, run))
+
+
+def _add_row(connection: Connection, run: int) -> None:
     # Several processes may set labels of one run at once: all but the first find its row.
-    insert_new(connection, run_labels, ("run", "note"), [(run, "")])
-    connection.execute(update(run_labels).where(run_labels.c.run == run).values(**values))
+    insert_new(connection, "run_labels", ("run", "note"), [(run, "")])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import delete, insert, select, update
-from sqlalchemy.engine import Connection
-
+from sightline.engine.connection import Connection
 from sightline.engine.database import Database
 from sightline.engine.database_errors import repeat_if_lost
 from sightline.engine.existing_run import require_run
 from sightline.engine.lease_times import read_times
-from sightline.engine.schema import run_leases
 
 LEASE_SECONDS = 30.0
 """How long a lease holds without renewal. A killed process holds its run for this time."""
@@ -52,7 +49,7 @@ class RunLeases:
             run: The number of the run.
         """
         with self._database.write() as connection:
-            connection.execute(delete(run_leases).where(run_leases.c.run == run))
+            connection.change("DELETE FROM run_leases WHERE run = ?", (run,))
 
     @repeat_if_lost
     def held(self) -> set[int]:
@@ -63,7 +60,7 @@ class RunLeases:
         """
         with self._database.read() as connection:
             times = read_times(connection, self._uptime)
-            rows = connection.execute(select(run_leases.c.run, run_leases.c.until))
+            rows = connection.rows("SELECT run, until FROM run_leases")
             return {run for run, until in rows if times.hold(until, LEASE_SECONDS)}
 
 
@@ -76,6 +73,5 @@ def hold(connection: Connection, run: int, uptime: Callable[[], float]) -> None:
         uptime: The seconds since the machine started; a server has a clock of its own.
     """
     until = read_times(connection, uptime).now + LEASE_SECONDS
-    changed = connection.execute(update(run_leases).where(run_leases.c.run == run).values(until=until))
-    if not changed.rowcount:
-        connection.execute(insert(run_leases).values(run=run, until=until))
+    if not connection.change("UPDATE run_leases SET until = ? WHERE run = ?", (until, run)):
+        connection.change("INSERT INTO run_leases (run, until) VALUES (?, ?)", (run, until))

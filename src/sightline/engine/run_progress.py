@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-from sqlalchemy import func, select
 
-from sightline.engine import schema
 from sightline.engine.answers import State
 from sightline.engine.database import rows_in
 from sightline.engine.database_errors import repeat_if_lost
@@ -25,7 +23,7 @@ from sightline.engine.store import Store
 
 _ATTEMPTS = (
     "SELECT requests.key, answers.id, answers.state, answers.created FROM requests "
-    "JOIN answers ON answers.request = requests.id WHERE requests.key IN ({}) ORDER BY answers.id"
+    "JOIN answers ON answers.request = requests.id"
 )
 
 _Numbers = npt.NDArray[Any]
@@ -110,7 +108,7 @@ class RunProgress:
         """
         with self._lock:
             if self._last_attempt < 0:
-                self._last_attempt = self._newest_attempt()
+                self._last_attempt = self._store.answers.last_attempt()
             self._read_probes()
             self._read_attempts()
             states = np.bincount(self._states, minlength=3)
@@ -126,10 +124,6 @@ class RunProgress:
                 rate=len(self._times) / seconds,
                 latest=tuple(self._latest[row] for row in sorted(self._latest, reverse=True)),
             )
-
-    def _newest_attempt(self) -> int:
-        with self._database.read() as connection:
-            return connection.scalar(select(func.max(schema.answers.c.id))) or 0
 
     def _read_probes(self) -> None:
         """Read the keys of new probes, and the attempts that they have already."""
@@ -147,19 +141,14 @@ class RunProgress:
         self._places = np.concatenate([self._places, [new[key] for key in fresh]])[order]
         self._states = np.concatenate([self._states, np.zeros(len(fresh), np.uint8)])[order]
         with self._database.read() as connection:
-            self._count(list(rows_in(connection, _ATTEMPTS, fresh)))
+            query = f"{_ATTEMPTS} WHERE requests.key IN ({{}}) ORDER BY answers.id"
+            self._count(list(rows_in(connection, query, fresh)))
 
     def _read_attempts(self) -> None:
         """Read the attempts of any run since the last call, and count those of this one."""
-        answers, requests = schema.answers, schema.requests
-        query = (
-            select(requests.c.key, answers.c.id, answers.c.state, answers.c.created)
-            .join(requests, requests.c.id == answers.c.request)
-            .where(answers.c.id > self._last_attempt - OVERLAP)
-            .order_by(answers.c.id)
-        )
+        query = f"{_ATTEMPTS} WHERE answers.id > ? ORDER BY answers.id"
         with self._database.read() as connection:
-            rows = [tuple(row) for row in connection.execute(query)]
+            rows = connection.rows(query, (self._last_attempt - OVERLAP,))
         self._count(rows)
         self._last_attempt = max([self._last_attempt, *(row for _, row, _, _ in rows)])
 

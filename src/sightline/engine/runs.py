@@ -11,12 +11,9 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import delete, func, select, update
-from sqlalchemy import insert as insert_one
-from sqlalchemy.engine import Connection
 
-from sightline.engine import schema
-from sightline.engine.database import Database, announce_insert, insert, insert_new, rows_in
+from sightline.engine.connection import Connection
+from sightline.engine.database import Database, announce_insert, insert, insert_new, row_lock, rows_in
 from sightline.engine.database_errors import damage, repeat_if_lost
 from sightline.engine.dictionaries import PLAIN, Dictionaries
 from sightline.engine.existing_run import deleted_run, no_run
@@ -33,7 +30,7 @@ PAGE = 4
 _CHECKSUM_BYTES = 4
 _LARGEST_NUMBER = 2**63 - 1
 """A larger number is none of a database."""
-_ROWS = select(schema.runs.c.id, schema.runs.c.body, schema.runs.c.created, schema.runs.c.finished)
+_ROWS = "SELECT id, body, created, finished FROM runs"
 
 
 class RunRow(Struct, frozen=True):
@@ -84,15 +81,15 @@ class Runs:
     @repeat_if_lost
     def _start_once(self, body: bytes, uid: str, created: float, *, held: bool) -> int:
         """Register a run that a lost attempt may have registered already."""
-        runs = schema.runs
         with self._database.write() as connection:
-            run = connection.scalar(select(runs.c.id).where(runs.c.uid == uid))
-            if run is None:
-                statement = insert_one(runs).values(body=body, created=created, uid=uid).returning(runs.c.id)
-                run = connection.scalars(statement).one()
+            found = connection.rows("SELECT id FROM runs WHERE uid = ?", (uid,))
+            if not found:
+                add = "INSERT INTO runs (body, created, uid) VALUES (?, ?, ?) RETURNING id"
+                found = connection.rows(add, (body, created, uid))
+            run = int(found[0][0])
             if held:
                 hold(connection, run, self._uptime)
-        return int(run)
+        return run
 
     @repeat_if_lost
     def finish(self, run: int, body: Mapping[str, Any]) -> None:
@@ -105,14 +102,10 @@ class Runs:
         Raises:
             EnvironmentFailedError: The run was deleted meanwhile.
         """
-        runs = schema.runs
+        query = "UPDATE runs SET finished = ?, body = ? WHERE id = ?"
         with self._database.write() as connection:
-            finished = connection.execute(
-                update(runs)
-                .where(runs.c.id == run)
-                .values(finished=self._clock(), body=msgspec.json.encode(body))
-            )
-        if not finished.rowcount:
+            finished = connection.change(query, (self._clock(), msgspec.json.encode(body), run))
+        if not finished:
             raise deleted_run(run, self._database.name)
 
     @repeat_if_lost
@@ -122,12 +115,12 @@ class Runs:
         Args:
             run: Its number.
         """
-        tables = (schema.probes, schema.verdicts, schema.run_labels, schema.run_tags, schema.run_leases)
         with self._database.write() as connection:
             # Who refers to the run meanwhile either waits and finds none, or is waited for.
-            connection.execute(select(schema.runs.c.id).where(schema.runs.c.id == run).with_for_update())
-            for column in (*(table.c.run for table in tables), schema.runs.c.id):
-                connection.execute(delete(column.table).where(column == run))
+            connection.rows(f"SELECT id FROM runs WHERE id = ? {row_lock(connection, 'FOR UPDATE')}", (run,))
+            for table in ("probes", "verdicts", "run_labels", "run_tags", "run_leases"):
+                connection.change(f"DELETE FROM {table} WHERE run = ?", (run,))
+            connection.change("DELETE FROM runs WHERE id = ?", (run,))
 
     @repeat_if_lost
     def get(self, run: int) -> tuple[dict[str, Any], bool]:
@@ -162,10 +155,10 @@ class Runs:
         if run > _LARGEST_NUMBER:
             raise no_run(run, self._database.name)
         with self._database.read() as connection:
-            found = connection.execute(_ROWS.where(schema.runs.c.id == run)).one_or_none()
-        if found is None:
+            found = connection.rows(f"{_ROWS} WHERE id = ?", (run,))
+        if not found:
             raise no_run(run, self._database.name)
-        return RunRow(*found)
+        return RunRow(*found[0])
 
     @repeat_if_lost
     def all(self) -> list[RunRow]:
@@ -175,7 +168,7 @@ class Runs:
             The runs in the order of their numbers.
         """
         with self._database.read() as connection:
-            rows = connection.execute(_ROWS.order_by(schema.runs.c.id)).all()
+            rows = connection.rows(f"{_ROWS} ORDER BY id")
         return [RunRow(*row) for row in rows]
 
     def description(self, row: RunRow) -> dict[str, Any]:
@@ -256,17 +249,15 @@ class Runs:
     @repeat_if_lost
     def _page(self, run: int, last: int, skip: Sequence[int]) -> list[ProbeChunk]:
         """The next chunks after a position."""
-        table, definitions = schema.probes, schema.definitions
+        skipped = f"AND probes.place NOT IN ({', '.join('?' * len(skip))})" if skip else ""
         query = (
-            select(table.c.place, table.c.answer_keys, definitions.c.id, definitions.c.body)
-            .outerjoin(definitions, definitions.c.id == table.c.definitions)
-            .where(table.c.run == run, table.c.place > last, table.c.place.not_in(skip))
-            .order_by(table.c.place)
-            .limit(PAGE)
+            "SELECT probes.place, probes.answer_keys, definitions.id, definitions.body FROM probes "
+            "LEFT JOIN definitions ON definitions.id = probes.definitions "
+            f"WHERE probes.run = ? AND probes.place > ? {skipped} ORDER BY probes.place LIMIT ?"
         )
         chunks = []
         with self._database.read() as connection:
-            for place, keys, row, body in connection.execute(query):
+            for place, keys, row, body in connection.rows(query, (run, last, *skip, PAGE)):
                 if body is None:
                     reason = f"run {run}: its definitions are missing"
                     raise damage(self._database.name, "probes", place, reason)
@@ -299,7 +290,7 @@ class Runs:
         """Add verdicts of a run. Only one process adds to a run: later ones are those of a lost attempt."""
         with self._database.write() as connection:
             if _last_verdict(connection, rows[0][0]) == after:
-                insert(connection, schema.verdicts, ("run", "body"), rows)
+                insert(connection, "verdicts", ("run", "body"), rows)
 
     def verdicts(self, run: int) -> Iterator[Verdict]:
         """Read the verdicts of a run.
@@ -313,11 +304,11 @@ class Runs:
         Raises:
             EnvironmentFailedError: A verdict is damaged.
         """
-        table, last = schema.verdicts, -1
+        query = "SELECT id, body FROM verdicts WHERE run = ? AND id > ? ORDER BY id LIMIT 2000"
+        last = -1
         while True:
-            query = select(table.c.id, table.c.body).where(table.c.run == run, table.c.id > last)
             with self._database.read() as connection:
-                rows = connection.execute(query.order_by(table.c.id).limit(2000)).all()
+                rows = connection.rows(query, (run, last))
             yield from (self._verdict(*row) for row in rows)
             if not rows:
                 return
@@ -345,8 +336,7 @@ class Runs:
 
 def _last_verdict(connection: Connection, run: int) -> int:
     """The number of the latest verdict of a run; 0 without any."""
-    table = schema.verdicts
-    return connection.scalar(select(func.max(table.c.id)).where(table.c.run == run)) or 0
+    return connection.rows("SELECT max(id) FROM verdicts WHERE run = ?", (run,))[0][0] or 0
 
 
 def write_chunk(
@@ -361,17 +351,17 @@ def write_chunk(
         numbered: The position of each probe in the run, and its JSON; at least one.
     """
     chunk = as_chunk(numbered)
-    announce_insert(connection, schema.definitions)
+    announce_insert(connection, "definitions")
     digest = hashlib.sha256(chunk.definitions).digest()
     query = "SELECT id FROM definitions WHERE digest IN ({})"
     found = list(rows_in(connection, query, [digest]))
     if not found:
         body = dictionaries.compress(connection, chunk.definitions, PLAIN)
-        insert_new(connection, schema.definitions, ("digest", "body"), [(digest, body)])
+        insert_new(connection, "definitions", ("digest", "body"), [(digest, body)])
         found = list(rows_in(connection, query, [digest]))
     place, definitions = chunk.first, int(found[0][0])
     row = (run, place, definitions, with_checksum(run, place, definitions, chunk.keys))
-    insert_new(connection, schema.probes, ("run", "place", "definitions", "answer_keys"), [row])
+    insert_new(connection, "probes", ("run", "place", "definitions", "answer_keys"), [row])
 
 
 def with_checksum(run: int, place: int, definitions: int, keys: bytes) -> bytes:

@@ -1,12 +1,12 @@
-"""The tables of the store. Raise `SCHEMA_VERSION` with every change, and add the migration to migrations.py.
+"""The tables of the store, for PostgreSQL and for statements that SQLAlchemy builds.
 
-An older Sightline refuses a store of a newer version, so that it never writes rows that lack something.
+With every change, change the SQL of tables.py too, raise its `SCHEMA_VERSION`, and add the migration to
+migrations.py. An older Sightline refuses a store of a newer version, so that it never writes rows that lack
+something.
 """
 
 from __future__ import annotations
 
-import msgspec
-from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -20,10 +20,29 @@ from sqlalchemy import (
     Table,
     Text,
 )
+from sqlalchemy.types import TypeDecorator
 
-from sightline.engine.storable import StorableText
+from sightline.engine.storable import storable_text
 
-SCHEMA_VERSION = 5
+
+class StorableText(TypeDecorator[str]):
+    """A column of text that every database can hold, whatever text is given or searched for.
+
+    Bodies are bytes and hold every character; PostgreSQL has no NUL character in a column of text.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    @property
+    def python_type(self) -> type[str]:
+        """The type of the values."""
+        return str
+
+    def process_bind_param(self, value: str | None, dialect: object) -> str | None:
+        """Replace what a database cannot hold."""
+        return None if value is None else storable_text(value)
+
 
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")
@@ -297,21 +316,3 @@ readings = Table(
     Column("key", LargeBinary(32), primary_key=True),
     Column("body", LargeBinary, nullable=False),
 )
-
-
-class _ModelOfRequest(Struct):
-    """The part of a request's canonical JSON that says which model it is for."""
-
-    model: str = ""
-
-
-def model_of(body: bytes) -> str:
-    """Read which model a stored request is for.
-
-    Args:
-        body: The canonical JSON of the request.
-
-    Returns:
-        The identity of the model; '' if the JSON has none.
-    """
-    return msgspec.json.decode(body, type=_ModelOfRequest).model

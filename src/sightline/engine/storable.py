@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from sqlalchemy import Text
-from sqlalchemy.types import TypeDecorator
 
 from sightline.types import Answer, Failure
 
@@ -33,27 +31,8 @@ def storable(result: Answer | Failure) -> Answer | Failure:
             return replace(result, message=_replaced(result.message))
 
 
-class StorableText(TypeDecorator[str]):
-    """A column of text that every database can hold, whatever text is given or searched for.
-
-    Bodies are bytes and hold every character; PostgreSQL has no NUL character in a column of text.
-    """
-
-    impl = Text
-    cache_ok = True
-
-    @property
-    def python_type(self) -> type[str]:
-        """The type of the values."""
-        return str
-
-    def process_bind_param(self, value: str | None, dialect: object) -> str | None:
-        """Replace what a database cannot hold."""
-        return None if value is None else storable_text(value)
-
-
 def storable_text(text: str) -> str:
-    """Replace lone surrogates and NUL characters.
+    """Replace lone surrogates and NUL characters: PostgreSQL has no NUL character in a column of text.
 
     Args:
         text: Any text.

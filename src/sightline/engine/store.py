@@ -10,15 +10,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from sqlalchemy import Engine
-
 from sightline.engine.answers import Answers
 from sightline.engine.batch_journal import BatchJournal
 from sightline.engine.caches import Caches
 from sightline.engine.claims import Claims
-from sightline.engine.connect import connect, display, prepare
+from sightline.engine.connect import connect, prepare
 from sightline.engine.database import Database
-from sightline.engine.database_errors import check_connection, database_errors
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.endpoint_log import EndpointLog
 from sightline.engine.ledger import Ledger
@@ -33,23 +30,21 @@ class Store:
 
     def __init__(
         self,
-        engine: Engine,
-        name: str,
+        database: Database,
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = seconds_since_boot,
     ) -> None:
         """Prepare the store; `Store.open` connects and checks it.
 
         Args:
-            engine: The database engine of a prepared store.
-            name: The store's name in messages.
+            database: The database of a prepared store.
             clock: Returns the seconds since 1970.
             uptime: Returns the seconds since the machine started.
         """
-        self.name = name
-        self.database = Database(engine, name)
+        self.name = database.name
+        self.database = database
         self.claims = Claims(self.database, uptime)
-        dictionaries = Dictionaries(name)
+        dictionaries = Dictionaries(database.name)
         self.answers = Answers(self.database, dictionaries, self.claims, clock)
         self.runs = Runs(self.database, dictionaries, clock, uptime)
         self.labels = RunLabels(self.database)
@@ -85,15 +80,14 @@ class Store:
                 file system.
             EnvironmentFailedError: The database fails.
         """
-        engine, name = connect(url, create=create), display(url)
-        check_connection(engine, name)
+        database = connect(url, create=create)
         try:
-            with database_errors(name):
-                prepare(engine, name, create=create)
+            database.check_connection()
+            prepare(database, create=create)
         except BaseException:
-            engine.dispose()
+            database.close()
             raise
-        return cls(engine, name, clock, uptime)
+        return cls(database, clock, uptime)
 
     def close(self) -> None:
         """Close all connections."""

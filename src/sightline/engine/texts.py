@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import select
-from sqlalchemy.engine import Connection
-
-from sightline.engine import schema
 from sightline.engine.compression import trained_dictionary
+from sightline.engine.connection import Connection
 from sightline.engine.database import insert_new, rows_in
 from sightline.engine.dictionaries import MOST, Dictionaries
 
@@ -49,7 +46,7 @@ class Texts:
         if new:
             newest = self._dictionaries.newest(connection)
             rows = [(digests[text], self._dictionaries.compress(connection, text, newest)) for text in new]
-            insert_new(connection, schema.texts, ("digest", "body"), rows)
+            insert_new(connection, "texts", ("digest", "body"), rows)
             numbers |= self._numbers(connection, [digests[text] for text in new])
             self.training_due = max(numbers.values()) >= _texts_before_training(newest)
         return {text: numbers[digest] for text, digest in digests.items()}
@@ -90,9 +87,7 @@ class Texts:
         """
         newest = self._dictionaries.newest(connection)
         self.training_due = False
-        table = schema.texts
-        query = select(table.c.id, table.c.body).order_by(table.c.id.desc()).limit(SAMPLE)
-        rows = list(connection.execute(query))
+        rows = connection.rows("SELECT id, body FROM texts ORDER BY id DESC LIMIT ?", (SAMPLE,))
         if newest < MOST and rows[0][0] >= _texts_before_training(newest):
             texts = [self._dictionaries.decompress(connection, body, "texts", row) for row, body in rows]
             self._dictionaries.add(connection, newest + 1, trained_dictionary(texts[::-1]))

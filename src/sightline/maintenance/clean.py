@@ -13,7 +13,7 @@ from sqlalchemy import table as table_named
 from sightline.engine import index_tables, renewals, run_leases, schema
 from sightline.engine.batch_journal import drop_answered
 from sightline.engine.connect import connect, display, sqlite_path
-from sightline.engine.database import Database
+from sightline.engine.core_connection import plain
 from sightline.engine.sqlite_check import check_sqlite_file
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
@@ -81,9 +81,9 @@ def clean(url: str, options: CleaningOptions) -> Cleaning:
     _refuse_busy_file(url)
     store = Store.open(url, create=False)
     try:
-        with store.database.read() as connection:
+        with store.database.core_read() as connection:
             before = file_sizes(connection).bytes
-        with store.database.write() as connection:
+        with store.database.core_write() as connection:
             _refuse_busy_store(connection, store)
             dropped = [one for one in _drop(connection, store.name, options) if one.rows]
             cache_bytes = content_bytes(connection, [*CACHES, *_index_tables(connection)])
@@ -97,13 +97,13 @@ def clean(url: str, options: CleaningOptions) -> Cleaning:
 
 def _vacuum(url: str) -> int:
     """Give the room back; returns the size of the store."""
-    database = Database(connect(url, create=False), display(url))
+    database = connect(url, create=False)
     try:
         if (path := sqlite_path(url)) is not None:
             with closing(sqlite3.connect(path, isolation_level=None)) as file:
                 file.execute("VACUUM")
                 file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        with database.read() as connection:
+        with database.core_read() as connection:
             if path is None:
                 connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
             return file_sizes(connection).bytes
@@ -135,7 +135,7 @@ def _drop(connection: Connection, name: str, options: CleaningOptions) -> list[D
         requests, answers = drop_unused_requests(connection, name)
         dropped.append(Dropped(table="requests", rows=requests, reason="that no run refers to"))
         dropped.append(Dropped(table="answers", rows=answers, reason="that no run refers to"))
-    in_batches = drop_answered(connection)
+    in_batches = drop_answered(plain(connection))
     dropped.append(Dropped(table="batch_requests", rows=in_batches, reason="that are answered"))
     texts = drop_unused_texts(connection, name)
     dropped.append(Dropped(table="texts", rows=texts, reason="that no request has"))

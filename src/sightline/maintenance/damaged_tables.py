@@ -32,7 +32,7 @@ def read_around_damage(database: Database, table: Table) -> Iterator[Sequence[Ro
     Yields:
         Rows, column -> value as SQLite has it, a few hundred at once; and what cannot be read between them.
     """
-    with database.read() as connection:
+    with database.core_read() as connection:
         has_numbers = connection.dialect.name == "sqlite"
     if has_numbers and table.dialect_options["sqlite"]["with_rowid"]:
         yield from _read_by_number(_NumberedRows(database, table))
@@ -53,7 +53,7 @@ class _NumberedRows:
 
     def after(self, number: int, count: int) -> Sequence[Any]:
         # A search for the number itself could end on the damaged page before the next row.
-        with self._database.read() as connection:
+        with self._database.core_read() as connection:
             return connection.exec_driver_sql(self._query, (number + 1, count)).mappings().all()
 
     def next_readable(self, number: int) -> int | None:

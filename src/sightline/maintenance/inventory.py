@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 
 from sightline.engine import schema
 from sightline.engine.connect import connect, display
-from sightline.engine.database import Database
 from sightline.engine.store import Store
+from sightline.engine.tables import SCHEMA_VERSION
 from sightline.local_time import local_time
 from sightline.maintenance.opening import version_of
 from sightline.maintenance.sizes import FileSizes, TableSize, file_sizes, run_bytes, table_sizes
@@ -68,26 +68,26 @@ def take_inventory(url: str) -> Inventory:
         EnvironmentFailedError: The database fails.
     """
     version = version_of(url)
-    database = Database(connect(url, create=False), display(url))
+    database = connect(url, create=False)
     try:
-        with database.read() as connection:
+        with database.core_read() as connection:
             sizes, tables = file_sizes(connection), table_sizes(connection)
     finally:
         database.close()
     general = Inventory(
         store=display(url),
         schema_version=version,
-        needs_migration=version < schema.SCHEMA_VERSION,
+        needs_migration=version < SCHEMA_VERSION,
         sizes=sizes,
         tables=tables,
     )
-    return general if version != schema.SCHEMA_VERSION else _with_content(general, url)
+    return general if version != SCHEMA_VERSION else _with_content(general, url)
 
 
 def _with_content(general: Inventory, url: str) -> Inventory:
     store = Store.open(url, create=False)
     try:
-        with store.database.read() as connection:
+        with store.database.core_read() as connection:
             created = schema.answers.c.created
             first, last = connection.execute(select(func.min(created), func.max(created))).one()
             models = connection.execute(select(schema.models.c.identity)).scalars().all()

@@ -104,7 +104,7 @@ def _turn(target: Store) -> Iterator[None]:
 def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
     with unchanged_store(url) as source:
         sound = SoundRows(source)
-        with source.database.read() as connection:
+        with source.database.core_read() as connection:
             count = connection.execute(select(func.count()).select_from(schema.answers)).scalar_one()
         with progress(f"merge {display(url)}", count, "rows", show_progress=show_progress) as advance:
             answers = merge_answers(source, sound, target, advance)
@@ -127,7 +127,7 @@ def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
 
 def _merge_endpoints(sound: SoundRows, target: Store) -> None:
     table = schema.endpoints
-    with target.database.read() as connection:
+    with target.database.core_read() as connection:
         rows = connection.execute(select(table.c.created, table.c.body))
         known = {(created, bytes(body)) for created, body in rows}
     for page in sound.pages(table):
@@ -137,7 +137,7 @@ def _merge_endpoints(sound: SoundRows, target: Store) -> None:
             if (row["created"], bytes(row["body"])) not in known
         ]
         if new:
-            with target.database.write() as connection:
+            with target.database.core_write() as connection:
                 connection.execute(insert(table), new)
 
 
@@ -146,7 +146,7 @@ def _merge_caches(sound: SoundRows, target: Store) -> None:
         for page in sound.pages(table):
             with target.database.write() as connection:
                 rows = [(bytes(row["key"]), bytes(row["body"])) for row in page]
-                insert_new(connection, table, ("key", "body"), rows)
+                insert_new(connection, table.name, ("key", "body"), rows)
 
 
 def _is_same(source: str, target: str) -> bool:

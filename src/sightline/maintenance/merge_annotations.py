@@ -8,6 +8,7 @@ import msgspec
 from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from sightline.engine import schema
+from sightline.engine.core_connection import plain
 from sightline.engine.database import insert as insert_rows
 from sightline.engine.store import Store
 from sightline.maintenance.sound_rows import SoundRows
@@ -31,7 +32,7 @@ def merge_annotations(sound: SoundRows, target: Store) -> list[str]:
     notes = []
     for page in sound.pages(_projects):
         for project in page:
-            with target.database.write() as connection:
+            with target.database.core_write() as connection:
                 number, note = _project(connection, project)
                 notes += [note] if note else []
                 _copy_items(connection, sound, project["id"], number)
@@ -66,7 +67,7 @@ def _copy_items(connection: Connection, sound: SoundRows, project: int, number: 
     if not connection.scalar(there):
         for page in sound.pages(_items, _items.c.project == project):
             rows = [(number, row["number"], row["body"]) for row in page]
-            insert_rows(connection, _items, ("project", "number", "body"), rows)
+            insert_rows(plain(connection), _items.name, ("project", "number", "body"), rows)
 
 
 def _copy_annotators(connection: Connection, sound: SoundRows, project: int, number: int) -> dict[int, int]:
@@ -80,7 +81,9 @@ def _copy_annotators(connection: Connection, sound: SoundRows, project: int, num
             if _name(annotator) not in known:
                 last += 1
                 body = msgspec.json.encode({**annotator, "number": last})
-                insert_rows(connection, _annotators, ("project", "number", "body"), [(number, last, body)])
+                insert_rows(
+                    plain(connection), _annotators.name, ("project", "number", "body"), [(number, last, body)]
+                )
                 known[_name(annotator)] = last
             numbers[row["number"]] = known[_name(annotator)]
     return numbers
@@ -98,7 +101,7 @@ def _copy_log(
                 entry = msgspec.json.decode(row["body"])
                 by = numbers.get(entry["annotator"], entry["annotator"])
                 rows.append((number, row["form"], msgspec.json.encode({**entry, "annotator": by})))
-        insert_rows(connection, _log, ("project", "form", "body"), rows)
+        insert_rows(plain(connection), _log.name, ("project", "form", "body"), rows)
 
 
 def _name(annotator: Any) -> str:

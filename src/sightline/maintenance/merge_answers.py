@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import RowMapping, delete, select
-from sqlalchemy.engine import Connection
+from sqlalchemy import RowMapping, select
+from sqlalchemy.engine import Connection as CoreConnection
 
 from sightline.engine import schema
 from sightline.engine.answers import State
-from sightline.engine.database import insert, parts, rows_in
+from sightline.engine.connection import Connection
+from sightline.engine.core_connection import plain
+from sightline.engine.database import change_rows_in, insert, rows_in
 from sightline.engine.database_errors import damage
 from sightline.engine.dictionaries import COMMON, Dictionaries
 from sightline.engine.endpoint_log import list_models
@@ -99,8 +101,9 @@ def _read(
 ) -> tuple[dict[bytes, bytes], dict[bytes, list[_Attempt]]]:
     """The requests of attempts by key, and the attempts by key."""
     attempts: defaultdict[bytes, list[_Attempt]] = defaultdict(list)
-    with source.database.read() as connection:
-        requests = _requests(connection, sound, reader, sorted({row["request"] for row in page}))
+    with source.database.core_read() as core:
+        requests = _requests(core, sound, reader, sorted({row["request"] for row in page}))
+        connection = plain(core)
         for row in page:
             found = reader.attempt(connection, row["id"], row["state"], row["body"], row["created"])
             if (request := requests.get(row["request"])) is None:
@@ -111,14 +114,14 @@ def _read(
 
 
 def _requests(
-    connection: Connection, sound: SoundRows, reader: _Reader, numbers: Sequence[int]
+    core: CoreConnection, sound: SoundRows, reader: _Reader, numbers: Sequence[int]
 ) -> dict[int, StoredRequest]:
     """Requests by number; the canonical JSON of a damaged one is empty."""
     query = select(schema.requests).where(schema.requests.c.id.in_(numbers))
-    rows = connection.execute(query).mappings().all()
-    whole = {row["id"] for row in sound.sound(connection, schema.requests, rows)}
+    rows = core.execute(query).mappings().all()
+    whole = {row["id"] for row in sound.sound(core, schema.requests, rows)}
     keys = {row["id"]: StoredRequest(bytes(row["key"]), b"") for row in rows if isinstance(row["key"], bytes)}
-    return keys | reader.requests.by_number(connection, whole)
+    return keys | reader.requests.by_number(plain(core), whole)
 
 
 def _add(
@@ -146,11 +149,8 @@ def _add(
             moved += here[request].values()
             new = sorted({*new, *here[request]})
         rows += ((request, attempt) for attempt in new)
-    for part in parts(moved):
-        connection.execute(delete(schema.answers).where(schema.answers.c.id.in_(part)))
-    insert(
-        connection, schema.answers, ("request", "state", "body", "created"), _rows(connection, writer, rows)
-    )
+    change_rows_in(connection, "DELETE FROM answers WHERE id IN ({})", (), moved)
+    insert(connection, "answers", ("request", "state", "body", "created"), _rows(connection, writer, rows))
     return MergedAnswers(count, answered, different)
 
 

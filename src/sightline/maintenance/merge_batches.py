@@ -8,6 +8,7 @@ from sqlalchemy import and_, insert, select
 from sqlalchemy.engine import Connection
 
 from sightline.engine.batch_journal import drop_answered
+from sightline.engine.core_connection import plain
 from sightline.engine.database import insert_new
 from sightline.engine.schema import batch_requests, batches
 from sightline.engine.store import Store
@@ -25,13 +26,13 @@ def merge_batches(sound: SoundRows, target: Store) -> None:
     if not rows:
         return
     # One transaction: a process that closes batches drops one without requests.
-    with target.database.write() as connection:
+    with target.database.core_write() as connection:
         numbers = {row["id"]: _number(connection, row) for row in rows}
         for page in sound.pages(batch_requests):
             keys = [(bytes(row["key"]), numbers[row["batch"]]) for row in page if row["batch"] in numbers]
             # A request stays in the batch that the target has it in.
-            insert_new(connection, batch_requests, ("key", "batch"), keys)
-        drop_answered(connection)
+            insert_new(plain(connection), batch_requests.name, ("key", "batch"), keys)
+        drop_answered(plain(connection))
 
 
 def _number(connection: Connection, row: Any) -> int:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from sightline.engine import schema
+from sightline.engine.core_connection import plain
 from sightline.engine.database import insert as insert_rows
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.existing_run import deleted_run, is_there
@@ -50,7 +51,7 @@ def merge_runs(source: Store, sound: SoundRows, target: Store) -> list[MergedRun
         EnvironmentFailedError: A store fails, or a run is deleted while it is copied; a run that was not
             copied whole is copied anew next time.
     """
-    with source.database.read() as connection:
+    with source.database.core_read() as connection:
         rows = connection.execute(select(schema.runs).order_by(schema.runs.c.id)).mappings().all()
         runs = sound.sound(connection, schema.runs, rows)
     return [_merge_run(source, sound, target, run) for run in runs]
@@ -58,7 +59,7 @@ def merge_runs(source: Store, sound: SoundRows, target: Store) -> list[MergedRun
 
 def _merge_run(source: Store, sound: SoundRows, target: Store, run: Any) -> MergedRun:
     runs = schema.runs
-    with target.database.write() as connection:
+    with target.database.core_write() as connection:
         partial = select(runs.c.id).where(runs.c.uid == run["uid"] + _UNFINISHED)
         for number in connection.execute(partial).scalars().all():
             _delete_content(connection, number)
@@ -79,7 +80,7 @@ def _merge_run(source: Store, sound: SoundRows, target: Store, run: Any) -> Merg
     if found is not None:
         if copy.finished is None and copy.key_bytes <= _key_bytes(target, number):
             return MergedRun(run=run["id"], into=number, state="there already")
-        with target.database.write() as connection:
+        with target.database.core_write() as connection:
             _delete_content(connection, number)
     _copy_content(source, sound, target, copy, number)
     with _writing(target, number) as connection:
@@ -130,7 +131,7 @@ def _key_bytes(store: Store, run: int, damaged: Sequence[int] = ()) -> int:
     table = schema.probes.c
     size = func.sum(func.length(table.answer_keys))
     query = select(size).where(table.run == run, table.place.not_in(damaged))
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         return int(connection.execute(query).scalar_one() or 0)
 
 
@@ -138,18 +139,18 @@ def _copy_content(source: Store, sound: SoundRows, target: Store, copy: _Copy, n
     dictionaries = Dictionaries(target.name)
     for chunk in source.runs.chunks(copy.run, skip=copy.damaged):
         with _writing(target, number) as connection:
-            write_chunk(connection, dictionaries, number, probes_of(chunk))
+            write_chunk(plain(connection), dictionaries, number, probes_of(chunk))
     for page in sound.pages(schema.verdicts, schema.verdicts.c.run == copy.run):
         with _writing(target, number) as connection:
             rows = [(number, row["body"]) for row in page]
-            insert_rows(connection, schema.verdicts, ("run", "body"), rows)
+            insert_rows(plain(connection), schema.verdicts.name, ("run", "body"), rows)
 
 
 @contextmanager
 def _writing(target: Store, number: int) -> Iterator[Connection]:
     """A transaction that writes something of a run: if somebody has deleted it, nothing of it is added."""
-    with target.database.write() as connection:
-        if not is_there(connection, number):
+    with target.database.core_write() as connection:
+        if not is_there(plain(connection), number):
             raise deleted_run(number, target.name)
         yield connection
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sightline.engine.connect import connect, display, schema_version, sqlite_path
-from sightline.engine.database_errors import check_connection, database_errors
+from sightline.engine.connect import connect, display, sqlite_path
 from sightline.engine.postgres import wait_for_migration
-from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
+from sightline.engine.tables import SCHEMA_VERSION, schema_version
 from sightline.errors import EnvironmentFailedError, UserError
 
 
@@ -29,14 +28,14 @@ def version_of(url: str) -> int:
         UserError: There is no store.
         EnvironmentFailedError: The database fails.
     """
-    engine, name = connect(url, create=False), display(url)
-    check_connection(engine, name)
+    database = connect(url, create=False)
     try:
-        with database_errors(name), engine.connect() as connection:
+        database.check_connection()
+        with database.read() as connection:
             wait_for_migration(connection)
-            return schema_version(connection, name)
+            return schema_version(connection, database.name)
     finally:
-        engine.dispose()
+        database.close()
 
 
 def refuse_newer(url: str) -> None:

@@ -128,7 +128,7 @@ def _attempt_pages(store: Store, run: int | None) -> Iterator[list[dict[str, Any
 def _attempts_of(store: Store, keys: list[bytes]) -> list[dict[str, Any]]:
     answers, requests = schema.answers, schema.requests
     query = select(answers, requests.c.key).join(requests, requests.c.id == answers.c.request)
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         rows = connection.execute(query.where(requests.c.key.in_(keys))).mappings().all()
     place = {key: number for number, key in enumerate(keys)}
     return sorted((dict(row) for row in rows), key=lambda row: (place[bytes(row["key"])], row["id"]))
@@ -145,7 +145,7 @@ def _numbers(store: Store, run: int | None) -> list[int]:
 
 def _annotations(store: Store, run: int | None) -> Iterator[Record]:
     """The log of every annotation project, whatever runs its items are of."""
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         rows = connection.execute(select(schema.annotation_projects.c.id, schema.annotation_projects.c.name))
         names = {row.id: row.name for row in rows}
     for page in read_pages(store.database, schema.annotation_log):
@@ -163,7 +163,7 @@ def _batches(store: Store, run: int | None) -> Iterator[Record]:
     for page in read_pages(store.database, schema.batches):
         for row in page:
             requests = schema.batch_requests.c
-            with store.database.read() as connection:
+            with store.database.core_read() as connection:
                 keys = connection.scalars(select(requests.key).where(requests.batch == row["id"])).all()
             yield {**row, "keys": sorted(key.hex() for key in keys)}
 

@@ -8,6 +8,7 @@ from sqlalchemy import and_, delete, update
 from sqlalchemy.engine import Connection
 
 from sightline.engine import schema
+from sightline.engine.core_connection import plain
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.requests import frame_only
 from sightline.engine.store import Store
@@ -24,7 +25,7 @@ def remove_faulty(store: Store, faults: Sequence[Fault]) -> None:
         store: The store.
         faults: What is wrong in it.
     """
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         for fault in faults:
             table = schema.metadata.tables.get(fault.table)
             if table is None or not fault.key:
@@ -41,4 +42,4 @@ def remove_faulty(store: Store, faults: Sequence[Fault]) -> None:
 
 def _empty_request(connection: Connection, name: str) -> bytes:
     """The body of a request whose canonical JSON is lost."""
-    return frame_only(Texts(Dictionaries(name)).add(connection, [b""])[b""])
+    return frame_only(Texts(Dictionaries(name)).add(plain(connection), [b""])[b""])

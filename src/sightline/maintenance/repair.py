@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from sightline.engine.connect import display, sqlite_path
 from sightline.engine.dictionaries import add_common_dictionary
-from sightline.engine.schema import SCHEMA_VERSION
 from sightline.engine.store import Store
+from sightline.engine.tables import SCHEMA_VERSION
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import refuse_overwriting
 from sightline.formats.leftovers import temporary_folder

@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import RowMapping, Table
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection as CoreConnection
 
 from sightline.annotation.bodies import DECODERS
 from sightline.engine import schema
 from sightline.engine.answers import decode_result, state_of
 from sightline.engine.caches import check_image_row
+from sightline.engine.connection import Connection
+from sightline.engine.core_connection import plain
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.dictionaries import PLAIN, Dictionaries
 from sightline.engine.endpoint_log import EndpointRecord
@@ -66,12 +68,12 @@ class RowChecks:
         }
 
     def problems(
-        self, connection: Connection, table: str, rows: Sequence[RowMapping]
+        self, core: CoreConnection, table: str, rows: Sequence[RowMapping]
     ) -> Iterator[tuple[RowMapping, str]]:
         """Check rows.
 
         Args:
-            connection: A connection to the store.
+            core: A connection to the store.
             table: The table that they are of.
             rows: The rows.
 
@@ -80,6 +82,7 @@ class RowChecks:
         """
         columns = schema.metadata.tables[table]
         check = self._checks.get(table, _sound)
+        connection = plain(core)
         if table == "requests" and self._are_sound(connection, rows):
             return
         for row in rows:
@@ -129,13 +132,13 @@ class RowChecks:
         return "" if hashlib.sha256(body).digest() == row["digest"] else ANOTHER_CONTENT
 
     def _check_probes(self, connection: Connection, row: Row) -> str:
-        query = schema.definitions.select().where(schema.definitions.c.id == row["definitions"])
-        found = connection.execute(query).one_or_none()
-        if found is None:
-            return f"its definitions, row {row['definitions']} of definitions, do not exist"
-        body = self._dictionaries.decompress(connection, found.body, "definitions", found.id)
+        number = row["definitions"]
+        found = connection.rows("SELECT body FROM definitions WHERE id = ?", (number,))
+        if not found:
+            return f"its definitions, row {number} of definitions, do not exist"
+        body = self._dictionaries.decompress(connection, found[0][0], "definitions", number)
         try:
-            keys = keys_of_row(row["run"], row["place"], row["definitions"], row["answer_keys"])
+            keys = keys_of_row(row["run"], row["place"], number, row["answer_keys"])
             for _, probe in probes_of(ProbeChunk(row["place"], body, keys)):
                 _PROBE.decode(probe)
         except ValueError as error:

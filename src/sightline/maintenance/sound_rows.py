@@ -57,7 +57,7 @@ class SoundRows:
             EnvironmentFailedError: The database fails.
         """
         for page in read_pages(self._database, table, *conditions):
-            with self._database.read() as connection:
+            with self._database.core_read() as connection:
                 sound = self.sound(connection, table, page)
             yield sound
 
@@ -76,7 +76,7 @@ class SoundRows:
         """
         found: list[RowMapping] = []
         for page in read_pages(self._database, table, *conditions):
-            with self._database.read() as connection:
+            with self._database.core_read() as connection:
                 wrong = list(self._checks.problems(connection, table.name, page))
             for row, problem in wrong:
                 self.leave_out(table, row, problem)

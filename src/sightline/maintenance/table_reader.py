@@ -36,7 +36,7 @@ def read_pages(
     page: Sequence[RowMapping] = ()
     while True:
         following = query.where(tuple_(*key) > tuple_(*(page[-1][name] for name in names))) if page else query
-        with source.read() if isinstance(source, Database) else nullcontext(source) as connection:
+        with source.core_read() if isinstance(source, Database) else nullcontext(source) as connection:
             page = connection.execute(following).mappings().all()
         if page:
             yield page

@@ -9,9 +9,11 @@ from msgspec import Struct
 from sqlalchemy import Connection, Table, delete, func, select
 
 from sightline.engine import schema
+from sightline.engine.core_connection import plain
 from sightline.engine.database_errors import damage
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.probe_chunks import split_keys
+from sightline.engine.request_parts import model_of
 from sightline.engine.requests import Requests
 from sightline.engine.runs import keys_of_row
 from sightline.judging.judges import JudgeModel
@@ -48,7 +50,7 @@ def drop_unused_requests(connection: Connection, name: str) -> tuple[int, int]:
     count = answers = 0
     for page in read_pages(connection, schema.requests):
         bodies = {row["id"]: row["body"] for row in page if not used[row["id"]]}
-        canonical = requests.read(connection, bodies)
+        canonical = requests.read(plain(connection), bodies)
         unused = [number for number, body in canonical.items() if _model_of(number, body, name) not in judges]
         if unused:
             answers += connection.execute(
@@ -99,7 +101,7 @@ def _used_requests(connection: Connection, requests: Requests, name: str) -> byt
                 keys = keys_of_row(row["run"], row["place"], row["definitions"], row["answer_keys"])
             except ValueError as error:
                 raise damage(name, "probes", row["place"], f"run {row['run']}: {error}") from None
-            for number in requests.numbers(connection, split_keys(keys)).values():
+            for number in requests.numbers(plain(connection), split_keys(keys)).values():
                 used[number] = 1
     return used
 
@@ -119,7 +121,7 @@ def _judges(connection: Connection, name: str) -> set[str]:
 def _model_of(number: int, canonical: bytes, name: str) -> str:
     """The model that a request is for; '' if its text was lost earlier."""
     try:
-        return schema.model_of(canonical or b"{}")
+        return model_of(canonical or b"{}")
     except ValueError as error:
         raise damage(name, "requests", number, str(error)) from None
 

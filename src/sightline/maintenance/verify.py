@@ -101,7 +101,7 @@ def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
 def _count(database: Database, table: Table) -> int:
     """The number of rows of a table, for the progress; 0 if they cannot be counted."""
     try:
-        with database.read() as connection:
+        with database.core_read() as connection:
             return connection.execute(select(func.count()).select_from(table)).scalar_one()
     except StoreFailedError:
         return 0
@@ -110,7 +110,7 @@ def _count(database: Database, table: Table) -> int:
 def _faults_of_file(database: Database) -> Iterator[Fault]:
     """What SQLite finds in the structure of the file; a server checks its own files."""
     try:
-        with database.read() as connection:
+        with database.core_read() as connection:
             if connection.dialect.name != "sqlite":
                 return
             found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_STRUCTURE})").scalars().all()
@@ -124,7 +124,7 @@ def _faults_of_rows(database: Database, checks: RowChecks, table: Table, advance
         if isinstance(page, Unreadable):
             yield Fault(table=str(table.name), problem=f"{page.where} cannot be read: {page.reason}")
             continue
-        with database.read() as connection:
+        with database.core_read() as connection:
             for row, problem in checks.problems(connection, table.name, page):
                 yield Fault(
                     table=str(table.name),

@@ -77,7 +77,7 @@ class StoredBlocks:
     def _read(self, column: str, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         table = index_tables.blocks.c
         query = select(table.block, table[column]).where(table.index_id == self._id, table.block.in_(wanted))
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             found = {int(block): bytes(body) for block, body in connection.execute(query)}
         for block in wanted:
             if block not in found:

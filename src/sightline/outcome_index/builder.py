@@ -16,6 +16,7 @@ from msgspec import Struct
 from sqlalchemy import insert, select, update
 
 from sightline.engine import index_tables
+from sightline.engine.core_connection import plain
 from sightline.engine.database import insert as insert_rows
 from sightline.engine.database import insert_new
 from sightline.engine.store import Store
@@ -90,7 +91,7 @@ class IndexBuilder:
         self._waiting: list[str] = []
         self._judges_failed = False
         table = index_tables.indexes
-        with store.database.write() as connection:
+        with store.database.core_write() as connection:
             left = select(table.c.id).where(
                 table.c.body.is_(None), table.c.alive < time.time() - LEFT_SECONDS
             )
@@ -143,7 +144,8 @@ class IndexBuilder:
         for rank, number in enumerate(numbers):
             ranks[number] = rank
         table = index_tables.indexes
-        with self._store.database.write() as connection:
+        with self._store.database.core_write() as connection:
+            writer = plain(connection)
             orders = [
                 (
                     self._id,
@@ -153,11 +155,11 @@ class IndexBuilder:
                 )
                 for start in range(0, len(numbers), ORDER_BLOCK)
             ]
-            insert_rows(connection, index_tables.orders, ("index_id", "block", "numbers", "ranks"), orders)
+            insert_rows(writer, index_tables.orders.name, ("index_id", "block", "numbers", "ranks"), orders)
             sorts = list(self._sort_rows(ranks))
-            insert_rows(connection, index_tables.sorts, ("index_id", "name", "block", "ranks"), sorts)
+            insert_rows(writer, index_tables.sorts.name, ("index_id", "name", "block", "ranks"), sorts)
             names = ("index_id", "key", "name", "groups", "listed", "ranks")
-            insert_rows(connection, index_tables.facets, names, list(self._facet_rows(ranks)))
+            insert_rows(writer, index_tables.facets.name, names, list(self._facet_rows(ranks)))
             earlier = select(table.c.id).where(
                 table.c.run == self._run, table.c.id < self._id, table.c.body.is_not(None)
             )
@@ -175,7 +177,7 @@ class IndexBuilder:
 
     def abandon(self) -> None:
         """Drop what was written."""
-        with self._store.database.write() as connection:
+        with self._store.database.core_write() as connection:
             index_tables.drop_indexes(connection, [self._id])
 
     def _write(self) -> None:
@@ -210,10 +212,11 @@ class IndexBuilder:
             for start in range(0, len(rows), BLOCK)
         ]
         table = index_tables.indexes
-        with self._store.database.write() as connection:
-            insert_rows(connection, index_tables.blocks, ("index_id", "block", "rows", "lines"), blocks)
+        with self._store.database.core_write() as connection:
+            writer = plain(connection)
+            insert_rows(writer, index_tables.blocks.name, ("index_id", "block", "rows", "lines"), blocks)
             paths = [(os.fsencode(path), self._id, digest) for path, digest in images.items()]
-            insert_new(connection, index_tables.images, ("path", "index_id", "digest"), paths)
+            insert_new(writer, index_tables.images.name, ("path", "index_id", "digest"), paths)
             step = {"done": self._samples, "alive": time.time()}
             connection.execute(update(table).where(table.c.id == self._id).values(step))
         self._judged.clear()
@@ -252,7 +255,7 @@ def drop_index(store: Store, run: int) -> None:
         run: The number of the run.
     """
     table = index_tables.indexes
-    with store.database.write() as connection:
+    with store.database.core_write() as connection:
         found = connection.scalars(select(table.c.id).where(table.c.run == run)).all()
         index_tables.drop_indexes(connection, found)
 

@@ -137,7 +137,7 @@ class RunComparisons:
             body = make_comparison((base, other), names, indexes)
             row = (indexes[0].id, indexes[1].id, _BODY.encode(body))
             with self._store.database.write() as connection:
-                insert_new(connection, index_tables.comparisons, ("base", "other", "body"), [row])
+                insert_new(connection, index_tables.comparisons.name, ("base", "other", "body"), [row])
             return self._keep(*indexes, body)
 
     def _find(self, base: RunIndex, other: RunIndex) -> ComparedRuns | None:
@@ -145,7 +145,7 @@ class RunComparisons:
             return kept
         table = index_tables.comparisons.c
         query = select(table.body).where(table.base == base.id, table.other == other.id)
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             body = connection.scalar(query)
         if body is None:
             return None

@@ -80,14 +80,14 @@ class FilterSets:
     def _listed(self) -> list[FacetName]:
         table = index_tables.facets.c
         query = select(table.name).where(table.index_id == self._id, table.listed == 1)
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             names = connection.scalars(query).all()
         return [msgspec.msgpack.decode(name, type=FacetName) for name in names]
 
     def _read_facet(self, name: FacetName) -> int:
         table = index_tables.facets.c
         query = select(table.ranks).where(table.index_id == self._id, table.key == facet_key(name))
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             body = connection.scalar(query)
         if body is None:
             return 0

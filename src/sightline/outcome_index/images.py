@@ -85,7 +85,7 @@ class RunImages(NamedTuple):
         Raises:
             ImageError: The image cannot be shown.
         """
-        table = CacheTable(self.store.database, index_tables.thumbnails)
+        table = CacheTable(self.store.database, index_tables.thumbnails.name)
         key = bytes.fromhex(digest or self.find(path, digest).digest)
         body = table.look_up([key]).get(key)
         if body is None:

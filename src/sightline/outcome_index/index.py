@@ -42,10 +42,10 @@ class OutcomeIndex:
         self._open: dict[int, RunIndex] = {}
         self._building: defaultdict[int, Lock] = defaultdict(Lock)
         self._errors: dict[int, str] = {}
-        with store.database.read() as connection:
+        with store.database.core_read() as connection:
             missing = set(index_tables.metadata.tables) - set(index_tables.existing(connection))
         if missing:
-            with store.database.write() as connection:
+            with store.database.core_write() as connection:
                 index_tables.metadata.create_all(connection)
 
     def runs(self) -> list[RunSummary]:
@@ -176,7 +176,7 @@ class OutcomeIndex:
             .order_by(table.id.desc())
             .limit(1)
         )
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             found = connection.execute(query).one_or_none()
         return None if found is None else IndexState("building", *found)
 
@@ -184,7 +184,7 @@ class OutcomeIndex:
         """The latest complete index of a run."""
         table = index_tables.indexes.c
         newest = select(func.max(table.id)).where(table.run == run, table.body.is_not(None))
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             number = connection.scalar(newest)
             if number is None:
                 return None

@@ -52,7 +52,7 @@ def index_key(store: Store, run: int) -> bytes:
         UserError: There is no such run.
     """
     runs, probes = schema.runs.c, schema.probes.c
-    with store.database.read() as connection:
+    with store.database.core_read() as connection:
         row = connection.execute(select(runs.body, runs.finished).where(runs.id == run)).one_or_none()
         if row is None:
             raise no_run(run, store.name)

@@ -74,7 +74,7 @@ class IndexedImages:
     def _path(self, digest: bytes) -> bytes | None:
         table = index_tables.images.c
         query = select(table.path).where(table.index_id == self._id, table.digest == digest)
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             path = connection.scalar(query)
         return None if path is None else bytes(path)
 
@@ -83,6 +83,6 @@ class IndexedImages:
         table = index_tables.images.c
         encoded = [os.fsencode(path) for path in paths]
         query = select(table.path, table.digest).where(table.index_id == self._id, table.path.in_(encoded))
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             found = connection.execute(query).all()
         return {os.fsdecode(bytes(path)): bytes(digest).hex() for path, digest in found}

@@ -79,7 +79,7 @@ class StoredOrders:
         """The orders that the index has: one by similarity only where that was measured."""
         table = index_tables.sorts.c
         query = select(table.name).where(table.index_id == self._id).distinct()
-        with self._store.database.read() as connection:
+        with self._store.database.core_read() as connection:
             stored = {"informative", "data", *connection.scalars(query)}
         return tuple(order for order in get_args(Order) if order in stored)
 
@@ -135,7 +135,7 @@ class StoredOrders:
         if order not in self._read:
             table = index_tables.sorts.c
             query = select(table.ranks).where(table.index_id == self._id, table.name == order)
-            with self._store.database.read() as connection:
+            with self._store.database.core_read() as connection:
                 blocks = connection.scalars(query.order_by(table.block))
                 self._read[order] = integers_of_bytes(b"".join(map(bytes, blocks)))
         return self._read[order]

@@ -303,7 +303,7 @@ class RunIndex:
     def _order(self, column: str) -> array[int]:
         table = index_tables.orders.c
         query = select(table[column]).where(table.index_id == self.id).order_by(table.block)
-        with self.store.database.read() as connection:
+        with self.store.database.core_read() as connection:
             return integers_of_bytes(b"".join(map(bytes, connection.scalars(query))))
 
 

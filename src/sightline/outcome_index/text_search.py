@@ -82,7 +82,7 @@ class TextIndex:
         Returns:
             Their number.
         """
-        with self._database.read() as connection:
+        with self._database.core_read() as connection:
             table = self._sqlite_table if connection.dialect.name == "sqlite" else WORDS
             return self._added(connection) if table in existing(connection) else 0
 
@@ -94,7 +94,7 @@ class TextIndex:
             texts: Their texts.
         """
         numbered = [(number, sorted(words_of(text))) for number, text in enumerate(texts, start=first)]
-        with self._database.write() as connection:
+        with self._database.core_write() as connection:
             self._create(connection)
             there = self._added(connection)
             self._insert(connection, [row for row in numbered if row[0] >= there])
@@ -111,7 +111,7 @@ class TextIndex:
         words = sorted(words_of(search))
         if not words:
             return []
-        with self._database.read() as connection:
+        with self._database.core_read() as connection:
             if connection.dialect.name == "sqlite":
                 table = self._sqlite_table
                 query = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid"

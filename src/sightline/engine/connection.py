@@ -1,0 +1,64 @@
+"""The connection that the engine's statements run on: SQL text and values, without SQLAlchemy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+
+class Connection(Protocol):
+    """A connection of an open transaction. In its SQL, `?` stands for a value, and nowhere for itself."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is one to a SQLite file, and not to a PostgreSQL server."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that returns rows.
+
+        Args:
+            sql: The statement.
+            values: Its values.
+
+        Returns:
+            All rows.
+        """
+
+    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement that returns no rows.
+
+        Args:
+            sql: The statement.
+            values: Its values.
+
+        Returns:
+            The number of rows that it changed.
+        """
+
+    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of several rows.
+
+        Args:
+            sql: The statement.
+            rows: The values of each row; at least one.
+        """
+
+    def tables(self) -> set[str]:
+        """List the tables of the database.
+
+        Returns:
+            Their names.
+        """
+
+    def has_table(self, name: str) -> bool:
+        """Find out whether a table exists.
+
+        Args:
+            name: Its name.
+
+        Returns:
+            True if it exists.
+        """
+
+    def roll_back(self) -> None:
+        """Undo what the transaction changed, and end it."""
