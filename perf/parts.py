@@ -130,7 +130,7 @@ PARTS = (
         title="Training adapters on a GPU",
         about="Adapters of each kind on a LLaVA of random weights, of LLaVA-1.5-7B's shape, in bfloat16. The "
         "weights of the adapters are in float32. Random weights show only that the training works.",
-        script="training.py",
+        script="adapter_training.py",
         arguments=("--gpu",),
         short=("--gpu", "--short"),
         minutes=3,

@@ -1,8 +1,9 @@
 """Trainings of adapters: the time of a step, the memory, and the losses in bfloat16 beside those in float32.
 
-    python perf/training.py            a LLaVA of the embedded model's size, on the processor
-    python perf/training.py --gpu      LLaVA-1.5-7B's shape in bfloat16, on a CUDA device
-    python perf/training.py --short    three steps of each kind, as a trial
+    python perf/adapter_training.py [--gpu] [--short]
+
+Without --gpu, the model is a LLaVA of the embedded model's size on the processor; with it, LLaVA-1.5-7B's shape
+in bfloat16 on a CUDA device. --short makes three steps of each kind, as a trial.
 
 The models have random weights, so the losses show only that the training works. With --gpu, the small model
 is trained on both devices first: on a GPU the forward passes use bfloat16, and the losses of all steps must
