@@ -25,6 +25,7 @@ class ImageCacheServer:
         hold: While it is cleared, replies wait.
         failing: The status and the message of every reply; None for answers.
         ignores: Whether it reads no uuid, as servers other than vLLM do.
+        refuses: Whether it refuses fields that it does not know, such as a uuid.
     """
 
     def __init__(self, size: int = 1000, seconds: float = 0.0) -> None:
@@ -36,6 +37,7 @@ class ImageCacheServer:
         self.hold.set()
         self.failing: tuple[int, str] | None = None
         self.ignores = False
+        self.refuses = False
         self._size = size
         self._seconds = seconds
         self._cache: OrderedDict[str, str] = OrderedDict()
@@ -70,6 +72,8 @@ class ImageCacheServer:
             return self._error(*self.failing)
         if self.ignores:
             return self._answer("")
+        if self.refuses and any("uuid" in part for part in images):
+            return self._error(400, "unknown field uuid")
         # Looked up before anything is cached: a miss changes nothing.
         for index, part in enumerate(images):
             if part["image_url"] is None and part["uuid"] not in self._cache:

@@ -271,6 +271,40 @@ def test_a_server_that_ignores_uuids_is_refused_before_it_answers_without_an_ima
     assert not server.asked
 
 
+def test_a_server_that_refuses_uuids_gets_bytes_without_them_from_then_on(
+    image: MakeImage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server, files = ImageCacheServer(), [image("1.png", 1), image("2.png", 2)]
+    server.refuses = True
+
+    async def use(model: OpenAICompatible) -> None:
+        for file in (*files, files[0]):
+            result = await _ask(model, _request(file))
+            assert isinstance(result, Answer)
+            assert result.text == file.digest
+
+    _with(server, use)
+    assert [[*shown] for (shown,) in server.asked] == [["data", "uuid"], ["data"], ["data"], ["data"]]
+    notes = capsys.readouterr().err
+    assert notes.count("takes no uuids") == 1
+    assert "unknown field uuid" in notes
+
+
+def test_a_request_that_is_wrong_without_uuids_too_leaves_them_on(image: MakeImage) -> None:
+    server, file = ImageCacheServer(), image("a.png")
+
+    async def use(model: OpenAICompatible) -> None:
+        server.failing = (400, "this image is too small")
+        assert isinstance(await _ask(model, _request(file)), Failure)
+        server.failing = None
+        for _ in range(2):
+            assert isinstance(await _ask(model, _request(file)), Answer)
+
+    _with(server, use)
+    shown = [[*shown] for (shown,) in server.asked]
+    assert shown == [["data", "uuid"], ["data"], ["data", "uuid"], ["uuid"]]
+
+
 def test_without_the_argument_no_uuid_is_sent_and_nothing_is_counted(image: MakeImage) -> None:
     server, file = ImageCacheServer(), image("a.png")
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sightline.models.chat_request import DETAIL
 from sightline.models.image_references import ImageTraffic
+from sightline.output import print_note
 from sightline.types import Failure, ImageFile, Request
 
 CACHED = 16 * 1024
@@ -55,13 +56,22 @@ class CachedImages:
     An image counts as cached when a request with its bytes has an answer. The server drops the images that
     were not used for longest: after a miss, those that were used before the missed one do not count as cached
     either.
+
+    Until the server has answered a request with a uuid, its errors may mean that it knows no uuids: such
+    requests are sent again without. If this helps, no further uuid is sent.
     """
 
     sends_once = True
 
-    def __init__(self) -> None:
-        """Start with no image at the server."""
+    def __init__(self, name: str) -> None:
+        """Start with no image at the server.
+
+        Args:
+            name: The model's name, for a message.
+        """
         self.traffic = ImageTraffic()
+        self.works: bool | None = None
+        self._name = name
         self._cached: dict[_Address, _Cached] = {}
 
     def probe(self, model: str) -> dict[str, Any]:
@@ -75,7 +85,8 @@ class CachedImages:
         options = {name: request.sampling[name] for name in PROCESSOR_OPTIONS if name in request.sampling}
         digest = hashlib.sha256(msgspec.json.encode(options, order="sorted")).hexdigest()[:16]
         # A part without `image_url` has no place for OpenAI's `detail`.
-        return _Exchange(self, digest if options else "", takes_uuids=DETAIL not in request.sampling)
+        takes_uuids = DETAIL not in request.sampling and self.works is not False
+        return _Exchange(self, digest if options else "", takes_uuids=takes_uuids)
 
     def find(self, address: _Address) -> _Cached | None:
         """Look up an image.
@@ -99,6 +110,18 @@ class CachedImages:
         self._cached[address] = cached
         if len(self._cached) > CACHED:
             del self._cached[next(iter(self._cached))]
+
+    def stop(self, why: str) -> None:
+        """Send no uuid from now on.
+
+        Args:
+            why: What the server said of one.
+        """
+        if self.works is None:
+            self.works = False
+            print_note(
+                f"{self._name}: the server takes no uuids, so the bytes of all images are sent ({why})"
+            )
 
     def missed(self, addresses: set[_Address]) -> None:
         """Forget images of which the server lacks one or more, and those that were used before all of them.
@@ -124,6 +147,7 @@ class _Exchange:
         self._sent: dict[_Address, _Cached] = {}
         self._referenced: dict[_Address, _Cached] = {}
         self._saved = 0
+        self._refusal = ""
 
     def reference(self, file: ImageFile) -> dict[str, Any] | None:
         address = _Address(file.digest, file.transform, self._options)
@@ -146,14 +170,22 @@ class _Exchange:
 
     def is_refused(self, failure: Failure) -> bool:
         is_miss = failure.status in MISSES or (failure.status and _MISS in failure.message.lower())
-        if not self._referenced or not is_miss or failure.kind == "blocked":
+        is_first = bool(self._sent) and self._images.works is None
+        if not (self._referenced or is_first) or not is_miss or failure.kind == "blocked":
             return False
-        self._images.missed(set(self._referenced))
+        if self._referenced:
+            self._images.missed(set(self._referenced))
+        else:
+            self._refusal, self._takes_uuids = failure.message, False
         self._images.traffic = replace(self._images.traffic, resent=self._images.traffic.resent + 1)
         self._may_refer, self._referenced, self._sent, self._saved = False, {}, {}, 0
         return True
 
     def accepted(self) -> None:
+        if self._refusal:
+            self._images.stop(self._refusal)
+        elif self._sent or self._referenced:
+            self._images.works = True
         for address, cached in (*self._referenced.items(), *self._sent.items()):
             self._images.used(address, cached)
         traffic = self._images.traffic

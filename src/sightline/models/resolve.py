@@ -322,7 +322,7 @@ def _at_address(
         args: NamedEndpointArgs = _arguments(options.args, NamedEndpointArgs, spec)
         if args.uuid and options.batch:
             raise UserError("--model-arg uuid has no effect with --batch", expected="one of the two")
-        live = OpenAICompatible(target, args, CachedImages() if args.uuid else None)
+        live = OpenAICompatible(target, args, CachedImages(target.name) if args.uuid else None)
     else:
         live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
     if not options.batch:
