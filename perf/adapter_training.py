@@ -2,8 +2,8 @@
 
     python perf/adapter_training.py [--gpu] [--short]
 
-Without --gpu, the model is a LLaVA of the embedded model's size on the processor; with it, it has the shape of
-LLaVA-1.5-7B, in bfloat16 on a CUDA device. --short makes three steps of each kind, as a trial.
+The model is a LLaVA of the embedded model's size on the processor; with --gpu, one of LLaVA-1.5-7B's shape in
+bfloat16 on a CUDA device. --short makes three steps of each kind, as a trial.
 
 The models have random weights, so the losses show only that the training works. With --gpu, the small model
 is trained on both devices first: on a GPU the forward passes use bfloat16, and the losses of all steps must
