@@ -8,7 +8,8 @@ from typing import Any
 from sightline.errors import UserError
 from sightline.images import BadImage, read_original
 from sightline.replicas.base import ReplicaLostError
-from sightline.replicas.on_ray.connection import first_line, losses
+from sightline.replicas.on_ray.connecting import first_line
+from sightline.replicas.on_ray.connection import losses
 from sightline.types import Answer, Failure, Request
 
 
