@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image
 
+from sightline.cli.main import main
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import inspect_image
 from sightline.models.base import Model
@@ -87,7 +88,7 @@ async def call(
 
 def chat(*content: Any, **options: Any) -> dict[str, Any]:
     parts = content[0] if len(content) == 1 and isinstance(content[0], str) else list(content)
-    return {"model": "m", "messages": [{"role": "user", "content": parts}], **options}
+    return {"model": Echo.name, "messages": [{"role": "user", "content": parts}], **options}
 
 
 def shown(url: str) -> dict[str, Any]:
@@ -246,6 +247,39 @@ def test_a_request_that_cannot_be_read_is_refused_with_the_reason(body: object, 
     assert not model.asked
 
 
+@pytest.mark.parametrize("name", ["gpt-5", "Baseline/chance", 5])
+def test_a_request_for_another_model_is_refused_as_by_vllm(name: object) -> None:
+    model = Echo()
+    status, reply = with_worker(model, lambda address: call(address, {**chat("?"), "model": name}))
+    assert (status, reply["error"]["code"]) == (404, "model_not_found")
+    expected = f"The model `{name}` does not exist; this worker serves `{Echo.name}`"
+    assert reply["error"]["message"] == expected
+    assert not model.asked
+
+
+@pytest.mark.parametrize("given", [{}, {"model": None}, {"model": ""}])
+def test_a_request_need_not_name_the_model(given: dict[str, Any]) -> None:
+    body = {name: value for name, value in chat("?").items() if name != "model"} | given
+    assert with_worker(Echo(), lambda address: call(address, body))[0] == 200
+
+
+def test_a_run_that_asks_a_worker_for_another_model_ends_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKER_KEY", KEY)
+    Path("pairs.jsonl").write_text('{"group":"g","variant":"a","prompt":"Red?","references":["yes"]}\n')
+
+    async def run(address: str) -> int:
+        host = address.removeprefix("http://")
+        Path("sightline.toml").write_text(f'[hosts."{host}"]\nkey = "WORKER_KEY"\n')
+        words = ["run", "groups:pairs.jsonl", "--model", f"{address}/v1#minni", "--store", "s.db", "--quiet"]
+        return await asyncio.to_thread(main, words)
+
+    assert with_worker(Echo(), run) == 2
+    assert "has no model 'minni' (HTTP 404)" in capsys.readouterr().err
+
+
 def test_a_file_url_names_an_image_of_an_allowed_folder_only(tmp_path: Path) -> None:
     allowed, secret = tmp_path / "allowed", tmp_path / "allowed-not"
     for folder in (allowed, secret):
@@ -288,7 +322,7 @@ def test_a_failure_keeps_its_kind(kind: Any, status: int) -> None:
     failure = Failure(kind, "no room")
 
     async def ask(address: str) -> tuple[Any, tuple[int, Any]]:
-        async with WorkerClient(address, "m", KEY) as client:
+        async with WorkerClient(address, Echo.name, KEY) as client:
             return await client.send(Request("k", (user("?"),), {})), await call(address, chat("?"))
 
     found, (code, body) = with_worker(Echo(result=failure), ask)

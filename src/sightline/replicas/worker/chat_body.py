@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.images import BadImage, inspect_image
+from sightline.models.base import Model
 from sightline.replicas.worker.wire import FIELD, RequestField, key_of
 from sightline.types import ImageFile, ImageRef, Message, Part, Request, Text
 
@@ -29,6 +30,10 @@ SINGLE = {"stream": False, "n": 1}
 
 class BadRequestError(Exception):
     """A request that no model can answer; the text says why."""
+
+
+class UnknownModelError(BadRequestError):
+    """A request for a model that the worker does not serve."""
 
 
 class _TextPart(Struct, tag="text", forbid_unknown_fields=True):
@@ -51,16 +56,15 @@ class _ChatMessage(Struct):
 class ChatReader:
     """Reads the requests of one model."""
 
-    def __init__(
-        self, effective: Callable[[Mapping[str, Any]], dict[str, Any]], folders: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, model: Model, folders: Sequence[Path] = ()) -> None:
         """Prepare to read.
 
         Args:
-            effective: Checks the sampling options, as `Model.effective`.
+            model: The model; it is not asked.
             folders: The folders of which file:// URLs may name images.
         """
-        self._effective = effective
+        self._name = model.name
+        self._effective = model.effective
         self._folders = [str(folder.resolve()) for folder in folders]
 
     @contextmanager
@@ -74,6 +78,7 @@ class ChatReader:
             The request; the files of its images exist until the context ends.
 
         Raises:
+            UnknownModelError: The request is for another model.
             BadRequestError: The body is no chat completions request, or one that this model does not have.
         """
         try:
@@ -82,6 +87,9 @@ class ChatReader:
             messages = msgspec.convert(body.get("messages"), list[_ChatMessage])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequestError(f"the body is no chat completions request: {error}") from None
+        # As with vLLM, a request need not name the model.
+        if (name := body.get("model")) not in (None, "", self._name):
+            raise UnknownModelError(f"The model `{name}` does not exist; this worker serves `{self._name}`")
         sampling = self._sampling(body)
         with tempfile.TemporaryDirectory(prefix="sightline-images-", ignore_cleanup_errors=True) as folder:
             images: dict[str, ImageFile] = {}

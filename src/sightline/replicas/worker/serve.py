@@ -100,7 +100,7 @@ async def serving_worker(model: Model, serving: Serving) -> AsyncIterator[tuple[
         UserError: The model cannot be used, or the port is in use.
     """
     worker = WorkerApp(
-        ChatReader(model.effective, serving.folders),
+        ChatReader(model, serving.folders),
         model=model.name,
         identity=model.identity,
         key=serving.key,
