@@ -317,6 +317,33 @@ def test_received_images_leave_no_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.parametrize("written", ["folder", "image"])
+def test_a_worker_that_cannot_write_images_ends_and_names_the_file(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    url = f"data:image/png;base64,{pybase64.b64encode((tmp_path / 'a.png').read_bytes()).decode()}"
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if written == "folder":
+        monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    else:
+        monkeypatch.setattr(Path, "write_bytes", full)
+
+    async def session() -> None:
+        serving = Serving(host="127.0.0.1", port=0, key=KEY)
+        async with serving_worker(Echo(), serving) as (address, failed):
+            status, body = await call(address, chat(shown(url)))
+            where = "TMPDIR" if written == "folder" else "sightline-images-"
+            assert (status, body["error"]["type"]) == (500, "server_error")
+            with pytest.raises(EnvironmentFailedError, match=f"{where}.*: cannot be written: No space left"):
+                await failed
+
+    asyncio.run(session())
+
+
 @pytest.mark.parametrize(("kind", "status"), [("permanent", 400), ("blocked", 400), ("transient", 503)])
 def test_a_failure_keeps_its_kind(kind: Any, status: int) -> None:
     failure = Failure(kind, "no room")

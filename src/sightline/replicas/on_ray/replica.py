@@ -30,7 +30,7 @@ class RayReplica:
         self._shares_files = True
 
     async def answer(self, request: Request) -> Answer | Failure:
-        """Answer one request. Raises ReplicaLostError if the actor, its node or its device is lost."""
+        """Answer one request. Raises ReplicaLostError if the actor, its node, device or disk is lost."""
         sends = not self._shares_files
         while True:
             try:
@@ -48,9 +48,9 @@ class RayReplica:
             elif kind == "wrong":
                 raise UserError(f"{self.name}: {value}")
             else:
-                # The model does not answer any more; the launcher replaces the actor.
+                # It does not answer any more; the launcher replaces the actor.
                 self._ray.kill(self._actor)
-                raise ReplicaLostError(value)
+                raise ReplicaLostError(value, received=kind != "unwritable")
 
     async def _call(self, request: Request, contents: dict[str, bytes]) -> tuple[str, Any]:
         reference = self._actor.answer.remote(request, contents)

@@ -6,7 +6,7 @@ import binascii
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -16,6 +16,7 @@ import pybase64
 from msgspec import Struct
 
 from sightline.errors import UserError
+from sightline.formats.write_errors import writing
 from sightline.images import BadImage, inspect_image
 from sightline.models.base import Model
 from sightline.replicas.worker.wire import FIELD, RequestField, key_of
@@ -80,6 +81,7 @@ class ChatReader:
         Raises:
             UnknownModelError: The request is for another model.
             BadRequestError: The body is no chat completions request, or one that this model does not have.
+            EnvironmentFailedError: The images cannot be written.
         """
         try:
             body = msgspec.json.decode(raw, type=dict[str, Any])
@@ -91,7 +93,11 @@ class ChatReader:
         if (name := body.get("model")) not in (None, "", self._name):
             raise UnknownModelError(f"The model `{name}` does not exist; this worker serves `{self._name}`")
         sampling = self._sampling(body)
-        with tempfile.TemporaryDirectory(prefix="sightline-images-", ignore_cleanup_errors=True) as folder:
+        with ExitStack() as stack:
+            with writing("the folder of temporary files (TMPDIR)"):
+                folder = stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="sightline-images-", ignore_cleanup_errors=True)
+                )
             images: dict[str, ImageFile] = {}
             yield Request(
                 field.key or key_of({name: value for name, value in body.items() if name not in IGNORED}),
@@ -149,9 +155,10 @@ class ChatReader:
             content = pybase64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise BadRequestError(f"image {number}: not base64") from None
-        path = str(folder / str(number))
-        Path(path).write_bytes(content)
-        return ImageRef(path)
+        path = folder / str(number)
+        with writing(path):
+            path.write_bytes(content)
+        return ImageRef(str(path))
 
 
 def _inspected(image: ImageRef, number: int) -> ImageFile:
