@@ -217,6 +217,7 @@ def test_other_clients_get_a_chat_completion() -> None:
         (b"[" * 100_000, "no chat completions request"),
         ({"messages": "hi"}, "Expected `array`"),
         ({}, "Expected `array`"),
+        ({"messages": []}, "messages is empty; expected one message or more"),
         (chat("?", stream=True), "stream=True is not supported"),
         (chat("?", n=2), "n=2 is not supported"),
         (chat("?", sightline={"keys": 1}), "unknown field `keys`"),
@@ -245,6 +246,16 @@ def test_a_request_that_cannot_be_read_is_refused_with_the_reason(body: object, 
     assert message in reply["error"]["message"]
     assert "/tmp" not in reply["error"]["message"]
     assert not model.asked
+
+
+def test_a_wrong_sampling_option_is_named_as_in_the_protocol() -> None:
+    pytest.importorskip("transformers", reason="needs the extra local")
+    status, reply = with_worker(
+        resolve("mini", ModelOptions())[0],
+        lambda address: call(address, {**chat("?", temperature=-1), "model": "mini"}),
+    )
+    assert status == 400
+    assert reply["error"]["message"].startswith("temperature cannot be -1; expected a number, 0 or more")
 
 
 @pytest.mark.parametrize("name", ["gpt-5", "Baseline/chance", 5])

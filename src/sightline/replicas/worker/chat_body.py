@@ -89,6 +89,8 @@ class ChatReader:
             messages = msgspec.convert(body.get("messages"), list[_ChatMessage])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequestError(f"the body is no chat completions request: {error}") from None
+        if not messages:
+            raise BadRequestError("messages is empty; expected one message or more")
         # As with vLLM, a request need not name the model.
         if (name := body.get("model")) not in (None, "", self._name):
             raise UnknownModelError(f"The model `{name}` does not exist; this worker serves `{self._name}`")
@@ -119,7 +121,8 @@ class ChatReader:
         try:
             return self._effective(options)
         except UserError as error:
-            raise BadRequestError(str(error)) from None
+            # Clients of the protocol do not have the options of the command line.
+            raise BadRequestError(str(error).removeprefix("--gen ")) from None
 
     def _message(self, message: _ChatMessage, folder: Path, images: dict[str, ImageFile]) -> Message:
         if isinstance(message.content, str):
@@ -155,10 +158,10 @@ class ChatReader:
             content = pybase64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise BadRequestError(f"image {number}: not base64") from None
-        path = folder / str(number)
-        with writing(path):
-            path.write_bytes(content)
-        return ImageRef(str(path))
+        received = folder / str(number)
+        with writing(received):
+            received.write_bytes(content)
+        return ImageRef(str(received))
 
 
 def _inspected(image: ImageRef, number: int) -> ImageFile:
