@@ -3,9 +3,9 @@
     python perf [--short] [--only PART ...] [--again] [--write-only] [--list]
 
 Each part is a script of this folder and runs as a process of its own. Its results are kept in perf/results/,
-so that an interrupted measurement goes on where it stopped: a part that was measured at this commit is not
-measured again without --again. A part that cannot be measured here is named on the page, with the reason.
-Run it on a machine without other work.
+so that an interrupted measurement goes on where it stopped: a part that was measured at this commit, without
+changes in the checkout, is not measured again without --again. A part that cannot be measured here is named
+on the page, with the reason. Run it on a machine without other work.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from pathlib import Path
 
 import msgspec
 
-from measurement import Measurement, commit, describe_machine, seconds_of_additions, today
+from measurement import Measurement, commit, describe_machine, is_commit, seconds_of_additions, today
 from page import write_page
 from parts import PARTS, Part
+from peer_options import read_peers
 from report import Report
 
 HERE = Path(__file__).resolve().parent
@@ -51,6 +52,8 @@ def main() -> int:
         for part in PARTS:
             print(f"{part.name:<14}{part.minutes:>4} min  {part.title}")
         return 0
+    # The part that needs them comes late.
+    read_peers(options.peer)
     failed = []
     if not options.write_only:
         parts = [_with_peers(part, options.peer) for part in _chosen(options.only)]
@@ -85,7 +88,7 @@ def _measure_all(parts: Sequence[Part], *, short: bool, again: bool) -> list[str
     print(f"{len(parts)} parts, about {'a few' if short else minutes} minutes on two cores", flush=True)
     for number, part in enumerate(parts, 1):
         file = RESULTS / f"{part.name}.json"
-        if not short and not again and _measured_at(file) == here:
+        if not short and not again and is_commit(here) and _measured_at(file) == here:
             print(f"[{number}/{len(parts)}] {part.name}: measured at this commit (--again measures again)")
             continue
         print(f"[{number}/{len(parts)}] {part.name}", flush=True)

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from report import Report
 
+UNKNOWN = "unknown"
+
 
 class Measurement(Struct, frozen=True, kw_only=True):
     """The results of one part.
@@ -50,7 +52,19 @@ def commit() -> str:
     name = _git("rev-parse", "--short=9", "HEAD")
     written = (":(exclude)docs/performance.md", ":(exclude)perf/results")
     differs = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", *written)
-    return f"{name}+" if name and differs else name or "unknown"
+    return f"{name}+" if name and differs else name or UNKNOWN
+
+
+def is_commit(name: str) -> bool:
+    """Whether a name of `commit` says exactly what was measured: other changes have the same '+'.
+
+    Args:
+        name: The name.
+
+    Returns:
+        Whether it is that of a commit, without changes.
+    """
+    return name != UNKNOWN and not name.endswith("+")
 
 
 def _git(*words: str) -> str:

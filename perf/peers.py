@@ -18,12 +18,12 @@ from functools import partial
 from pathlib import Path
 
 from engine import HERE, PROBES, SHARED, Server, bare_command, sightline_command
+from peer_options import PEERS, read_peers
 from process_usage import ProcessUsage
 from report import Report, new_parser
 
 CONCURRENCY = 64
 RECORDS = SHARED / "data" / "iibench" / "test.json"
-PEERS = ("inspect_ai", "lmms_eval")
 
 Command = Callable[[int, Path], list[str]]
 """From the server's port and an empty folder to the arguments of a Python."""
@@ -36,10 +36,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="questions for the other tools; 0: all")
     parser.add_argument("--rounds", type=int, default=1, help="rounds; the median is printed")
     options = parser.parse_args()
-    pythons = dict(peer.split("=", 1) for peer in options.peer)
-    if unknown := set(pythons) - set(PEERS):
-        expected = " or ".join(PEERS)
-        raise SystemExit(f"--peer: there is no driver for {', '.join(sorted(unknown))}; expected {expected}")
+    pythons = read_peers(options.peer)
     asked = options.limit or PROBES
     report = Report()
     report.table("", "tool", "wall", "ratio to the bare client", "processor s per 1,000 probes", "peak MB")

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, convert, field
 
-from sightline.decoding import decode_toml
-from sightline.errors import UserError
+from sightline.decoding import UNDECODABLE, decode_toml, fault
+from sightline.errors import UserError, did_you_mean
 from sightline.secret_text import is_key_shaped
 from sightline.types import Usage
 
@@ -223,6 +223,19 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
                 raise UserError(f"--max-cost without a price for {model}", expected=expected)
 
 
+_NAMED: dict[str, type[Struct]] = {
+    "models": NamedModel,
+    "hosts": Host,
+    "prices": Price,
+    "slurm": SlurmProfile,
+}
+"""The tables whose entries have names of the user."""
+
+_EXPECTED = "[models.NAME], [hosts.NAME], [prices.NAME], [slurm.NAME] or [ray]"
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
 def load_config(file: str | None = None) -> Config:
     """Read the configuration.
 
@@ -243,8 +256,60 @@ def load_config(file: str | None = None) -> Config:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror})", file=path) from None
-    expected = "[models.NAME] spec, [hosts.NAME] key/proxy, [prices.NAME] prompt/completion, [slurm.NAME]"
-    return decode_toml(content, Config, path, "a configuration", expected=expected)
+    tables = decode_toml(content, dict[str, Any], path, "a configuration", expected=_EXPECTED)
+    read: dict[str, Any] = {}
+    for name, value in tables.items():
+        if name not in Config.__struct_fields__:
+            raise UserError(
+                f"unknown table [{name}]{did_you_mean(name, Config.__struct_fields__)}",
+                file=path,
+                expected=_EXPECTED,
+            )
+        if name not in _NAMED:
+            read[name] = _table(value, RaySettings, path, f"[{name}]")
+            continue
+        if not isinstance(value, dict):
+            raise UserError("is no table", file=path, field=name, expected=_EXPECTED)
+        read[name] = {
+            key: _table(entry, _NAMED[name], path, f"[{name}.{_toml_key(key)}]")
+            for key, entry in value.items()
+        }
+    return Config(**read)
+
+
+def _table(value: Any, kind: type[Struct], file: Path, name: str) -> Any:
+    """Read a table. Raises UserError with its name, the field, and what is expected there."""
+    try:
+        return convert(value, kind)
+    except UNDECODABLE as error:
+        reason, _, where = fault(error).partition(" - at `$")
+        inner = where.strip("`.")
+        fields = _fields(kind, inner)
+        if unknown := _UNKNOWN.fullmatch(reason):
+            raise UserError(
+                f"unknown field '{unknown[1]}'{did_you_mean(unknown[1], fields)}",
+                file=file,
+                record=name,
+                field=inner or None,
+                expected=f"one of {', '.join(fields)}",
+            ) from None
+        raise UserError(
+            reason,
+            file=file,
+            record=name,
+            field=inner or None,
+            expected=None if inner else f"a table with {', '.join(fields)}",
+        ) from None
+
+
+def _fields(kind: type[Struct], inner: str) -> tuple[str, ...]:
+    """The fields of a table, or of the table inside it that an error is about."""
+    inside = {"batch": BatchSettings if kind is Host else kind}
+    return inside.get(inner, kind).__struct_fields__
+
+
+def _toml_key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else f'"{key}"'
 
 
 def api_key(host: Host, name: str, default_variable: str | None) -> str | None:

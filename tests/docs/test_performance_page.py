@@ -70,3 +70,29 @@ def test_a_part_that_was_not_measured_says_so_and_repeats_no_figures(tmp_path: P
     assert "| sightline | 1.0 s |" in text
     assert "Not measured: no rapidocr." in text
     assert text.count("Not measured yet.") == len(PARTS) - 2
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("lmms_eval", "--peer lmms_eval is wrong; expected inspect_ai=PYTHON or lmms_eval=PYTHON"),
+        ("other=/usr/bin/python3", "--peer other=/usr/bin/python3 is wrong; expected inspect_ai=PYTHON or"),
+        ("lmms_eval=/no/python", "there is no program /no/python; expected the Python of lmms_eval"),
+    ],
+)
+@pytest.mark.parametrize("command", [".", "peers.py"])
+def test_a_wrong_peer_ends_the_command_before_anything_is_measured(
+    command: str, word: str, message: str
+) -> None:
+    words = [sys.executable, str(PERF / command), "--peer", word]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    [line] = done.stderr.splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize(("name", "says"), [("0123abcde", True), ("0123abcde+", False), ("unknown", False)])
+def test_a_checkout_with_changes_is_measured_again(name: str, says: bool) -> None:
+    from measurement import is_commit
+
+    assert is_commit(name) is says

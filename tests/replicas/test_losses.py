@@ -13,6 +13,7 @@ from sightline.models.baseline import ChanceBaseline
 from sightline.replicas import fleet
 from sightline.replicas.base import Joined, Left, Replica, ReplicaLostError
 from sightline.replicas.pool import ReplicaPool
+from sightline.replicas.remote import RemoteReplica
 from sightline.types import Answer, Failure, Request, user
 
 POISON = "poison"
@@ -136,6 +137,34 @@ def test_replicas_that_end_for_a_reason_of_their_own_are_counted_for_no_request(
 
     [answer] = results(launcher, ["a long one"])
     assert isinstance(answer, Answer)
+
+
+def test_a_request_that_no_replica_received_is_blamed_for_no_loss() -> None:
+    """As where jobs of Slurm are completing: their servers are lost, and the launcher says why later."""
+    sent: list[str] = []
+
+    class Completing:
+        place = "a test"
+        replicas = 2
+
+        async def run(self, joined: Joined, left: Left) -> None:
+            async def send(request: Request) -> Answer | Failure:
+                sent.append(request.key)
+                return Answer("")
+
+            lost = [RemoteReplica(name, "http://127.0.0.1:1", send) for name in "ab"]
+            for replica in lost:
+                joined(replica)
+                replica.lose("the job is completing")
+            await asyncio.sleep(0.05)
+            for replica in lost:
+                left(replica.name, "the job is failed")
+            joined(RemoteReplica("c", "http://127.0.0.1:1", send))
+            await asyncio.Event().wait()
+
+    [answer] = results(Completing, ["a request"])
+    assert isinstance(answer, Answer)
+    assert sent == ["a request"]
 
 
 def test_a_replica_that_joins_again_was_only_out_of_reach() -> None:

@@ -10,17 +10,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from sightline.cli.main import main
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.models import served
 from sightline.models.baseline import ChanceBaseline
+from sightline.replicas import remote
 from sightline.replicas.base import Target
 from sightline.replicas.pool import ReplicaPool
 from sightline.replicas.remote import RemoteReplica
 from sightline.replicas.worker import processes
+from sightline.replicas.worker.client import WorkerClient
 from sightline.replicas.worker.key import worker_key
 from sightline.replicas.worker.processes import Processes, visible_gpus
 from sightline.replicas.worker.wire import KEY_VARIABLE
@@ -93,6 +96,73 @@ def test_a_process_that_was_out_of_reach_is_asked_again() -> None:
     asyncio.run(session())
 
 
+def test_a_process_that_stops_answering_is_replaced_and_its_requests_are_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(processes, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(remote, "HEALTH_SECONDS", 0.3)
+    monkeypatch.setattr(served, "STOP_SECONDS", 0.5)
+
+    async def session() -> None:
+        model = ChanceBaseline(0)
+        launcher = Processes(Target(model=model, spec="mini", args={}, weights=model.identity), 1)
+        async with asyncio.timeout(60), ReplicaPool(model, launcher) as pool:
+            before = await _one(pool, Request("a", (user("?"),), {}))
+            assert isinstance(before, Answer)
+            os.kill(int(before.version), signal.SIGSTOP)
+            after = await _one(pool, Request("b", (user("?"),), {}))
+        assert isinstance(after, Answer)
+        assert after.version != before.version
+
+    asyncio.run(session())
+
+
+def test_a_pause_of_the_driver_ends_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where it computes for a minute: its look at the process fails, and the process does answer."""
+    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(processes, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(remote, "HEALTH_SECONDS", 0.4)
+    looks: list[float] = []
+
+    async def healthy_but_late(address: str) -> bool:
+        looks.append(time.monotonic())
+        if len(looks) == 1:
+            time.sleep(0.8)
+            return False
+        return True
+
+    monkeypatch.setattr(processes, "is_healthy", healthy_but_late)
+
+    async def session() -> None:
+        left: list[str] = []
+        client = WorkerClient("http://127.0.0.1:1", "m", "key")
+        using = asyncio.create_task(
+            processes._use(
+                cast("Any", Running()),
+                "process 1",
+                "http://127.0.0.1:1",
+                client,
+                lambda replica: None,
+                lambda name, reason, is_explained=False: left.append(reason),
+            )
+        )
+        while len(looks) < 4:
+            await asyncio.sleep(0.05)
+        assert not left
+        using.cancel()
+        await asyncio.wait({using})
+
+    asyncio.run(session())
+
+
+class Running:
+    """A server process that lives."""
+
+    ended = ""
+    log = Path("log")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_worker_ends_at_once_while_its_model_is_loading(tmp_path: Path, number: int) -> None:
     module = tmp_path / "slow_worker.py"
@@ -157,13 +227,20 @@ def test_a_key_is_random_for_its_owner_only_or_that_of_the_environment(
     ("words", "message"),
     [
         (["--model", "baseline/chance"], "no model that Sightline runs itself"),
+        (["--model", "openai/gpt-4o"], "no model that Sightline runs itself"),
+        (["--model", "minni"], "did you mean 'mini'?; expected mini, hf/ORG/NAME or hf/FOLDER"),
         (["--model", "http://127.0.0.1:1/v1#m"], "no model that Sightline runs itself"),
         (["--model", "mini", "--processes", "0"], "--processes is no number"),
         (["--model", "mini", "--port", "70000"], "--port is no port"),
         (["--model", "mini", "--images", "/no/such/folder"], "there is no such folder"),
         (["--model", "mini", "--host", "203.0.113.1"], "cannot listen on 203.0.113.1"),
+        (
+            ["--model", "mini", "--host", "nowhere.invalid"],
+            "cannot listen on nowhere.invalid: Name or service",
+        ),
     ],
 )
-def test_a_wrong_call_is_refused(words: list[str], message: str, capsys: Any) -> None:
+def test_a_wrong_call_is_refused_with_its_reason_only(words: list[str], message: str, capsys: Any) -> None:
     assert main(["worker", *words]) == 2
-    assert message in capsys.readouterr().err
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line

@@ -108,22 +108,56 @@ def test_a_server_on_a_node_is_asked_without_the_proxy_of_the_environment() -> N
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("partitoin = 'gpu'", "partitoin"),
-        ("replicas = 0", "replicas"),
-        ("time = 4", "time"),
-        ('partition = "gpu\\n#SBATCH --uid=0"', "partition"),
-        ('account = "a b"', "account"),
-        ('flags = ["constraint=a100"]', "flags"),
-        ('setup = ["a\\nb"]', "setup"),
+        (
+            "partitoin = 'gpu'",
+            r"unknown field 'partitoin', did you mean 'partition'\?; expected one of replicas,",
+        ),
+        ("replicas = 0", "field replicas: Expected `int` >= 1"),
+        ("time = 4", "field time: Expected `str | null`, got `int`"),
+        ('partition = "gpu\\n#SBATCH --uid=0"', "field partition"),
+        ('account = "a b"', "field account"),
+        ('flags = ["constraint=a100"]', r"field flags\[0\]"),
+        ('setup = ["a\\nb"]', r"field setup\[0\]"),
     ],
 )
-def test_a_wrong_field_of_a_profile_is_an_error_with_its_name(
+def test_a_wrong_field_of_a_profile_is_an_error_with_the_names_of_profile_and_field(
     tmp_path: Path, line: str, message: str
 ) -> None:
     file = tmp_path / "sightline.toml"
     file.write_text(f"[slurm.gpu]\n{line}\n")
+    with pytest.raises(UserError, match=rf"sightline.toml, record \[slurm.gpu\].*{message}"):
+        load_config(str(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[slrum.gpu]", r"unknown table \[slrum\], did you mean 'slurm'\?; expected .* or \[ray\]"),
+        ("[ray]\ncpu = 1", r"record \[ray\]: unknown field 'cpu', did you mean 'cpus'\?"),
+        ("[slurm]\nreplicas = 4", r"record \[slurm.replicas\]: Expected `object`, .* a table with replicas,"),
+        ("slurm = 4", r"field slurm: is no table; expected"),
+        (
+            '[hosts."h:1"]\nbatch = {line = 1}',
+            r'record \[hosts."h:1"\], field batch: .* expected one of lines,',
+        ),
+        ("[prices.m]\nprompt = inf", r"record \[prices.m\]: a price is a finite number"),
+    ],
+)
+def test_a_wrong_table_is_an_error_with_its_name(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "sightline.toml"
+    file.write_text(text)
     with pytest.raises(UserError, match=message):
         load_config(str(file))
+
+
+@pytest.mark.parametrize("spec", ["vllm/org/llava", "sglang/org/llava"])
+def test_processes_of_a_profile_are_refused_for_a_server_that_uses_several_gpus_itself(spec: str) -> None:
+    profile = SlurmProfile(processes=8)
+    assert launcher(target(), "gpu", Config(slurm={"gpu": profile})).replicas == 1
+    with pytest.raises(
+        UserError, match=r"record \[slurm.gpu\], field processes: has no effect .* \(found 8\)"
+    ):
+        launcher(target(spec), "gpu", Config(slurm={"gpu": profile}))
 
 
 def test_the_profile_is_the_named_one_the_only_one_or_the_default_one() -> None:

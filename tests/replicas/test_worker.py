@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image
 
+from sightline.cli.main import main
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import inspect_image
 from sightline.models.base import Model
@@ -87,7 +88,7 @@ async def call(
 
 def chat(*content: Any, **options: Any) -> dict[str, Any]:
     parts = content[0] if len(content) == 1 and isinstance(content[0], str) else list(content)
-    return {"model": "m", "messages": [{"role": "user", "content": parts}], **options}
+    return {"model": Echo.name, "messages": [{"role": "user", "content": parts}], **options}
 
 
 def shown(url: str) -> dict[str, Any]:
@@ -216,6 +217,7 @@ def test_other_clients_get_a_chat_completion() -> None:
         (b"[" * 100_000, "no chat completions request"),
         ({"messages": "hi"}, "Expected `array`"),
         ({}, "Expected `array`"),
+        ({"messages": []}, "messages is empty; expected one message or more"),
         (chat("?", stream=True), "stream=True is not supported"),
         (chat("?", n=2), "n=2 is not supported"),
         (chat("?", sightline={"keys": 1}), "unknown field `keys`"),
@@ -244,6 +246,49 @@ def test_a_request_that_cannot_be_read_is_refused_with_the_reason(body: object, 
     assert message in reply["error"]["message"]
     assert "/tmp" not in reply["error"]["message"]
     assert not model.asked
+
+
+def test_a_wrong_sampling_option_is_named_as_in_the_protocol() -> None:
+    pytest.importorskip("transformers", reason="needs the extra local")
+    status, reply = with_worker(
+        resolve("mini", ModelOptions())[0],
+        lambda address: call(address, {**chat("?", temperature=-1), "model": "mini"}),
+    )
+    assert status == 400
+    assert reply["error"]["message"].startswith("temperature cannot be -1; expected a number, 0 or more")
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "Baseline/chance", 5])
+def test_a_request_for_another_model_is_refused_as_by_vllm(name: object) -> None:
+    model = Echo()
+    status, reply = with_worker(model, lambda address: call(address, {**chat("?"), "model": name}))
+    assert (status, reply["error"]["code"]) == (404, "model_not_found")
+    expected = f"The model `{name}` does not exist; this worker serves `{Echo.name}`"
+    assert reply["error"]["message"] == expected
+    assert not model.asked
+
+
+@pytest.mark.parametrize("given", [{}, {"model": None}, {"model": ""}])
+def test_a_request_need_not_name_the_model(given: dict[str, Any]) -> None:
+    body = {name: value for name, value in chat("?").items() if name != "model"} | given
+    assert with_worker(Echo(), lambda address: call(address, body))[0] == 200
+
+
+def test_a_run_that_asks_a_worker_for_another_model_ends_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKER_KEY", KEY)
+    Path("pairs.jsonl").write_text('{"group":"g","variant":"a","prompt":"Red?","references":["yes"]}\n')
+
+    async def run(address: str) -> int:
+        host = address.removeprefix("http://")
+        Path("sightline.toml").write_text(f'[hosts."{host}"]\nkey = "WORKER_KEY"\n')
+        words = ["run", "groups:pairs.jsonl", "--model", f"{address}/v1#minni", "--store", "s.db", "--quiet"]
+        return await asyncio.to_thread(main, words)
+
+    assert with_worker(Echo(), run) == 2
+    assert "has no model 'minni' (HTTP 404)" in capsys.readouterr().err
 
 
 def test_a_file_url_names_an_image_of_an_allowed_folder_only(tmp_path: Path) -> None:
@@ -283,12 +328,39 @@ def test_received_images_leave_no_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.parametrize("written", ["folder", "image"])
+def test_a_worker_that_cannot_write_images_ends_and_names_the_file(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    url = f"data:image/png;base64,{pybase64.b64encode((tmp_path / 'a.png').read_bytes()).decode()}"
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if written == "folder":
+        monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    else:
+        monkeypatch.setattr(Path, "write_bytes", full)
+
+    async def session() -> None:
+        serving = Serving(host="127.0.0.1", port=0, key=KEY)
+        async with serving_worker(Echo(), serving) as (address, failed):
+            status, body = await call(address, chat(shown(url)))
+            where = "TMPDIR" if written == "folder" else "sightline-images-"
+            assert (status, body["error"]["type"]) == (500, "server_error")
+            with pytest.raises(EnvironmentFailedError, match=f"{where}.*: cannot be written: No space left"):
+                await failed
+
+    asyncio.run(session())
+
+
 @pytest.mark.parametrize(("kind", "status"), [("permanent", 400), ("blocked", 400), ("transient", 503)])
 def test_a_failure_keeps_its_kind(kind: Any, status: int) -> None:
     failure = Failure(kind, "no room")
 
     async def ask(address: str) -> tuple[Any, tuple[int, Any]]:
-        async with WorkerClient(address, "m", KEY) as client:
+        async with WorkerClient(address, Echo.name, KEY) as client:
             return await client.send(Request("k", (user("?"),), {})), await call(address, chat("?"))
 
     found, (code, body) = with_worker(Echo(result=failure), ask)

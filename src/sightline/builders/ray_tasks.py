@@ -16,7 +16,8 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import BadImage, read_original
 from sightline.output import print_note
 from sightline.replicas.on_ray import node_entry
-from sightline.replicas.on_ray.connection import connected, first_line, losses
+from sightline.replicas.on_ray.connecting import first_line
+from sightline.replicas.on_ray.connection import connected, losses
 from sightline.replicas.on_ray.node_images import at_path
 from sightline.replicas.on_ray.node_work import PACKAGES, Work, installed_versions
 from sightline.types import ImageFile

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from sightline.cli.options import pairs
-from sightline.errors import UserError
-from sightline.output import print_line, print_note
+from sightline.errors import UserError, did_you_mean
+from sightline.output import print_line
 
 EXAMPLE = """examples:
   sightline worker --model hf/llava-hf/llava-1.5-7b-hf --processes 8   a process for each GPU
@@ -62,7 +62,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--key-file",
         type=Path,
         metavar="FILE",
-        help="file with the key, for its owner only (default: worker-PORT.key in the cache folder)",
+        help="file with the key, for its owner only"
+        " (default: worker-PORT.key in the cache folder; worker.key without --port)",
     )
     add(
         "--images",
@@ -98,26 +99,28 @@ def execute(options: argparse.Namespace) -> int:
     for folder in options.images:
         if not folder.is_dir():
             raise UserError("--images: there is no such folder", file=folder)
-    args = ModelOptions(load_config(options.config), pairs(options.model_arg, "--model-arg"))
-    models = resolve(options.model, args)
-    if not models[0].capabilities.own_process or models[0].batch_size == 1:
+    config = load_config(options.config)
+    args = ModelOptions(config, pairs(options.model_arg, "--model-arg"))
+    spec, named = resolve_name(options.model, args)
+    if spec != "mini" and not spec.startswith("hf/"):
         raise UserError(
-            f"--model {options.model} is no model that Sightline runs itself",
+            f"--model {options.model} is no model that Sightline runs itself"
+            f"{did_you_mean(options.model, ['mini', *config.models])}",
             expected="mini, hf/ORG/NAME or hf/FOLDER",
         )
-    file = options.key_file or cache_folder() / f"worker-{options.port or 'key'}.key"
+    (model,) = resolve(options.model, args)
+    file = options.key_file or cache_folder() / (
+        f"worker-{options.port}.key" if options.port else "worker.key"
+    )
     key, is_in_file = worker_key(file)
-    if is_in_file:
-        print_note(f"the key of this worker: {file}")
-    model = models[0]
     if options.processes > 1:
-        spec, named = resolve_name(options.model, args)
         target = Target(model=model, spec=spec, args=named.args, weights=model.identity)
         model = ReplicaPool(model, Processes(target, options.processes))
     serving = Serving(
         host=options.host,
         port=options.port,
         key=key,
+        key_file=file if is_in_file else None,
         folders=options.images,
         logs_requests=options.log_requests,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +11,7 @@ from typing import Self
 
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.leftovers import hold, remove_leftovers, temporary_path
-
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""The errors of a full disk, and of a user's share of it."""
+from sightline.formats.write_errors import cannot_write
 
 
 class AtomicFile:
@@ -43,7 +40,7 @@ class AtomicFile:
                 self._file.close()
                 self._open()
         except OSError as error:
-            raise self._failed(error) from None
+            raise cannot_write(self._path, error) from None
         return self
 
     def _open(self) -> None:
@@ -64,7 +61,7 @@ class AtomicFile:
                 self._file.close()
                 self._temporary.replace(self._path)
         except OSError as failure:
-            raise self._failed(failure) from None
+            raise cannot_write(self._path, failure) from None
         finally:
             self._temporary.unlink(missing_ok=True)
             # Closing writes the rest again, which fails again.
@@ -100,15 +97,11 @@ class AtomicFile:
         try:
             return self._file.write(piece)
         except OSError as error:
-            self._refused = self._failed(error)
+            self._refused = cannot_write(self._path, error)
             raise self._refused from None
 
     def flush(self) -> None:
         """Do nothing: the end flushes the file. Libraries that write to a file call this."""
-
-    def _failed(self, error: OSError) -> EnvironmentFailedError:
-        remedy = "; make room, then run the same command again" if error.errno in NO_ROOM else ""
-        return EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror or error}{remedy}")
 
 
 class AtomicLineFile:

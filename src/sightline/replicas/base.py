@@ -28,7 +28,21 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 class ReplicaLostError(Exception):
-    """A replica ended, or cannot be reached, while it answered a request; the message says why."""
+    """A replica ended, or cannot be reached, while it answered a request; the message says why.
+
+    Attributes:
+        received: Whether its model may have received the request, which may then be the reason.
+    """
+
+    def __init__(self, message: str, *, received: bool = True) -> None:
+        """Record the loss.
+
+        Args:
+            message: Why the replica ended.
+            received: As the attribute.
+        """
+        super().__init__(message)
+        self.received = received
 
 
 class Replica(Protocol):

@@ -56,7 +56,7 @@ class Fleet:
     A replica that had the image of the request before, so that its prefix cache has it, may have a few more.
     While no replica has room, requests wait.
 
-    A request whose replica ends is sent again. Any of the requests that the replica was answering may have
+    A request whose replica ends is sent again. Any of the requests that the replica had received may have
     ended it. They are suspects, unless the launcher knows another reason: a suspect is sent to a replica that
     answers nothing else meanwhile, so that no other request is blamed for it.
     """
@@ -134,6 +134,8 @@ class Fleet:
                 return await running.replica.answer(request)
             except ReplicaLostError as error:
                 self._forget(running, str(error))
+                if not error.received:
+                    continue
             finally:
                 self._release(running)
             losses = _unexplained([*losses, running])

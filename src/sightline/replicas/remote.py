@@ -41,6 +41,8 @@ class RemoteReplica:
 
     async def answer(self, request: Request) -> Answer | Failure:
         """Answer one request. Raises ReplicaLostError if the server has ended."""
+        if self._lost.done():
+            raise ReplicaLostError(self._lost.result(), received=False)
         call = asyncio.ensure_future(self._send(request))
         try:
             either: set[asyncio.Future[Any]] = {call, self._lost}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
 from PIL import Image
 
 from sightline.images import BadImage, inspect_image, read_bytes
+from sightline.replicas.base import ReplicaLostError
 from sightline.replicas.gather import Gather
 from sightline.replicas.on_ray.hosted import Hosted
 from sightline.replicas.on_ray.node_images import image_on_node
@@ -104,3 +107,35 @@ def test_a_node_that_receives_other_bytes_asks_no_model(photo: ImageFile) -> Non
     hosted = Hosted(Gather(None))  # type: ignore[arg-type]
     kind, answer = asyncio.run(hosted.answer(request_with(moved), {moved.path: b"another image"}))
     assert (kind, answer) == ("done", Failure("permanent", "/absent/photo.png: changed during the run"))
+
+
+def no_room(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_node_that_cannot_write_the_copy_names_the_file(
+    photo: ImageFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = replace(photo, path="/absent/photo.png")
+    content = Path(photo.path).read_bytes()
+    monkeypatch.setattr(Path, "write_bytes", no_room)
+    hosted = Hosted(Gather(None))  # type: ignore[arg-type]
+    kind, why = asyncio.run(hosted.answer(request_with(moved), {moved.path: content}))
+    assert kind == "unwritable"
+    assert re.fullmatch(r"/.*image\.png: cannot be written: No space left on device; make room, .*", str(why))
+
+
+def test_a_node_with_a_full_disk_is_lost_and_no_request_is_blamed(photo: ImageFile) -> None:
+    class FullNode(NodeWithoutFiles):
+        async def remote(self, request: Request, contents: dict[str, bytes]) -> tuple[str, Any]:
+            return ("unwritable", "no room") if contents else ("absent", None)
+
+    class Ray:
+        killed: ClassVar[list[object]] = []
+        kill = staticmethod(killed.append)
+
+    node = FullNode()
+    with pytest.raises(ReplicaLostError, match="no room") as lost:
+        asyncio.run(RayReplica("replica 1", Ray, node).answer(request_with(photo)))
+    assert not lost.value.received
+    assert Ray.killed == [node]

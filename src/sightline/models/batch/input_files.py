@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.config import BatchSettings
+from sightline.formats.write_errors import writing
 from sightline.images import BadImage
 from sightline.models.batch.client import CHAT
 from sightline.types import Failure, Request
@@ -48,9 +49,12 @@ async def input_files(
 
     Yields:
         Each file as soon as it is complete, and each request that cannot be in one.
+
+    Raises:
+        EnvironmentFailedError: A file cannot be written.
     """
     number, keys, size = 0, list[str](), 0
-    with ExitStack() as stack:
+    with writing(folder), ExitStack() as stack:
         file = stack.enter_context(_path(folder, number).open("wb"))
         for request in requests:
             try:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from sightline.errors import UserError
 from sightline.replicas.on_ray import node_entry
+from sightline.replicas.on_ray.connecting import connect
 
 _lock = threading.Lock()
 
@@ -118,18 +119,6 @@ def is_of_node(error: Exception) -> bool:
     return bool(getattr(error, "preempted", False)) or "its node has died" in str(error)
 
 
-def first_line(error: Exception) -> str:
-    """Shorten an error of Ray, which explains itself on many lines.
-
-    Args:
-        error: The error.
-
-    Returns:
-        Its first line.
-    """
-    return str(error).strip().split("\n")[0]
-
-
 def _open(ray: Any, address: str) -> Connection:
     closing = ExitStack()
     own = not ray.is_initialized()
@@ -143,16 +132,7 @@ def _open(ray: Any, address: str) -> Connection:
 def _opened(ray: Any, address: str) -> Iterator[None]:
     # Ray prints what changes in its next versions, and this variable selects the new behaviour.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        with _signal_handlers_kept():
-            ray.init(address or "auto", log_to_driver=False, logging_level="critical")
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise UserError(
-            f"--on ray: no Ray cluster at {address or os.environ.get('RAY_ADDRESS') or 'this machine'}: "
-            f"{first_line(error)}",
-            expected="a node of a running cluster (`ray start`) with the same versions of Ray and Python"
-            " and the same RAY_AUTH_MODE",
-        ) from None
+    connect(ray, address)
     # Ray prints the logs of lost nodes on standard output, and no setting prevents it; what is lost is
     # reported where it is used.
     worker: Any = sys.modules["ray._private.worker"]
@@ -167,16 +147,3 @@ def _opened(ray: Any, address: str) -> Iterator[None]:
 
 def _discard(*arguments: Any, **options: Any) -> None:
     """Print nothing."""
-
-
-@contextmanager
-def _signal_handlers_kept() -> Iterator[None]:
-    """Undo the change of the handler of SIGTERM: this command has its own."""
-    import signal
-
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread() and before is not None:
-            signal.signal(signal.SIGTERM, before)

@@ -60,8 +60,8 @@ class Hosted:
 
         Returns:
             'done' and the answer or failure; the failure is permanent for bytes of another image. 'absent' if
-            an image without bytes is not on this machine; 'wrong' or 'failed' and the reason why the model
-            can answer no request.
+            an image without bytes is not on this machine; 'unwritable' and the reason if its copy cannot be
+            written; 'wrong' or 'failed' and the reason why the model can answer no request.
         """
         images: dict[str, ImageFile] = {}
         with ExitStack() as copies:
@@ -71,6 +71,8 @@ class Hosted:
                     local = copies.enter_context(found)
                 except BadImage as error:
                     return "done", Failure("permanent", str(error))
+                except EnvironmentFailedError as error:
+                    return "unwritable", str(error)
                 if local is None:
                     return "absent", None
                 images[name] = at_path(image, local)

@@ -14,7 +14,8 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.output import print_note
 from sightline.replicas.base import Joined, Launcher, Left, Target
 from sightline.replicas.on_ray import node_entry
-from sightline.replicas.on_ray.connection import Connection, connected, first_line, is_of_node, losses
+from sightline.replicas.on_ray.connecting import first_line
+from sightline.replicas.on_ray.connection import Connection, connected, is_of_node, losses
 from sightline.replicas.on_ray.hosted import ModelCopy
 from sightline.replicas.on_ray.replica import RayReplica
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from sightline.formats.digests import file_digest_or_error
+from sightline.formats.write_errors import writing
 from sightline.images import check_content
 from sightline.types import ImageFile
 
@@ -29,6 +31,7 @@ def image_on_node(path: str, digest: str, content: bytes | None) -> Iterator[str
 
     Raises:
         BadImage: The bytes that were sent are those of another image.
+        EnvironmentFailedError: The copy cannot be written.
     """
     if file_digest_or_error(path) == digest:
         yield path
@@ -36,10 +39,15 @@ def image_on_node(path: str, digest: str, content: bytes | None) -> Iterator[str
         yield None
     else:
         check_content(path, content, digest)
-        with tempfile.NamedTemporaryFile(prefix="sightline-", suffix=os.path.splitext(path)[1]) as copy:
-            copy.write(content)
-            copy.flush()
-            yield copy.name
+        with ExitStack() as stack:
+            with writing("the folder of temporary files (TMPDIR)"):
+                folder = stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="sightline-", ignore_cleanup_errors=True)
+                )
+                copy = Path(folder, f"image{os.path.splitext(path)[1]}")
+                with writing(copy):
+                    copy.write_bytes(content)
+            yield str(copy)
 
 
 def at_path(image: ImageFile, path: str) -> ImageFile:

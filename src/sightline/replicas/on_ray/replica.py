@@ -8,7 +8,8 @@ from typing import Any
 from sightline.errors import UserError
 from sightline.images import BadImage, read_original
 from sightline.replicas.base import ReplicaLostError
-from sightline.replicas.on_ray.connection import first_line, losses
+from sightline.replicas.on_ray.connecting import first_line
+from sightline.replicas.on_ray.connection import losses
 from sightline.types import Answer, Failure, Request
 
 
@@ -29,7 +30,7 @@ class RayReplica:
         self._shares_files = True
 
     async def answer(self, request: Request) -> Answer | Failure:
-        """Answer one request. Raises ReplicaLostError if the actor, its node or its device is lost."""
+        """Answer one request. Raises ReplicaLostError if the actor, its node, device or disk is lost."""
         sends = not self._shares_files
         while True:
             try:
@@ -47,9 +48,9 @@ class RayReplica:
             elif kind == "wrong":
                 raise UserError(f"{self.name}: {value}")
             else:
-                # The model does not answer any more; the launcher replaces the actor.
+                # It does not answer any more; the launcher replaces the actor.
                 self._ray.kill(self._actor)
-                raise ReplicaLostError(value)
+                raise ReplicaLostError(value, received=kind != "unwritable")
 
     async def _call(self, request: Request, contents: dict[str, bytes]) -> tuple[str, Any]:
         reference = self._actor.answer.remote(request, contents)

@@ -7,6 +7,7 @@ import time
 
 from sightline.config import DEFAULT_FILE, Config, SlurmProfile
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
+from sightline.models.served import Served
 from sightline.output import print_note
 from sightline.replicas.base import Joined, Left, Target
 from sightline.replicas.slurm import commands
@@ -56,11 +57,12 @@ def launcher(target: Target, rest: str, config: Config) -> SlurmLauncher:
         The launcher.
 
     Raises:
-        UserError: There is no such profile.
+        UserError: There is no such profile, or it does not fit the model.
     """
     profiles = config.slurm
     name = rest or (next(iter(profiles)) if len(profiles) == 1 else DEFAULT)
     if name in profiles:
+        _check_processes(target, profiles[name], name)
         return SlurmLauncher(target, profiles[name], name)
     if rest and not profiles:
         raise UserError(
@@ -75,6 +77,20 @@ def launcher(target: Target, rest: str, config: Config) -> SlurmLauncher:
             expected=" or ".join(f"--on slurm:{known}" for known in sorted(profiles)),
         )
     return SlurmLauncher(target, SlurmProfile(), name)
+
+
+def _check_processes(target: Target, profile: SlurmProfile, name: str) -> None:
+    """Refuse `processes` for a server: its job would use one of the GPUs that it reserves."""
+    if profile.processes > 1 and isinstance(target.model, Served):
+        raise UserError(
+            f"has no effect on {target.spec}",
+            file=DEFAULT_FILE,
+            record=f"[slurm.{name}]",
+            field="processes",
+            found=profile.processes,
+            expected="a profile without it; --model-arg flags=... gives the server several GPUs, such as"
+            f' flags="--data-parallel-size {profile.processes}"',
+        )
 
 
 class SlurmLauncher:

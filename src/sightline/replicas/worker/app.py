@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.output import print_note
 from sightline.replicas.worker import wire
-from sightline.replicas.worker.chat_body import BadRequestError, ChatReader
+from sightline.replicas.worker.chat_body import BadRequestError, ChatReader, UnknownModelError
 from sightline.types import Answer, Failure, Request
 
 MAX_BODY = 256 * 1024 * 1024
@@ -79,6 +79,8 @@ class WorkerApp:
             return _reply(503, wire.error("the model is still loading", "server_error"))
         try:
             return await handler(request)
+        except UnknownModelError as error:
+            return _reply(404, wire.error(str(error), "invalid_request_error", code="model_not_found"))
         except BadRequestError as error:
             return _reply(400, wire.error(str(error), "invalid_request_error"))
         except web.HTTPRequestEntityTooLarge:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import binascii
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -16,7 +16,9 @@ import pybase64
 from msgspec import Struct
 
 from sightline.errors import UserError
+from sightline.formats.write_errors import writing
 from sightline.images import BadImage, inspect_image
+from sightline.models.base import Model
 from sightline.replicas.worker.wire import FIELD, RequestField, key_of
 from sightline.types import ImageFile, ImageRef, Message, Part, Request, Text
 
@@ -29,6 +31,10 @@ SINGLE = {"stream": False, "n": 1}
 
 class BadRequestError(Exception):
     """A request that no model can answer; the text says why."""
+
+
+class UnknownModelError(BadRequestError):
+    """A request for a model that the worker does not serve."""
 
 
 class _TextPart(Struct, tag="text", forbid_unknown_fields=True):
@@ -51,16 +57,15 @@ class _ChatMessage(Struct):
 class ChatReader:
     """Reads the requests of one model."""
 
-    def __init__(
-        self, effective: Callable[[Mapping[str, Any]], dict[str, Any]], folders: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, model: Model, folders: Sequence[Path] = ()) -> None:
         """Prepare to read.
 
         Args:
-            effective: Checks the sampling options, as `Model.effective`.
+            model: The model; it is not asked.
             folders: The folders of which file:// URLs may name images.
         """
-        self._effective = effective
+        self._name = model.name
+        self._effective = model.effective
         self._folders = [str(folder.resolve()) for folder in folders]
 
     @contextmanager
@@ -74,7 +79,9 @@ class ChatReader:
             The request; the files of its images exist until the context ends.
 
         Raises:
+            UnknownModelError: The request is for another model.
             BadRequestError: The body is no chat completions request, or one that this model does not have.
+            EnvironmentFailedError: The images cannot be written.
         """
         try:
             body = msgspec.json.decode(raw, type=dict[str, Any])
@@ -82,8 +89,17 @@ class ChatReader:
             messages = msgspec.convert(body.get("messages"), list[_ChatMessage])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequestError(f"the body is no chat completions request: {error}") from None
+        if not messages:
+            raise BadRequestError("messages is empty; expected one message or more")
+        # As with vLLM, a request need not name the model.
+        if (name := body.get("model")) not in (None, "", self._name):
+            raise UnknownModelError(f"The model `{name}` does not exist; this worker serves `{self._name}`")
         sampling = self._sampling(body)
-        with tempfile.TemporaryDirectory(prefix="sightline-images-", ignore_cleanup_errors=True) as folder:
+        with ExitStack() as stack:
+            with writing("the folder of temporary files (TMPDIR)"):
+                folder = stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="sightline-images-", ignore_cleanup_errors=True)
+                )
             images: dict[str, ImageFile] = {}
             yield Request(
                 field.key or key_of({name: value for name, value in body.items() if name not in IGNORED}),
@@ -105,7 +121,8 @@ class ChatReader:
         try:
             return self._effective(options)
         except UserError as error:
-            raise BadRequestError(str(error)) from None
+            # Clients of the protocol do not have the options of the command line.
+            raise BadRequestError(str(error).removeprefix("--gen ")) from None
 
     def _message(self, message: _ChatMessage, folder: Path, images: dict[str, ImageFile]) -> Message:
         if isinstance(message.content, str):
@@ -141,9 +158,10 @@ class ChatReader:
             content = pybase64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise BadRequestError(f"image {number}: not base64") from None
-        path = str(folder / str(number))
-        Path(path).write_bytes(content)
-        return ImageRef(path)
+        received = folder / str(number)
+        with writing(received):
+            received.write_bytes(content)
+        return ImageRef(str(received))
 
 
 def _inspected(image: ImageRef, number: int) -> ImageFile:

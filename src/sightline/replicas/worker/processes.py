@@ -27,8 +27,14 @@ MAX_PROCESSES = 1024
 
 STARTUP_SECONDS = 1200.0
 
+LOOK_SECONDS = 5.0
+"""How often a process is asked whether it is healthy while no request has reported it as lost."""
+
 SILENT_SECONDS = 60.0
-"""How long a process that lives may be lost before it is ended."""
+"""How long a process that lives may say nothing before it is ended."""
+
+SILENT_LOOKS = 3
+"""How often it must have said nothing: after a pause of this process alone, one look fails."""
 
 
 def launcher(target: Target, number: str, config: Config) -> Processes:
@@ -131,22 +137,32 @@ class Processes:
 async def _use(
     server: Server, name: str, address: str, client: WorkerClient, joined: Joined, left: Left
 ) -> str:
-    """Let requests come to a worker until its process ends; returns why it has ended.
+    """Let requests come to a worker until its process ends or is silent; returns why it has ended.
 
-    A process that lives joins again after a request reported it as lost, as soon as it is healthy.
+    A process that lives joins again after a request reported it as lost, as soon as it is healthy. Requests
+    have no time limit, so only these looks notice a process that is stopped or hangs.
     """
     why = "it is not needed any more"
     replica = RemoteReplica(name, address, client.send)
     joined(replica)
-    healthy = time.monotonic()
+    looked = silent_since = time.monotonic()
+    silent_looks = 0
     try:
-        while not server.ended and time.monotonic() - healthy < SILENT_SECONDS:
+        while not server.ended:
             await asyncio.sleep(POLL_SECONDS)
-            if replica.is_lost and await is_healthy(address):
-                replica = RemoteReplica(name, address, client.send)
-                joined(replica)
-            if not replica.is_lost:
-                healthy = time.monotonic()
+            if not (replica.is_lost or silent_looks) and time.monotonic() - looked < LOOK_SECONDS:
+                continue
+            looked = time.monotonic()
+            if await is_healthy(address):
+                silent_looks = 0
+                if replica.is_lost:
+                    replica = RemoteReplica(name, address, client.send)
+                    joined(replica)
+                continue
+            silent_since = silent_since if silent_looks else looked
+            silent_looks += 1
+            if silent_looks >= SILENT_LOOKS and time.monotonic() - silent_since >= SILENT_SECONDS:
+                break
         how = server.ended or f"did not answer for {SILENT_SECONDS:g} s"
         why = f"the worker {how}; its log: {server.log}"
     finally:

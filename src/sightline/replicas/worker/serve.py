@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from sightline.errors import UserError
 from sightline.models.base import Model
-from sightline.output import print_line
+from sightline.output import print_line, print_note
 from sightline.replicas.gather import Gather
 from sightline.replicas.worker.app import WorkerApp
 from sightline.replicas.worker.chat_body import ChatReader
@@ -33,6 +33,7 @@ class Serving(Struct, frozen=True, kw_only=True):
         host: The address that it listens on.
         port: The port; 0 for a free one.
         key: The key of clients.
+        key_file: The file that has the key, for a message; None if it is not in a file.
         folders: The folders of which file:// URLs may name images.
         logs_requests: Whether the key of each answered request is printed.
     """
@@ -40,6 +41,7 @@ class Serving(Struct, frozen=True, kw_only=True):
     host: str
     port: int
     key: str
+    key_file: Path | None = None
     folders: Sequence[Path] = ()
     logs_requests: bool = False
 
@@ -76,6 +78,8 @@ async def serve(model: Model, serving: Serving) -> None:
 async def _serve_until_failed(model: Model, serving: Serving, loaded: asyncio.Event) -> None:
     async with serving_worker(model, serving) as (address, failed):
         loaded.set()
+        if serving.key_file is not None:
+            print_note(f"clients need the key that is in the file {serving.key_file}")
         print_line(f"{model.name} answers at {address}/v1")
         sys.stdout.flush()
         await asyncio.wait({failed})
@@ -100,7 +104,7 @@ async def serving_worker(model: Model, serving: Serving) -> AsyncIterator[tuple[
         UserError: The model cannot be used, or the port is in use.
     """
     worker = WorkerApp(
-        ChatReader(model.effective, serving.folders),
+        ChatReader(model, serving.folders),
         model=model.name,
         identity=model.identity,
         key=serving.key,
@@ -142,6 +146,12 @@ async def _listen(runner: web.AppRunner, serving: Serving) -> tuple[str, int]:
         bound.bind((serving.host, serving.port))
         # Two sockets can have the port until one of them listens.
         await web.SockSite(runner, bound, backlog=BACKLOG).start()
+    except socket.gaierror as error:
+        bound.close()
+        raise UserError(
+            f"cannot listen on {serving.host}: {error.strerror}",
+            expected="an address or a name of this computer, such as 127.0.0.1",
+        ) from None
     except OSError as error:
         bound.close()
         raise UserError(

@@ -123,17 +123,19 @@ def completion(answer: Answer, model: str, key: str, created: int) -> dict[str, 
     }
 
 
-def error(message: str, kind: str, failure: Failure | None = None) -> dict[str, Any]:
+def error(message: str, kind: str, failure: Failure | None = None, code: str | None = None) -> dict[str, Any]:
     """The reply with an error.
 
     Args:
         message: What is wrong.
         kind: The protocol's type of the error, such as `invalid_request_error`.
         failure: The failure of the model, None if it was not asked.
+        code: The protocol's code of the error, None if it follows from the failure.
 
     Returns:
         The body.
     """
-    code = "context_length_exceeded" if failure is not None and failure.kind == "blocked" else None
+    if failure is not None and failure.kind == "blocked":
+        code = "context_length_exceeded"
     body: dict[str, Any] = {"error": {"message": message, "type": kind, "param": None, "code": code}}
     return body if failure is None else {**body, FIELD: ReplyField(failure=failure)}
