@@ -231,6 +231,9 @@ _NAMED: dict[str, type[Struct]] = {
 }
 """The tables whose entries have names of the user."""
 
+_SHOWN = (Price, SlurmProfile, RaySettings)
+"""The tables whose values messages show: a key may have been pasted into the others."""
+
 _EXPECTED = "[models.NAME], [hosts.NAME], [prices.NAME], [slurm.NAME] or [ray]"
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -298,6 +301,7 @@ def _table(value: Any, kind: type[Struct], file: Path, name: str) -> Any:
             file=file,
             record=name,
             field=inner or None,
+            found=_found(value, inner) if kind in _SHOWN else None,
             expected=None if inner else f"a table with {', '.join(fields)}",
         ) from None
 
@@ -306,6 +310,11 @@ def _fields(kind: type[Struct], inner: str) -> tuple[str, ...]:
     """The fields of a table, or of the table inside it that an error is about."""
     inside = {"batch": BatchSettings if kind is Host else kind}
     return inside.get(inner, kind).__struct_fields__
+
+
+def _found(value: Any, inner: str) -> Any:
+    """The value that an error is about, None if it is not directly in the table."""
+    return value.get(inner) if isinstance(value, dict) else value
 
 
 def _toml_key(key: str) -> str:

@@ -112,7 +112,7 @@ def test_a_server_on_a_node_is_asked_without_the_proxy_of_the_environment() -> N
             "partitoin = 'gpu'",
             r"unknown field 'partitoin', did you mean 'partition'\?; expected one of replicas,",
         ),
-        ("replicas = 0", "field replicas: Expected `int` >= 1"),
+        ("replicas = 0", r"field replicas: Expected `int` >= 1 \(found 0\)"),
         ("time = 4", "field time: Expected `str | null`, got `int`"),
         ('partition = "gpu\\n#SBATCH --uid=0"', "field partition"),
         ('account = "a b"', "field account"),
@@ -140,6 +140,7 @@ def test_a_wrong_field_of_a_profile_is_an_error_with_the_names_of_profile_and_fi
             '[hosts."h:1"]\nbatch = {line = 1}',
             r'record \[hosts."h:1"\], field batch: .* expected one of lines,',
         ),
+        ('[hosts.h]\nkey = ["sk-1"]', r"record \[hosts.h\], field key: Expected `str . null`, got `array`$"),
         ("[prices.m]\nprompt = inf", r"record \[prices.m\]: a price is a finite number"),
     ],
 )
