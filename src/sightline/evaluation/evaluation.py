@@ -40,7 +40,9 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         """What was evaluated. `asyncio.run` formats it several times, so the values are left out."""
         result = self.result
         task = f"{result.benchmark}:{result.setting}"
-        return hide_secrets(f"<Evaluation of {result.model} on {task}: {len(result.metrics):,} values>")
+        run = f", run {self.run} in {self.store}" if self.run is not None else ""
+        shown = f"<Evaluation of {result.model} on {task}: {len(result.metrics):,} values{run}>"
+        return hide_secrets(shown)
 
     @property
     def exit_status(self) -> int:
