@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.postgres_server import PASSWORD, ROLE, PostgresServer
 
+from sightline.engine.database_errors import NoStoreError
 from sightline.engine.store import Store
 
 pytestmark = pytest.mark.postgres
@@ -26,11 +27,19 @@ def _responses(folder: Path) -> dict[str, str]:
 
 
 def _answers(url: str) -> int:
-    store = Store.open(url, create=False)
-    with store.database.core_read() as connection:
-        count = int(connection.exec_driver_sql("SELECT count(*) FROM answers").scalar_one())
+    return _rows(url, "answers")
+
+
+def _rows(url: str, table: str) -> int:
+    """The number of rows of a table; 0 before the store is there."""
+    try:
+        store = Store.open(url, create=False)
+    except NoStoreError:
+        return 0
+    with store.database.read() as connection:
+        ((count,),) = connection.rows(f"SELECT count(*) FROM {table}")
     store.close()
-    return count
+    return int(count)
 
 
 def test_eight_processes_that_start_at_once_share_every_answer(
@@ -55,9 +64,13 @@ def test_a_run_waits_while_the_server_restarts_and_no_answer_is_lost(
     server, data = mock("--latency-ms", 100), iibench_folder(400)
     words = _words(server, data, postgres_url, "--concurrency", 8)
     processes = [start(*words, "--out", f"out{number}") for number in range(2)]
+    # Only a store that is open waits for the server: on a busy machine, one process begins later.
+    while _rows(postgres_url, "runs") < 2:
+        assert all(process.poll() is None for process in processes), [one.end() for one in processes]
+        time.sleep(0.02)
     for answers in (60, 160):
         while server.stats()["ok"] < answers:
-            assert all(process.poll() is None for process in processes)
+            assert all(process.poll() is None for process in processes), [one.end() for one in processes]
             time.sleep(0.02)
         with postgres.stopped("immediate"):
             time.sleep(1)
