@@ -52,7 +52,9 @@ class Claims:
         self._owner = new_owner()
         self._renewals = Renewals(uptime)
         self._users = 0
+        self._leaving = 0
         self._users_change = Lock()
+        self._claiming = Lock()
 
     @property
     def generation(self) -> int:
@@ -86,7 +88,7 @@ class Claims:
         found = self._look([bytes.fromhex(key) for key in sorted(keys)])
         if not found.free:
             return set()
-        with self._database.write() as connection:
+        with self._claiming, self._database.write() as connection:
             now = read_times(connection, self._uptime).now
             self._delete_over(connection, found)
             rows = [(key, self._owner, now + renewals.LEASE_SECONDS) for key in found.free]
@@ -139,11 +141,23 @@ class Claims:
             thread.join()
             with self._users_change:
                 self._users -= 1
+                self._leaving = max(0, self._leaving - 1)
 
     def release(self) -> None:
-        """Give up every claim of this process, unless another block of `renewed` may still need some."""
+        """Give up every claim of this process, unless another block of `renewed` may still need some.
+
+        Call it once, at the end of the block. Blocks that end together may all call it before any of them
+        has ended: the last call gives up the claims.
+        """
         with self._users_change:
-            if self._users <= 1:
+            if self._users:
+                self._leaving += 1
+        # A block that begins after the decision claims only when this lock is free. The event loop, which
+        # begins and ends blocks, never waits for it.
+        with self._claiming:
+            with self._users_change:
+                may_be_needed = self._leaving < self._users
+            if not may_be_needed:
                 self._release()
 
     @repeat_if_lost
