@@ -1,5 +1,8 @@
 """Claims in the store: while a process sends a request, no other process sends it.
 
+Where a provider answers requests in a batch, one claim on the batch takes the place of those on its requests
+(batch_journal.py).
+
 A claim holds for a time, and its owner renews it. Another process takes it when the owner has ended, or did
 not renew it although it could. An owner that cannot be sure of a claim takes it again before it sends.
 """
@@ -100,6 +103,22 @@ class Claims:
         return taken
 
     @repeat_if_lost
+    def free(self, keys: Sequence[str]) -> set[str]:
+        """Find requests on which no other process has a claim that holds; nothing is claimed.
+
+        Args:
+            keys: Request keys.
+
+        Returns:
+            Their keys.
+        """
+        return {key.hex() for key in self._look([bytes.fromhex(key) for key in keys]).free}
+
+    def doubt(self) -> None:
+        """Let every request that waits be claimed again before it is sent: its claim may have ended."""
+        self._renewals.doubt()
+
+    @repeat_if_lost
     def renew(self) -> None:
         """Renew every claim of this process for another LEASE_SECONDS."""
         began = self._uptime()
@@ -167,7 +186,7 @@ class Claims:
 
     @repeat_if_lost
     def held(self) -> list[bytes]:
-        """Find the requests that processes are sending now.
+        """Find the requests that processes are sending now, and the batches that they wait for.
 
         Returns:
             The keys with a claim that holds, of this process or another one.
