@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from sightline.config import Price
 from sightline.engine.answers import Attempt
 from sightline.engine.budget import Budget
+from sightline.engine.connection import Connection
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.request_selector import REVISIT_SECONDS
@@ -94,10 +95,14 @@ def test_requests_that_wait_for_the_batch_of_another_process_cost_no_writes(
     requests, other = asking("a", "b"), Store.open(store.name)
     keys = [keyed.request.key for keyed in requests]
     asyncio.run(other.batches.add("http://host/v1", "file-1", keys))
-    written = []
-    write = store.database.write
+    written, write = list[str](), store.database.write
+
+    def counted() -> AbstractContextManager[Connection]:
+        written.append("a transaction")
+        return write()
+
     monkeypatch.setattr(store.claims, "renew", lambda: None)
-    monkeypatch.setattr(store.database, "write", lambda: written.append("a transaction") or write())
+    monkeypatch.setattr(store.database, "write", counted)
 
     async def work() -> None:
         run = asyncio.create_task(ask(store, requests, scripted(), in_batches=True))
