@@ -62,6 +62,15 @@ def open_batches(folder: Path) -> int:
         store.close()
 
 
+def claims(folder: Path) -> int:
+    """The requests and batches that processes work on now."""
+    store = Store.open(str(folder / "s.db"))
+    try:
+        return len(store.claims.held())
+    finally:
+        store.close()
+
+
 def test_batches_and_single_requests_share_answers(
     provider: RunningProvider, words: list[object], command: Command, tmp_path: Path
 ) -> None:
@@ -203,6 +212,35 @@ def test_a_killed_run_is_continued_and_nothing_is_paid_twice(
     assert len(responses(tmp_path / "out")) == QUESTIONS
     assert ("fetching" in errors) == (moment != "upload")
     assert open_batches(tmp_path) == 0
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_second_process_waits_for_the_batch_of_the_first_and_takes_it_over_after_its_end(
+    is_killed: bool,
+    provider: RunningProvider,
+    words: list[object],
+    start: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    """While a batch is waited for, the store has one claim on it, and none on its requests."""
+    provider.set(seconds=60.0, fail_rate=0.2)
+    first = start(*words, "--batch")
+    wait_until(lambda: claims(tmp_path) == 1)
+    second = start(*words, "--batch", "--out", "second")
+    time.sleep(3.0)
+    assert claims(tmp_path) == 1
+    if is_killed:
+        first.kill()
+        first.end()
+        wait_until(lambda: claims(tmp_path) == 1)
+    provider.set(seconds=0.1)
+    assert is_killed or first.end()[0] == 0
+    status, _, errors = second.end()
+    assert status == 0, errors
+    assert ("fetching" in errors) == is_killed
+    assert (provider.paid, provider.paid_twice) == (QUESTIONS, 0)
+    assert len(responses(tmp_path / "second")) == QUESTIONS
+    assert (claims(tmp_path), open_batches(tmp_path)) == (0, 0)
 
 
 def test_a_batch_is_found_on_a_later_page_of_the_list(

@@ -29,6 +29,14 @@ def opened(store_url: str) -> Iterator[Store]:
     store.close()
 
 
+@pytest.fixture
+def other(opened: Store, store_url: str) -> Iterator[Store]:
+    """The same store, for another process."""
+    store = Store.open(store_url)
+    yield store
+    store.close()
+
+
 def keyed(number: int) -> KeyedRequest:
     return with_key(Request("", (user(f"question {number}"),), {}), "m")
 
@@ -80,6 +88,73 @@ def test_a_request_that_is_answered_meanwhile_is_in_no_new_batch(opened: Store) 
     assert opened.batches.all() == []
 
 
+def test_one_claim_holds_all_requests_of_a_batch_while_it_is_followed(opened: Store, other: Store) -> None:
+    opened.claims.take(keys(1, 2, 3))
+    batch = asyncio.run(opened.batches.add(ADDRESS, "file-1", keys(1, 2, 3)))
+    assert batch is not None
+    assert len(opened.claims.held()) == 1
+    assert sorted(key.hex() for key in other.batches.followed()) == sorted(keys(1, 2, 3))
+    assert opened.batches.take(keys(1, 2, 3, 4)) == (set(keys(1, 2, 3)), set())
+    assert other.batches.take(keys(1, 2, 3, 4)) == (set(), set(keys(1, 2, 3)))
+    opened.claims.release()
+    assert other.batches.followed() == []
+    assert other.batches.take(keys(2, 3, 4)) == (set(keys(2, 3)), set())
+    assert opened.batches.take(keys(1)) == (set(), set(keys(1)))
+
+
+def test_a_batch_that_is_not_added_has_no_claim(opened: Store, other: Store) -> None:
+    asyncio.run(opened.batches.add(ADDRESS, "file-1", keys(1, 2)))
+    other.claims.take(keys(3))
+    assert asyncio.run(other.batches.add(ADDRESS, "file-2", keys(2, 3))) is None
+    assert len(opened.claims.held()) == 2, "a batch, and the request that is in none"
+    assert opened.claims.take(keys(3)) == set()
+
+
+def test_until_the_results_of_a_batch_are_stored_each_request_has_a_claim(
+    opened: Store, other: Store
+) -> None:
+    async def work() -> None:
+        batch = await opened.batches.add(ADDRESS, "file-1", keys(1, 2, 3))
+        assert batch is not None
+        generation = opened.claims.generation
+        await opened.batches.leave(batch, keys(1, 2, 3))
+        assert opened.claims.generation == generation
+        assert len(opened.claims.held()) == 3
+        assert other.batches.take(keys(1, 2, 3)) == (set(), set(keys(1, 2, 3)))
+        await opened.batches.remove(batch.number, keys(3))
+        assert other.batches.take(keys(3)) == (set(), set())
+        assert other.claims.take(keys(3)) == set(), "it failed, and is sent again"
+        answer(opened, 1)
+        assert len(opened.claims.held()) == 3, "requests 2 and 3, and the batch for the other process"
+
+    asyncio.run(work())
+
+
+def test_requests_that_wait_are_claimed_again_after_the_claim_on_their_batch_has_ended(
+    opened: Store, other: Store
+) -> None:
+    asyncio.run(other.batches.add(ADDRESS, "file-1", keys(1, 2)))
+    other.claims.release()
+    assert opened.batches.take(keys(1, 2)).own == set(keys(1, 2))
+    (batch,) = opened.batches.holding(keys(1))
+    generation = opened.claims.generation
+    asyncio.run(opened.batches.leave(batch, keys(1)))
+    assert opened.claims.generation > generation
+    assert other.batches.take(keys(1, 2)) == (set(keys(2)), set(keys(1)))
+
+
+def test_a_process_that_lost_its_batch_claims_again_before_it_sends(opened: Store, other: Store) -> None:
+    batch = asyncio.run(opened.batches.add(ADDRESS, "file-1", keys(1, 2)))
+    assert batch is not None
+    opened.claims.release()  # as if it had been stopped for longer than a lease
+    assert other.batches.take(keys(1, 2)).own == set(keys(1, 2))
+    asyncio.run(other.batches.leave(batch, keys(1, 2)))
+    generation = opened.claims.generation
+    asyncio.run(opened.batches.leave(batch, keys(1, 2)))
+    assert opened.claims.generation > generation
+    assert opened.claims.take(keys(1, 2)) == set()
+
+
 def test_a_merge_copies_what_is_not_fetched(tmp_path: Path, store_url: str) -> None:
     source, target = Store.open(str(tmp_path / "source.db")), Store.open(store_url)
     asyncio.run(source.batches.add(ADDRESS, "file-1", keys(1, 2, 3)))
@@ -102,6 +177,7 @@ def test_a_store_with_batches_is_sound_cleaned_exported_and_repaired(
     store = Store.open("s.db")
     asyncio.run(store.batches.add(ADDRESS, "file-1", keys(1, 2)))
     answer(store, 1)
+    store.claims.release()
     assert list(find_faults(store, show_progress=False)) == []
     store.close()
     repair("s.db", Path("repaired.db"), show_progress=False)

@@ -233,6 +233,36 @@ def test_one_of_several_runners_ends_without_the_claims_of_the_others(store: Sto
     other.close()
 
 
+def test_runners_that_end_together_give_up_all_claims(store: Store) -> None:
+    """After Ctrl-C, each runner releases before any of them has left its block."""
+    other = Store.open(store.name)
+    with store.claims.renewed(), store.claims.renewed():
+        store.claims.take([A, B])
+        store.claims.release()
+        assert other.claims.take([A, B]) == set()
+        store.claims.release()
+        assert other.claims.take([A, B]) == {A, B}
+    other.close()
+
+
+def test_a_runner_that_begins_while_others_end_keeps_the_claims(store: Store) -> None:
+    other = Store.open(store.name)
+    with store.claims.renewed():
+        with store.claims.renewed():
+            store.claims.release()
+            with store.claims.renewed():
+                store.claims.take([A])
+                store.claims.release()
+            assert other.claims.take([A]) == set()
+        with store.claims.renewed():
+            store.claims.take([B])
+            store.claims.release()
+            assert other.claims.take([A, B]) == set()
+            store.claims.release()
+            assert other.claims.take([A, B]) == {A, B}
+    other.close()
+
+
 # Surroundings
 
 

@@ -2,15 +2,21 @@
 
 A batch is added before the provider creates it. So nothing is sent twice, even if the process is killed at
 any moment: the next one finds the batch here, or by its input file in the provider's list.
+
+A batch may take a day, and claims are renewed each second. So the process that follows a batch has one claim
+on it, instead of one on each request: what is in a batch, the journal says already. The claims on the
+requests return when the batch has ended, and hold until the results are stored.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 from sightline.engine.answers import State
+from sightline.engine.claims import Claims
 from sightline.engine.connection import Connection
 from sightline.engine.database import Database, change_rows_in, insert, rows_in
 from sightline.engine.database_errors import repeat_if_lost
@@ -24,22 +30,32 @@ NEW = "new"
 _BATCHES = "SELECT id, address, file, batch, state, requests, created FROM batches ORDER BY id"
 
 
+class InBatches(NamedTuple):
+    """The keys of requests in batches: those that this process may fetch, and those that another one has."""
+
+    own: set[str]
+    elsewhere: set[str]
+
+
 class BatchJournal:
     """The batches in one open store. Use it as `store.batches`. Methods that are not async block."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, claims: Claims, clock: Callable[[], float]) -> None:
         """Prepare it; nothing is read yet.
 
         Args:
             database: The database of the store.
+            claims: The claims of this process.
             clock: Returns the seconds since 1970.
         """
         self._database = database
+        self._claims = claims
         self._clock = clock
 
     async def add(self, address: str, file: str, keys: Sequence[str]) -> OpenBatch | None:
         """Add a batch that will be created from an uploaded file, as `Journal.add`."""
-        return await run_in_thread(self._add, address, file, [bytes.fromhex(key) for key in keys])
+        own_keys = [bytes.fromhex(key) for key in keys]
+        return await run_in_thread(self._claim_and_add, storable_text(address), file, own_keys)
 
     async def find(self, keys: Sequence[str]) -> list[OpenBatch]:
         """Find the batches that hold any of some requests, as `Journal.find`."""
@@ -52,6 +68,10 @@ class BatchJournal:
     async def record_state(self, number: int, state: str) -> None:
         """Record the state of a batch, as `Journal.record_state`."""
         await run_in_thread(self._record_state, number, state[:40])
+
+    async def leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
+        """Do not follow a batch any more, as `Journal.leave`."""
+        await run_in_thread(self._leave, batch, keys)
 
     async def remove(self, number: int, keys: Sequence[str]) -> None:
         """Remove requests that a batch did not answer, as `Journal.remove`."""
@@ -77,6 +97,46 @@ class BatchJournal:
             rows = [row for row in connection.rows(_BATCHES) if row[0] in found]
         return [_open_batch(row, found[row[0]]) for row in rows]
 
+    def take(self, keys: Sequence[str]) -> InBatches:
+        """Reserve the batches that hold any of some requests for this process, which then follows them.
+
+        Args:
+            keys: Request keys.
+
+        Returns:
+            The requests that are in a batch.
+        """
+        batches = self.holding(keys)
+        if not batches:
+            return InBatches(set(), set())
+        taken = self._claims.take([_claim_key(batch.address, batch.file).hex() for batch in batches])
+        if taken:
+            batches = self.holding(keys)  # another process may have ended one before it was taken
+        held = {key for batch in batches for key in batch.keys}
+        in_own = {
+            key
+            for batch in batches
+            if _claim_key(batch.address, batch.file).hex() in taken
+            for key in batch.keys
+        }
+        # The process that followed the batch before may be storing its results.
+        own = self._claims.free(list(in_own)) if in_own else set()
+        return InBatches(own, held - own)
+
+    @repeat_if_lost
+    def followed(self) -> list[bytes]:
+        """Find the requests in the batches that processes follow now.
+
+        Returns:
+            Their keys; some may be answered.
+        """
+        batches = self.all()
+        held = set(self._claims.held()) if batches else set()
+        numbers = [batch.number for batch in batches if _claim_key(batch.address, batch.file) in held]
+        query = "SELECT key FROM batch_requests WHERE batch IN ({})"
+        with self._database.read() as connection:
+            return [bytes(key) for (key,) in rows_in(connection, query, numbers)]
+
     @repeat_if_lost
     def all(self) -> list[OpenBatch]:
         """List all batches.
@@ -96,6 +156,14 @@ class BatchJournal:
         with self._database.write() as connection:
             drop_answered(connection)
 
+    def _claim_and_add(self, address: str, file: str, keys: Sequence[bytes]) -> OpenBatch | None:
+        claim = _claim_key(address, file)
+        self._claims.take([claim.hex()])
+        batch = self._add(address, file, keys)
+        if batch is None:
+            self._end_claim(claim)
+        return batch
+
     @repeat_if_lost
     def _add(self, address: str, file: str, keys: Sequence[bytes]) -> OpenBatch | None:
         with self._database.write() as connection:
@@ -111,16 +179,30 @@ class BatchJournal:
                 "INSERT INTO batches (address, file, state, requests, created) VALUES (?, ?, ?, ?, ?) "
                 "RETURNING id"
             )
-            ((number,),) = connection.rows(add, (storable_text(address), *about))
+            ((number,),) = connection.rows(add, (address, *about))
             rows = [(key, number) for key in sorted(keys)]
             insert(connection, "batch_requests", ("key", "batch"), rows, "ON CONFLICT DO NOTHING")
             own = "SELECT count(*) FROM batch_requests WHERE batch = ?"
             if connection.rows(own, (number,))[0][0] != len(rows):
                 connection.roll_back()  # another process was faster
                 return None
+            self._claims.end(connection, sorted(keys))
         state, requests, created = about[1:]
         row = (number, address, file, None, state, requests, created)
         return _open_batch(row, (key.hex() for key in keys))
+
+    def _leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
+        """Take claims on requests in place of the one on their batch, so that at each moment one holds."""
+        taken = self._claims.take(keys)
+        self._end_claim(_claim_key(batch.address, batch.file))
+        # Further requests of the batch may wait to be fetched by this process, without a claim from now on.
+        if len(taken) < len(keys) or len(batch.keys) < batch.requests:
+            self._claims.doubt()
+
+    @repeat_if_lost
+    def _end_claim(self, claim: bytes) -> None:
+        with self._database.write() as connection:
+            self._claims.end(connection, [claim])
 
     @repeat_if_lost
     def _record_id(self, number: int, batch: str | None) -> None:
@@ -159,6 +241,11 @@ def drop_answered(connection: Connection) -> int:
     dropped = connection.change(query, (State.ANSWERED.value,))
     _drop_empty(connection)
     return dropped
+
+
+def _claim_key(address: str, file: str) -> bytes:
+    """The key of the claim on a batch, as if the batch were a request."""
+    return sha256(f"batch\0{address}\0{file}".encode()).digest()
 
 
 def _drop_empty(connection: Connection) -> None:

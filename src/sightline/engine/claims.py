@@ -1,5 +1,8 @@
 """Claims in the store: while a process sends a request, no other process sends it.
 
+Where a provider answers requests in a batch, one claim on the batch takes the place of those on its requests
+(batch_journal.py).
+
 A claim holds for a time, and its owner renews it. Another process takes it when the owner has ended, or did
 not renew it although it could. An owner that cannot be sure of a claim takes it again before it sends.
 """
@@ -52,7 +55,9 @@ class Claims:
         self._owner = new_owner()
         self._renewals = Renewals(uptime)
         self._users = 0
+        self._leaving = 0
         self._users_change = Lock()
+        self._claiming = Lock()
 
     @property
     def generation(self) -> int:
@@ -86,7 +91,7 @@ class Claims:
         found = self._look([bytes.fromhex(key) for key in sorted(keys)])
         if not found.free:
             return set()
-        with self._database.write() as connection:
+        with self._claiming, self._database.write() as connection:
             now = read_times(connection, self._uptime).now
             self._delete_over(connection, found)
             rows = [(key, self._owner, now + renewals.LEASE_SECONDS) for key in found.free]
@@ -96,6 +101,22 @@ class Claims:
             taken = {key.hex() for key, owner in owners if owner == self._owner}
         self._renewals.record_claims(began)
         return taken
+
+    @repeat_if_lost
+    def free(self, keys: Sequence[str]) -> set[str]:
+        """Find requests on which no other process has a claim that holds; nothing is claimed.
+
+        Args:
+            keys: Request keys.
+
+        Returns:
+            Their keys.
+        """
+        return {key.hex() for key in self._look([bytes.fromhex(key) for key in keys]).free}
+
+    def doubt(self) -> None:
+        """Let every request that waits be claimed again before it is sent: its claim may have ended."""
+        self._renewals.doubt()
 
     @repeat_if_lost
     def renew(self) -> None:
@@ -139,11 +160,23 @@ class Claims:
             thread.join()
             with self._users_change:
                 self._users -= 1
+                self._leaving = max(0, self._leaving - 1)
 
     def release(self) -> None:
-        """Give up every claim of this process, unless another block of `renewed` may still need some."""
+        """Give up every claim of this process, unless another block of `renewed` may still need some.
+
+        Call it once, at the end of the block. Blocks that end together may all call it before any of them
+        has ended: the last call gives up the claims.
+        """
         with self._users_change:
-            if self._users <= 1:
+            if self._users:
+                self._leaving += 1
+        # A block that begins after the decision claims only when this lock is free. The event loop, which
+        # begins and ends blocks, never waits for it.
+        with self._claiming:
+            with self._users_change:
+                may_be_needed = self._leaving < self._users
+            if not may_be_needed:
                 self._release()
 
     @repeat_if_lost
@@ -153,7 +186,7 @@ class Claims:
 
     @repeat_if_lost
     def held(self) -> list[bytes]:
-        """Find the requests that processes are sending now.
+        """Find the requests that processes are sending now, and the batches that they wait for.
 
         Returns:
             The keys with a claim that holds, of this process or another one.

@@ -66,6 +66,11 @@ class Renewals:
         with self._lock:
             self._held_until = min(self._held_until, began + LEASE_SECONDS)
 
+    def doubt(self) -> None:
+        """Make every claim uncertain, so that it is taken again before its request is sent."""
+        with self._lock:
+            self.generation += 1
+
     def holds(self, generation: int) -> bool:
         """Decide whether claims surely hold until a request is sent.
 

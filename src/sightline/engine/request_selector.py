@@ -207,15 +207,33 @@ class RequestSelector:
 
     def _claim(self, requests: ByKey) -> tuple[set[str], set[str], set[str]]:
         """The keys that this process may send, those that are settled by now, and those in batches."""
+        if self._cost_in_batch is not None:
+            claimed = self._claim_or_follow(list(requests))
+            return claimed, self._settled(list(claimed)), set()
         claimed = self._store.claims.take(list(requests))
         # Another process may have answered, or put into a batch, between the first look-up and the claim.
-        in_batches = self._in_batches(requests) if self._cost_in_batch is None else set()
+        in_batches = self._in_batches(requests)
         settled = self._settled(list(claimed | in_batches))
         in_batches -= settled
-        if given_up := [bytes.fromhex(key) for key in claimed & in_batches]:
-            with self._store.database.write() as connection:
-                self._store.claims.end(connection, given_up)
+        self._give_up(claimed & in_batches)
         return claimed - in_batches, settled & claimed, in_batches
+
+    def _claim_or_follow(self, keys: Sequence[str]) -> set[str]:
+        """The keys that this process may send in batches, or fetch from a batch that no other one follows."""
+        journal = self._store.batches
+        # First, so that what waits for the batch of another process is not claimed at each look.
+        before = journal.take(keys)
+        claimed = self._store.claims.take([key for key in keys if key not in before.own | before.elsewhere])
+        # Another process may have put them into a batch between the first look-up and the claim.
+        since = journal.take(list(claimed))
+        self._give_up(claimed & (since.own | since.elsewhere))
+        return before.own | (claimed - since.elsewhere)
+
+    def _give_up(self, keys: set[str]) -> None:
+        """End claims of this process."""
+        if keys:
+            with self._store.database.write() as connection:
+                self._store.claims.end(connection, [bytes.fromhex(key) for key in sorted(keys)])
 
     def _in_batches(self, requests: ByKey) -> set[str]:
         """The keys of requests that a provider answers in a batch, maybe for another process."""

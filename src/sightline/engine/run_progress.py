@@ -54,7 +54,7 @@ class ProgressCounts(Struct, frozen=True):
         answered: Those that have an answer.
         failed: Those that have only failures.
         cached: Those whose answer is older than the run.
-        in_flight: Those that a process is sending now.
+        in_flight: Those that a process is sending now, or whose batch it waits for.
         rate: Answers per second in the last RATE_SECONDS.
         latest: The latest attempts, the newest first.
     """
@@ -181,7 +181,9 @@ class RunProgress:
         return np.where(self._keys[at] == short, at, -1)
 
     def _in_flight(self) -> int:
-        return int((self._find(_short(self._store.claims.held())) >= 0).sum())
+        found = self._find(_short([*self._store.claims.held(), *self._store.batches.followed()]))
+        # Requests stay in the journal of batches for a time after their answer.
+        return int((self._states[np.unique(found[found >= 0])] != State.ANSWERED).sum())
 
 
 def _short(keys: Sequence[bytes]) -> _Numbers:

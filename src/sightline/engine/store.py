@@ -50,7 +50,7 @@ class Store:
         self.labels = RunLabels(self.database)
         self.leases = RunLeases(self.database, uptime)
         self.endpoints = EndpointLog(self.database, clock)
-        self.batches = BatchJournal(self.database, clock)
+        self.batches = BatchJournal(self.database, self.claims, clock)
         self.caches = Caches(self.database)
         self.ledger = partial(Ledger, self.database, uptime)
 

@@ -27,7 +27,7 @@ CONTENT = {
     "plans": "what runs planned, found by the same run (cache)",
     "probes": "the probes of each run, with the keys of their answers",
     "texts": "texts of requests, each once",
-    "claims": "requests that a process is sending now",
+    "claims": "requests that a process is sending now, and batches that it waits for",
     "endpoints": "checks of endpoints, and what their servers said",
     "images": "metadata of image files (cache)",
     "index_blocks": "index of outcomes: groups with their lines (cache)",

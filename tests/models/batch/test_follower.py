@@ -55,6 +55,9 @@ class OneBatch(Journal):
     async def find(self, keys: Sequence[str]) -> list[OpenBatch]:
         return []
 
+    async def leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
+        pass
+
     async def remove(self, number: int, keys: Sequence[str]) -> None:
         self.removed += keys
 

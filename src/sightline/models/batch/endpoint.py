@@ -129,6 +129,7 @@ class BatchEndpoint(Model):
                     self._tell(f"{self.host}: fetching {_about(batch)}")
                     tasks.create_task(follower.follow(batch))
                 else:
+                    await self._journal.leave(batch, list(batch.keys))
                     await _refuse(batch, put)
             new = [request for request in requests if request.key not in held]
             async for batch in self._submit(new, put):

@@ -73,13 +73,12 @@ class Follower:
         """
         waiting = set(record.keys)
         try:
-            while True:
-                batch = await self._find_or_create(record, is_new=is_new)
-                batch, is_new = await self._ended(record, batch), False
-                if batch.status != "failed" or not _lacks_room(batch.problems):
-                    break
-                await self._journal.record_id(record.number, None)
-                await self._wait_for_room(_text(batch.problems))
+            try:
+                batch = await self._wait(record, is_new=is_new)
+            except CallFailedError:
+                await self._journal.leave(record, list(waiting))
+                raise
+            await self._journal.leave(record, list(waiting))
             await self._read(record, batch, waiting)
         except CallFailedError as error:
             failure = Failure(error.failure.kind, error.failure.message, LATER, error.failure.status)
@@ -90,6 +89,16 @@ class Follower:
                 await self._fail(record, dict.fromkeys(waiting, _gone(failure)))
         finally:
             self._progress.done(record.number)
+
+    async def _wait(self, record: OpenBatch, *, is_new: bool) -> Batch:
+        """Find or create a batch, and wait until it has ended; again if the provider had no room for it."""
+        while True:
+            batch = await self._ended(record, await self._find_or_create(record, is_new=is_new))
+            if batch.status != "failed" or not _lacks_room(batch.problems):
+                return batch
+            is_new = False
+            await self._journal.record_id(record.number, None)
+            await self._wait_for_room(_text(batch.problems))
 
     async def _find_or_create(self, record: OpenBatch, *, is_new: bool) -> Batch:
         """The batch of a record; created from its file if the provider does not have it."""

@@ -77,6 +77,15 @@ class Journal(Protocol):
         """
         ...
 
+    async def leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
+        """Do not follow a batch any more: another process may, for the requests that are not named here.
+
+        Args:
+            batch: The batch, which this process has followed since `add` or since it took up its requests.
+            keys: The keys of the requests whose results this process stores now.
+        """
+        ...
+
     async def remove(self, number: int, keys: Sequence[str]) -> None:
         """Remove requests that a batch did not answer, so that another batch may hold them.
 
