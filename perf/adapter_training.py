@@ -16,14 +16,13 @@ import statistics
 import sys
 import tempfile
 import time
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from local import make
+from local import make, prepare_libraries
 from report import Report, new_parser
 from sightline.adapter.architectures import ARCHITECTURES, AdapterConfig
 from sightline.adapter.settings import Training
@@ -132,10 +131,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="three steps")
     parser.add_argument("--gpu", action="store_true", help="LLaVA-1.5-7B's shape, on a CUDA device")
     options = parser.parse_args()
-    if options.gpu and not torch.cuda.is_available():
-        raise SystemExit("--gpu: torch finds no CUDA device on this machine; nothing was measured")
-    import_module("transformers").logging.set_verbosity_error()
-    import_module("transformers").logging.disable_progress_bar()
+    prepare_libraries(gpu=options.gpu)
     steps = 3 if options.short else 10
     report = Report()
     with tempfile.TemporaryDirectory() as name:

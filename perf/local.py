@@ -458,6 +458,22 @@ def add_row(report: Report, case: Case, name: str, took: Took, alone: Took | Non
     report.row(f"{case.name}: {name}", f"{took.wall:.1f} s", speed, f"{took.processor:.1f} s", *ratios)
 
 
+def prepare_libraries(*, gpu: bool) -> None:
+    """Silence transformers.
+
+    Args:
+        gpu: Whether a CUDA device is needed.
+
+    Raises:
+        SystemExit: There is none.
+    """
+    if gpu and not torch.cuda.is_available():
+        raise SystemExit("--gpu: torch finds no CUDA device on this machine; nothing was measured")
+    logging = import_module("transformers").logging
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
 def main() -> int:
     """Measure and print.
 
@@ -469,10 +485,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="a tenth of the probes")
     parser.add_argument("--gpu", action="store_true", help="LLaVA-1.5-7B's shape, on a CUDA device")
     options = parser.parse_args()
-    if options.gpu and not torch.cuda.is_available():
-        raise SystemExit("--gpu: torch finds no CUDA device on this machine; nothing was measured")
-    import_module("transformers").logging.set_verbosity_error()
-    import_module("transformers").logging.disable_progress_bar()
+    prepare_libraries(gpu=options.gpu)
     device, probes = "cuda" if options.gpu else "cpu", 100 if options.short else 1000
     if not options.gpu:
         torch.set_num_threads(2)
