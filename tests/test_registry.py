@@ -120,6 +120,14 @@ def test_the_longest_prefix_makes_the_model_wherever_it_is_registered(
     assert model_factory("hf/m")[1] is dict
 
 
+def test_the_model_at_an_address_is_found_without_a_search_of_other_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(registry, "_entry_points")
+    assert model_factory("http://localhost:8000/v1#m")[0] == "http://"
+    assert model_factory("https://host/v1#m")[0] == "https://"
+
+
 @pytest.mark.usefixtures("plugged")
 @pytest.mark.parametrize("spec", ["minimax", "mini/", "mini/m", "alone2"])
 def test_a_name_without_a_closing_slash_is_no_prefix(spec: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Callable
 
@@ -140,6 +141,43 @@ def test_a_file_or_pipe_holds_every_word_whole(table: ReportTable, width: int) -
     found = {word for line in lines for word in line.split()}
     words = words_of(table)
     assert all(is_whole(word, words) for word in found - {"(continued)"} if set(word) != {"─"})
+
+
+@given(any_table(), st.sampled_from([60, 80, 200]))
+def test_styles_change_nothing_else_in_a_pipe(table: ReportTable, width: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FORCE_COLOR", "1")
+        file = io.StringIO()
+        styled = printed(table, width, file)
+    assert "\x1b[" in file.getvalue()
+    assert styled == printed(table, width, io.StringIO())
+
+
+@pytest.mark.parametrize(("columns", "width"), [("120", 120), ("0", 80), ("", 80), ("wide", 80)])
+def test_a_pipe_without_a_terminal_is_80_wide_unless_columns_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, columns: str, width: int
+) -> None:
+    def no_terminal(stream: int) -> os.terminal_size:
+        raise OSError
+
+    monkeypatch.setattr(os, "get_terminal_size", no_terminal)
+    monkeypatch.setenv("COLUMNS", columns)
+    file = io.StringIO()
+    show([ReportTable("word " * 100, (Column("text", "a", "a"),), ())], file)
+    assert width - len("word ") <= max(map(len, file.getvalue().splitlines())) <= width
+
+
+def test_a_pipe_beside_a_terminal_has_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stderr_alone(stream: int) -> os.terminal_size:
+        if stream != 2:
+            raise OSError
+        return os.terminal_size((100, 30))
+
+    monkeypatch.setattr(os, "get_terminal_size", stderr_alone)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    file = io.StringIO()
+    show([ReportTable("word " * 100, (Column("text", "a", "a"),), ())], file)
+    assert 95 <= max(map(len, file.getvalue().splitlines())) <= 100
 
 
 @given(st.sampled_from(MODELS[:4]), st.integers(16, 100))

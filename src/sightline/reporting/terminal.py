@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import IO
 
@@ -26,6 +28,12 @@ from sightline.reporting.wrapping import wrapped
 from sightline.secret_text import hide_secrets
 from sightline.visible import visible
 
+COLOUR_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""The variables by which rich styles text that goes to no terminal."""
+
+NO_TERMINAL_WIDTH = 80
+"""The width of lines where no standard stream is a terminal."""
+
 
 def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int | None = None) -> None:
     """Print tables and their notes.
@@ -40,15 +48,13 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
         file: The output, in colour if it supports colour; None is standard output.
         width: The width in characters; None asks the terminal.
     """
-    from rich.text import Text
-
-    from sightline.reporting.console import Console
-
-    console = Console(file=file, width=width)
-    page = Page(console.width, shorten=console.file.isatty())
+    out = file or sys.stdout
+    if out.isatty() or any(os.environ.get(name) for name in COLOUR_VARIABLES):
+        _show_with_styles(tables, file, width)
+        return
+    page = Page(width or _terminal_width(), shorten=False)
     for table in map(visible_table, tables):
-        for line in _table_lines(table, page):
-            console.print(Text(line.text, line.style), soft_wrap=True)
+        out.writelines(f"{line.text}\n" for line in _table_lines(table, page))
 
 
 def show_paragraphs(paragraphs: Iterable[tuple[str, int]]) -> None:
@@ -80,6 +86,29 @@ def fitted(table: ReportTable, page: Page) -> list[ReportTable]:
         return [table]
     parts = _split(table, page)
     return parts if all(_layout(part, page) for part in parts) else [table]
+
+
+def _show_with_styles(tables: Iterable[ReportTable], file: IO[str] | None, width: int | None) -> None:
+    # Files and pipes do without rich, whose import takes longer than writing the tables.
+    from rich.text import Text
+
+    from sightline.reporting.console import Console
+
+    console = Console(file=file, width=width)
+    page = Page(console.width, shorten=console.file.isatty())
+    for table in map(visible_table, tables):
+        for line in _table_lines(table, page):
+            console.print(Text(line.text, line.style), soft_wrap=True)
+
+
+def _terminal_width() -> int:
+    """The width of the terminal of any standard stream, because the reader of a pipe may show it there."""
+    if (columns := os.environ.get("COLUMNS", "")).isdigit():
+        return int(columns) or NO_TERMINAL_WIDTH
+    for stream in (0, 1, 2):
+        with suppress(OSError):
+            return os.get_terminal_size(stream).columns or NO_TERMINAL_WIDTH
+    return NO_TERMINAL_WIDTH
 
 
 def _table_lines(table: ReportTable, page: Page) -> Iterator[Line]:
