@@ -13,7 +13,7 @@ import sightline
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.answers_frame import answers_frame
-from sightline.formats import read_outcomes
+from sightline.formats.jsonl import read_outcomes
 from sightline.types import Outcome, Usage
 
 Capture = pytest.CaptureFixture[str]

@@ -179,7 +179,7 @@ class Opened(ChanceBaseline):
 def test_a_model_is_loaded_once_for_all_attempts_and_only_if_a_request_is_sent(
     tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.models.resolve.ChanceBaseline", Opened)
+    monkeypatch.setattr("sightline.models.baseline.ChanceBaseline", Opened)
     monkeypatch.setattr(Opened, "told", [])
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
     job = prepare_rephrasing(sources, client)
@@ -198,7 +198,7 @@ def test_a_model_is_loaded_once_for_all_attempts_and_only_if_a_request_is_sent(
 def test_an_open_model_is_closed_if_the_store_fails(
     tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.models.resolve.ChanceBaseline", Opened)
+    monkeypatch.setattr("sightline.models.baseline.ChanceBaseline", Opened)
     monkeypatch.setattr(Opened, "told", [])
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
     job = prepare_rephrasing(sources, client)

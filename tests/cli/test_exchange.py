@@ -12,7 +12,7 @@ import pytest
 
 from sightline.builders.synthetic import generate_contextual
 from sightline.cli.main import main
-from sightline.formats import read_outcomes
+from sightline.formats.jsonl import read_outcomes
 
 Capture = pytest.CaptureFixture[str]
 Lines = list[dict[str, Any]]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.formats import Prediction, read_outcomes, read_predictions, write_answers
-from sightline.formats.jsonl import answer_line
+from sightline.formats.jsonl import answer_line, read_outcomes, write_answers
+from sightline.formats.prediction import Prediction
+from sightline.formats.read import read_predictions
 from sightline.registry import benchmark_class
 from sightline.types import NOT_SENT, Outcome, Usage
 

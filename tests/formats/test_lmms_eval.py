@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sightline.errors import UserError
-from sightline.formats import Prediction, read_predictions
+from sightline.formats.prediction import Prediction
+from sightline.formats.read import read_predictions
 from sightline.registry import benchmark_class
 
 PROMPT = (

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import UserError
-from sightline.formats import Prediction, match
+from sightline.formats.match import match
+from sightline.formats.prediction import Prediction
 
 FILE = Path("answers.jsonl")
 PAIR = [("000", "context_1"), ("000", "context_2")]

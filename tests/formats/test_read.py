@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import UserError
-from sightline.formats import read_predictions
-from sightline.formats.read import LAYOUTS
+from sightline.formats.read import LAYOUTS, read_predictions
 from sightline.registry import benchmark_class
 
 

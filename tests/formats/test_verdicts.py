@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.formats import read_verdicts, write_verdicts
-from sightline.formats.verdicts import decode_verdict
+from sightline.formats.verdicts import decode_verdict, read_verdicts, write_verdicts
 from sightline.types import Verdict
 
 CONTRACT = ["targets", "question", "scorer", "judge", "kind", "draw", "verdict", "value", "raw"]

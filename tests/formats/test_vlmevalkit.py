@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.formats import Prediction, read_predictions
+from sightline.formats.prediction import Prediction
+from sightline.formats.read import read_predictions
 from sightline.registry import benchmark_class
 
 COLUMNS = ["index", "id", "question", *"ABCDEF", "image_path", "prediction"]

@@ -14,7 +14,7 @@ from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.contextual.formats import add_judgements
 from sightline.builders.synthetic import generate_contextual, generate_iibench
 from sightline.cli.main import main
-from sightline.formats import read_outcomes
+from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
 from sightline.judging.import_answers import import_answers
 from sightline.plan.spec import Spec

@@ -81,13 +81,14 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
         tables: The tables.
         form: Table (for a terminal), markdown, csv, latex, html or json.
     """
-    from sightline.reporting.tables_text import tables_text
-    from sightline.reporting.terminal import show
-
     with output_errors():
         if form == "table":
+            from sightline.reporting.terminal import show
+
             show(tables)
         else:
+            from sightline.reporting.tables_text import tables_text
+
             print_document(tables_text(tables, form))
 
 

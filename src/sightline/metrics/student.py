@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,15 @@ def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
     >>> two_sided_quantile(np.array([1, 30, np.inf])).round(3).tolist()
     [12.706, 2.042, 1.96]
     """
-    defined = np.where(freedom > 0, np.minimum(freedom, _MOST_FREEDOM), np.nan)
+    values = np.asarray(freedom, dtype=np.float64)
+    return _quantiles(values.tobytes(), level).reshape(values.shape)
+
+
+@lru_cache(maxsize=64)
+def _quantiles(freedom: bytes, level: float) -> Floats:
+    """The quantiles of the values in these bytes; each kind of interval asks for those of the same values."""
+    values = np.frombuffer(freedom)
+    defined = np.where(values > 0, np.minimum(values, _MOST_FREEDOM), np.nan)
     distinct, places = np.unique(defined, return_inverse=True)
     total = level * math.sqrt(math.pi) / (2 * _gamma_ratio(distinct / 2))
     bounds = np.zeros(len(distinct))
@@ -45,7 +54,8 @@ def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
         bounds += steps
         if not (steps > _PRECISE * bounds).any():
             break
-    quantiles: Floats = (np.sqrt(distinct) * np.sinh(bounds))[places].reshape(freedom.shape)
+    quantiles: Floats = (np.sqrt(distinct) * np.sinh(bounds))[places]
+    quantiles.flags.writeable = False
     return quantiles
 
 

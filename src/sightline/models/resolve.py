@@ -16,19 +16,18 @@ from sightline.errors import UserError, unknown_name
 from sightline.formats.prediction import AnswerFiles
 from sightline.models.argument_checks import read_values, refuse_adapter
 from sightline.models.base import Model
-from sightline.models.baseline import ChanceBaseline
-from sightline.models.cached_images import CachedImages
-from sightline.models.file_urls import FileUrls, readable_folder
 from sightline.models.openai import Endpoint, EndpointArgs, NamedEndpointArgs, OpenAICompatible
-from sightline.models.replay import Replay
-from sightline.models.served import Served, ServedArgs
-from sightline.models.server_command import SGLANG, VLLM, ServerKind, server_command
 from sightline.plugins import wrong_return
 from sightline.secret_text import is_secret_name
 
 if TYPE_CHECKING:
+    from sightline.models.image_references import ImageReferences
     from sightline.models.local.args import LocalArgs
     from sightline.models.local.attachment import Attachment
+    from sightline.models.served import Served
+    from sightline.models.server_command import ServerKind
+
+# Each kind of model is imported when one is made: a run uses one kind.
 
 OPENAI = "https://api.openai.com/v1"
 MINI = Path(__file__).parent / "mini"
@@ -169,6 +168,8 @@ def vllm(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     Returns:
         The model.
     """
+    from sightline.models.server_command import VLLM
+
     return [_served(VLLM, rest, spec, options)]
 
 
@@ -183,6 +184,8 @@ def sglang(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     Returns:
         The model.
     """
+    from sightline.models.server_command import SGLANG
+
     return [_served(SGLANG, rest, spec, options)]
 
 
@@ -273,6 +276,8 @@ def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     Returns:
         The model.
     """
+    from sightline.models.replay import Replay
+
     _arguments(options.args, Struct, spec)
     return [Replay(rest, options.answer_files)]
 
@@ -291,6 +296,8 @@ def baseline(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     Raises:
         UserError: There is no such baseline.
     """
+    from sightline.models.baseline import ChanceBaseline
+
     _arguments(options.args, Struct, spec)
     if rest != "chance":
         raise unknown_name("model", spec, ["baseline/chance"])
@@ -322,7 +329,7 @@ def _at_address(
         args: NamedEndpointArgs = _arguments(options.args, NamedEndpointArgs, spec)
         if args.uuid and options.batch:
             raise UserError("--model-arg uuid has no effect with --batch", expected="one of the two")
-        live = OpenAICompatible(target, args, CachedImages(target.name) if args.uuid else None)
+        live = OpenAICompatible(target, args, _cached_images(target) if args.uuid else None)
     else:
         live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
     if not options.batch:
@@ -333,7 +340,17 @@ def _at_address(
     return BatchEndpoint(live, host.batch)
 
 
+def _cached_images(target: Endpoint) -> ImageReferences:
+    from sightline.models.cached_images import CachedImages
+
+    return CachedImages(target.name)
+
+
 def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> Served:
+    from sightline.models.file_urls import FileUrls, readable_folder
+    from sightline.models.served import Served, ServedArgs
+    from sightline.models.server_command import server_command
+
     if not model:
         raise UserError(f"no model after '{spec}'", expected=f"{spec}ORG/NAME, or {spec}FOLDER")
     args: ServedArgs = _arguments(options.args, ServedArgs, spec)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from sightline.benchmarks.codis.formats import write_codis
 from sightline.errors import UserError
-from sightline.formats import Prediction, read_predictions
+from sightline.formats.prediction import Prediction
+from sightline.formats.read import read_predictions
 from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage
 

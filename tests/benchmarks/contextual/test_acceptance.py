@@ -10,7 +10,8 @@ import pytest
 
 from sightline.benchmarks.contextual.acceptance import accept_by_rules
 from sightline.benchmarks.contextual.formats import add_judgements
-from sightline.formats import Prediction, read_predictions
+from sightline.formats.prediction import Prediction
+from sightline.formats.read import read_predictions
 from sightline.registry import benchmark_class
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from sightline.benchmarks.contextual.formats import add_judgements, write_judgements, write_predictions
 from sightline.errors import UserError
-from sightline.formats import Prediction, read_predictions
-from sightline.formats.read import of_model, only_of_model
+from sightline.formats.prediction import Prediction
+from sightline.formats.read import of_model, only_of_model, read_predictions
 from sightline.formats.verdict_flags import PARTLY, apply_partly, contradictions
 from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage, Verdict, VerdictName

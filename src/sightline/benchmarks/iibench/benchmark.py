@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -238,10 +238,10 @@ EXTRACTIONS_DIFFER = Metric(
 )
 
 
-def _prompt(sample: Sample, order: Sequence[str], options: Mapping[str, Any]) -> str:
+def _prompt(sample: Sample, order: tuple[str, ...], options: Mapping[str, Any]) -> str:
     label = sample.labels.get(options["prompt"], ())
     keywords = label if isinstance(label, str) else ",".join(label)
-    return prompt_text(sample.question, order, options["prompt"], sample.record.keywords or keywords)
+    return _recent_prompt(sample.question, order, options["prompt"], sample.record.keywords or keywords)
 
 
 def prompt_text(question: str, order: Sequence[str], name: str = "none", keywords: str = "") -> str:
@@ -270,6 +270,10 @@ def prompt_text(question: str, order: Sequence[str], name: str = "none", keyword
         return f"{parts['instruction']}\n{body}"
     instruction = parts["instruction_one" if shots == 1 else "instruction_several"]
     return f"{instruction}\n" + "\n".join([*(e["text"] for e in parts["examples"][:shots]), body])
+
+
+_recent_prompt = lru_cache(maxsize=4096)(prompt_text)
+"""A run needs each prompt three times: to check it, to send it, and for the probe without the image."""
 
 
 def _examples(options: Mapping[str, Any]) -> dict[str, str]:

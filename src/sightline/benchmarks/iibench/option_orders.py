@@ -13,22 +13,24 @@ def option_orders(options: Sequence[str], count: int, seed: str) -> Iterator[tup
 
     Args:
         options: The options in the order of the file.
-        count: The number of orders.
+        count: The number of orders, at least 1.
         seed: The seed of the shuffles, another one for each question.
 
     Yields:
         The orders. They differ from each other until every order has been shown; then all are free again.
     """
     order = tuple(options)
+    yield order
+    if count == 1:
+        return
     distinct = factorial(len(options)) // prod(map(factorial, Counter(options).values()))
     shown = {order}
-    for number in range(count):
-        if number:
-            if len(shown) == distinct:
-                shown.clear()
-            generator = random.Random(f"{seed}/{number}")
+    for number in range(1, count):
+        if len(shown) == distinct:
+            shown.clear()
+        generator = random.Random(f"{seed}/{number}")
+        order = tuple(generator.sample(options, len(options)))
+        while order in shown:
             order = tuple(generator.sample(options, len(options)))
-            while order in shown:
-                order = tuple(generator.sample(options, len(options)))
-            shown.add(order)
+        shown.add(order)
         yield order
