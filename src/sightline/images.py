@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import stat
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,6 +56,10 @@ UNREADABLE: Mapping[bytes, str] = {
 """The beginning of files in other formats of images -> the format's name, for error messages."""
 
 
+_BINARY = getattr(os, "O_BINARY", 0)
+"""Windows reads files as text without it."""
+
+
 class BadImage(Exception):  # noqa: N818 - it names the image, as ImageFile does
     """An image that cannot be sent to a model; the text names the file and the reason."""
 
@@ -80,8 +86,7 @@ def inspect_image(image: ImageRef, cached: Mapping[str, ImageFile]) -> ImageFile
         BadImage: The file is missing, empty, outside its folder, not an image, or too large.
     """
     try:
-        path = _inside(image)
-        info = os.stat(path)
+        path, info = _inside(image)
     except (OSError, ValueError):
         # ValueError: an invalid file name, such as one with a null byte.
         raise BadImage(f"{image.path}: no such image") from None
@@ -139,13 +144,7 @@ def read_bytes(file: ImageFile) -> tuple[str, bytes]:
     Raises:
         BadImage: The file is missing, or has changed since the inspection.
     """
-    try:
-        with open(file.path, "rb") as handle:
-            info = os.fstat(handle.fileno())
-            data = handle.read()
-    except OSError as error:
-        raise BadImage(f"{file.path}: {error.strerror or error}") from None
-    _compare_stamp(file, info)
+    data = _content(file.path, file.path, file.stamp)
     if not file.transform:
         return MEDIA_TYPES[file.format], data
     return "image/jpeg", _reencode(file, data)
@@ -244,9 +243,8 @@ def real_path(path: str) -> str:
     Raises:
         OSError: A folder cannot be read.
     """
-    folder, name = os.path.split(path)
-    real = os.path.join(_real_folder(os.path.join(os.getcwd(), folder)), name)
-    return os.path.realpath(real) if name in ("", ".", "..") or os.path.islink(real) else real
+    real = _with_real_folder(path)
+    return os.path.realpath(real) if _is_special(path) or os.path.islink(real) else real
 
 
 def read_image(file: ImageFile) -> Image:
@@ -269,15 +267,33 @@ def _compare_stamp(file: ImageFile, info: os.stat_result) -> None:
         raise BadImage(f"{file.path}: changed during the run")
 
 
-def _inside(image: ImageRef) -> str:
-    """The real path of an image. BadImage if '..' or a link is outside its folder."""
+def _inside(image: ImageRef) -> tuple[str, os.stat_result]:
+    """The real path of an image, and its status. BadImage if '..' or a link is outside its folder."""
     if not image.root:
-        return image.path
-    real = real_path(image.path)
-    root = _real_folder(os.path.join(os.getcwd(), image.root))
-    if not real.startswith(os.path.join(root, "")):
+        return image.path, os.stat(image.path)
+    real, info = _with_real_folder(image.path), None
+    with suppress(OSError):
+        info = os.lstat(real)
+    if _is_special(image.path) or (info is not None and stat.S_ISLNK(info.st_mode)):
+        real, info = os.path.realpath(real), None
+    if not real.startswith(os.path.join(_real_folder(_absolute(image.root)), "")):
         raise BadImage(f"{image.path}: is outside the data folder {image.root}")
-    return real
+    return real, info or os.stat(real)
+
+
+def _with_real_folder(path: str) -> str:
+    """A path whose folder has its links resolved."""
+    folder, name = os.path.split(_absolute(path))
+    return os.path.join(_real_folder(folder), name)
+
+
+def _is_special(path: str) -> bool:
+    """Whether a path ends in no name, so that it leads to another folder than its own."""
+    return os.path.basename(path) in ("", ".", "..")
+
+
+def _absolute(path: str) -> str:
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
 @lru_cache(maxsize=1024)
@@ -291,17 +307,34 @@ def _inspect(name: str, path: str, stamp: tuple[int, int]) -> ImageFile:
         raise BadImage(f"{name}: the file is empty")
     if stamp[0] > MAX_BYTES:
         raise BadImage(f"{name}: {stamp[0]:,} bytes, more than {MAX_BYTES:,}")
-    try:
-        with open(path, "rb") as handle:
-            data = handle.read()
-    except OSError as error:
-        raise BadImage(f"{name}: {error.strerror or error}") from None
+    data = _content(name, path, stamp)
     kind, width, height = _header(name, data)
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         raise BadImage(
             f"{name}: {width} x {height} pixels, more than {MAX_SIDE:,} a side or {MAX_PIXELS:,} in all"
         )
     return ImageFile(name, hashlib.sha256(data).hexdigest(), kind, width, height, stamp)
+
+
+def _content(name: str, path: str, stamp: tuple[int, int]) -> bytes:
+    """The bytes of a file with this size and time. BadImage if it has others.
+
+    In the fewest system calls: each lets go of the lock of the interpreter, and the thread then waits for it.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | _BINARY)
+        try:
+            info = os.fstat(handle)
+            data = os.read(handle, stamp[0] + 1)
+            while 0 < len(data) < stamp[0] and (more := os.read(handle, stamp[0] + 1 - len(data))):
+                data += more
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise BadImage(f"{name}: {error.strerror or error}") from None
+    if (info.st_size, info.st_mtime_ns) != stamp or len(data) != stamp[0]:
+        raise BadImage(f"{name}: changed during the run")
+    return data
 
 
 def open_image(source: str | Path | IO[bytes], formats: Sequence[str] | None = None) -> Image:

@@ -57,7 +57,7 @@ def test_tables_of_what_can_be_made_anew_may_be_dropped(tmp_path: Path, table: s
     path = _new(tmp_path / "s.db")
     _sql(path, f"DROP TABLE {table}")
     store = Store.open(str(path))
-    assert (store.caches.vectors.look_up([b"k"]), store.caches.image_files(["p"])) == ({}, {})
+    assert (store.caches.vectors.look_up([b"k"]), store.caches.image_files({"p": b"k"})) == ({}, {})
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.engine.answers import Attempt
+from sightline.engine.caches import image_keys
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.keys import with_key
 from sightline.engine.requests import Requests
@@ -126,9 +127,9 @@ def test_a_damaged_row_of_the_cache_of_images_is_a_missing_row(
     path = tmp_path / "a.png"
     path.touch()
     file = ImageFile(str(path), "0" * 64, "PNG", 1, 1, (10, 20))
-    store.caches.add_image_files([file])
-    assert store.caches.image_files([str(path)]) == {str(path): file}
+    store.caches.add_image_files(image_keys([str(path)]), [file])
+    assert store.caches.image_files(image_keys([str(path)])) == {str(path): file}
     _change(store, f"UPDATE images SET body = {change}")
-    assert store.caches.image_files([str(path)]) == {}
-    store.caches.add_image_files([file])
-    assert store.caches.image_files([str(path)]) == {str(path): file}
+    assert store.caches.image_files(image_keys([str(path)])) == {}
+    store.caches.add_image_files(image_keys([str(path)]), [file])
+    assert store.caches.image_files(image_keys([str(path)])) == {str(path): file}

@@ -17,6 +17,7 @@ from PIL import Image
 
 from sightline.engine import database_errors, sqlite_connections
 from sightline.engine.answers import Attempt, State
+from sightline.engine.caches import image_keys
 from sightline.engine.connection import Connection
 from sightline.engine.database_errors import TransactionLostError
 from sightline.engine.endpoint_log import EndpointRecord
@@ -146,9 +147,10 @@ def test_an_image_is_looked_up_by_its_file(store: Store, tmp_path: Path) -> None
     Path(path).touch()
     old = ImageFile(path, "d1", "JPEG", 1, 2, (3, 4))
     new = ImageFile(path, "d2", "PNG", 1, 2, (3, 5))
-    store.caches.add_image_files([old])
-    store.caches.add_image_files([new, ImageFile(missing, "d3", "PNG", 1, 2, (3, 5))])
-    assert store.caches.image_files([path, missing, "\0"]) == {path: new}
+    keys = image_keys([path, missing, "\0"])
+    store.caches.add_image_files(keys, [old])
+    store.caches.add_image_files(keys, [new, ImageFile(missing, "d3", "PNG", 1, 2, (3, 5))])
+    assert store.caches.image_files(keys) == {path: new}
 
 
 @pytest.mark.parametrize("other", ["in another folder", "in its place"])

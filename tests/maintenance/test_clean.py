@@ -10,6 +10,7 @@ import pytest
 from tests.maintenance.stores import add_run, content, make_store, question
 
 from sightline.engine import schema
+from sightline.engine.caches import image_keys
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.clean import CleaningOptions, clean
@@ -55,7 +56,9 @@ def test_caches_go_only_on_request_and_otherwise_their_bytes_are_told(tmp_path: 
     image = tmp_path / "a.png"
     # The cache knows files that exist.
     image.touch()
-    store.caches.add_image_files([ImageFile(str(image), "ab" * 32, "PNG", 3, 4, (5, 6), "")])
+    store.caches.add_image_files(
+        image_keys([str(image)]), [ImageFile(str(image), "ab" * 32, "PNG", 3, 4, (5, 6), "")]
+    )
     store.caches.readings.add({b"r" * 32: b"[]"})
     store.caches.results.add({b"j" * 32: b"judged"})
     store.caches.plans.add({b"p" * 32: b"plan"})

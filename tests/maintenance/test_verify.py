@@ -17,6 +17,7 @@ from tests.maintenance.stores import add_run, content, make_store
 import sightline
 from sightline.builders.synthetic import generate_codis
 from sightline.engine import schema
+from sightline.engine.caches import image_keys
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
 from sightline.maintenance.clean import CleaningOptions, clean
@@ -36,7 +37,9 @@ def test_damaged_metadata_of_images_is_found(tmp_path: Path, body: str) -> None:
     image = tmp_path / "a.png"
     # The cache knows files that exist.
     image.touch()
-    store.caches.add_image_files([ImageFile(str(image), "ab" * 32, "PNG", 3, 4, (5, 6), "")])
+    store.caches.add_image_files(
+        image_keys([str(image)]), [ImageFile(str(image), "ab" * 32, "PNG", 3, 4, (5, 6), "")]
+    )
     with store.database.core_write() as connection:
         connection.exec_driver_sql(f"UPDATE images SET body = CAST({body} AS BLOB)")
     store.close()

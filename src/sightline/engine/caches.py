@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -81,16 +81,15 @@ class Caches:
         self.plans = CacheTable(database, "plans")
         self._images = CacheTable(database, "images")
 
-    def image_files(self, paths: Sequence[str]) -> dict[str, ImageFile]:
+    def image_files(self, keys: Mapping[str, bytes]) -> dict[str, ImageFile]:
         """Look up metadata of image files.
 
         Args:
-            paths: Paths of images.
+            keys: What `image_keys` made of the paths.
 
         Returns:
             Path -> metadata, for the files that were inspected before and whose rows can be read.
         """
-        keys = _image_keys(paths)
         bodies = self._images.look_up(list(keys.values()))
         found = {}
         for path, key in keys.items():
@@ -100,13 +99,13 @@ class Caches:
                     found[path] = _decode(path, bodies[key])
         return found
 
-    def add_image_files(self, files: Sequence[ImageFile]) -> None:
+    def add_image_files(self, keys: Mapping[str, bytes], files: Iterable[ImageFile]) -> None:
         """Store metadata of image files.
 
         Args:
-            files: The metadata; it replaces older metadata of the same path.
+            keys: What `image_keys` made of the paths before the files were inspected.
+            files: The metadata; it replaces older metadata of the same file.
         """
-        keys = _image_keys([file.path for file in files])
         self._images.add({keys[file.path]: _encode(file) for file in files if file.path in keys})
 
 
@@ -124,10 +123,16 @@ def check_image_row(body: bytes) -> None:
         raise ValueError("digest, width, height or size is impossible")
 
 
-def _image_keys(paths: Sequence[str]) -> dict[str, bytes]:
-    """Path -> 128 bits of a SHA-256 of the file's path, number and last change, for the files that exist.
+def image_keys(paths: Iterable[str]) -> dict[str, bytes]:
+    """The keys under which metadata of image files are cached.
 
     A path alone is not a file: another folder or machine may have another one there, of equal size and time.
+
+    Args:
+        paths: Paths of images.
+
+    Returns:
+        Path -> 128 bits of a SHA-256 of the file's path, number and last change, for the files that exist.
     """
     keys = {}
     for path in paths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sightline.engine.caches import image_keys
 from sightline.engine.store import Store
 from sightline.images import BadImage, inspect_image
 from sightline.types import ImageFile, ImageRef
@@ -22,7 +23,8 @@ def inspect_images(
     Returns:
         Path -> metadata, or the error of an image that cannot be used.
     """
-    cached = store.caches.image_files(list(images))
+    keys = image_keys(images)
+    cached = store.caches.image_files(keys)
     inspected: dict[str, ImageFile | BadImage] = {}
     for path, image in images.items():
         try:
@@ -31,5 +33,5 @@ def inspect_images(
             inspected[path] = error
     if records:
         new = (file for path, file in inspected.items() if file is not cached.get(path))
-        store.caches.add_image_files([file for file in new if isinstance(file, ImageFile)])
+        store.caches.add_image_files(keys, [file for file in new if isinstance(file, ImageFile)])
     return inspected
