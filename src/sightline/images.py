@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import pybase64
 from msgspec import Struct
@@ -72,6 +72,19 @@ class ImageLimits(Struct, frozen=True):
     max_side: int = 0
 
 
+class FoundImage(NamedTuple):
+    """An image file that was not read yet: its name, its path with links resolved, its status."""
+
+    name: str
+    path: str
+    info: os.stat_result
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Its size in bytes, and its modification time in ns."""
+        return self.info.st_size, self.info.st_mtime_ns
+
+
 def inspect_image(image: ImageRef, cached: Mapping[str, ImageFile]) -> ImageFile:
     """Inspect an image file.
 
@@ -85,16 +98,45 @@ def inspect_image(image: ImageRef, cached: Mapping[str, ImageFile]) -> ImageFile
     Raises:
         BadImage: The file is missing, empty, outside its folder, not an image, or too large.
     """
+    return inspect_found(find_image(image), cached)
+
+
+def find_image(image: ImageRef) -> FoundImage:
+    """Find an image file.
+
+    Args:
+        image: The path of the image, and the folder that it must not leave.
+
+    Returns:
+        The file.
+
+    Raises:
+        BadImage: The file is missing, or outside its folder.
+    """
     try:
-        path, info = _inside(image)
+        return FoundImage(image.path, *_inside(image))
     except (OSError, ValueError):
         # ValueError: an invalid file name, such as one with a null byte.
         raise BadImage(f"{image.path}: no such image") from None
-    stamp = (info.st_size, info.st_mtime_ns)
-    earlier = cached.get(image.path)
-    if earlier is not None and earlier.stamp == stamp:
+
+
+def inspect_found(found: FoundImage, cached: Mapping[str, ImageFile]) -> ImageFile:
+    """Inspect an image file that was found.
+
+    Args:
+        found: The file.
+        cached: As for `inspect_image`.
+
+    Returns:
+        Digest, format and size of the image.
+
+    Raises:
+        BadImage: The file is empty, not an image, or too large.
+    """
+    earlier = cached.get(found.name)
+    if earlier is not None and earlier.stamp == found.stamp:
         return earlier
-    return _inspect(image.path, path, stamp)
+    return _inspect(found.name, found.path, found.stamp)
 
 
 def decode(file: ImageFile) -> None:

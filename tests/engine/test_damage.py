@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from sightline.engine.answers import Attempt
-from sightline.engine.caches import image_keys
 from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.keys import with_key
 from sightline.engine.requests import Requests
@@ -125,11 +124,11 @@ def test_a_damaged_row_of_the_cache_of_images_is_a_missing_row(
     store: Store, change: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.png"
-    path.touch()
+    keys = {str(path): b"key of a.png"}
     file = ImageFile(str(path), "0" * 64, "PNG", 1, 1, (10, 20))
-    store.caches.add_image_files(image_keys([str(path)]), [file])
-    assert store.caches.image_files(image_keys([str(path)])) == {str(path): file}
+    store.caches.add_image_files(keys, [file])
+    assert store.caches.image_files(keys) == {str(path): file}
     _change(store, f"UPDATE images SET body = {change}")
-    assert store.caches.image_files(image_keys([str(path)])) == {}
-    store.caches.add_image_files(image_keys([str(path)]), [file])
-    assert store.caches.image_files(image_keys([str(path)])) == {str(path): file}
+    assert store.caches.image_files(keys) == {}
+    store.caches.add_image_files(keys, [file])
+    assert store.caches.image_files(keys) == {str(path): file}

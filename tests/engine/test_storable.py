@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.engine.answers import Attempt
-from sightline.engine.caches import image_keys
+from sightline.engine.caches import image_key
 from sightline.engine.counts import Counts
 from sightline.engine.endpoint_log import EndpointRecord
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.storable import storable, storable_text
 from sightline.engine.store import Store
+from sightline.images import find_image
 from sightline.maintenance.merge import merge
-from sightline.types import Answer, Failure, ImageFile, Request, user
+from sightline.types import Answer, Failure, ImageFile, ImageRef, Request, user
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None) | st.sampled_from("\ud800\udfff\0"))
 
@@ -70,17 +71,18 @@ def test_a_name_of_a_model_or_an_image_and_a_note_may_have_any_characters(
     identity, attempt = "model\0", _attempt("model\0")
     path = str(tmp_path / "\udcff.png")
     Path(path).touch()
+    keys = {path: image_key(find_image(ImageRef(path)))}
     store = Store.open(store_url)
     store.answers.add([attempt, _attempt("other")])
     store.endpoints.add(EndpointRecord(identity=identity, host="h\0", result="by name", detail="\0"))
-    store.caches.add_image_files(image_keys([path]), [ImageFile(path, "00" * 32, "png", 1, 1, (1, 1), "")])
+    store.caches.add_image_files(keys, [ImageFile(path, "00" * 32, "png", 1, 1, (1, 1), "")])
     run = store.runs.start({"description": "\0"})
     store.labels.set_note(run, "\0 \ud800 note")
     assert store.endpoints.has_requests(identity)
     assert not store.endpoints.has_requests("mode")
     assert [record.identity for _, record in store.endpoints.records(identity)] == [identity]
     assert store.answers.request(attempt.key) == attempt.request
-    assert store.caches.image_files(image_keys([path])).keys() == {path}
+    assert store.caches.image_files(keys).keys() == {path}
     assert store.runs.get(run)[0] == {"description": "\0"}
     assert store.labels.of(run).note == "\ufffd \ufffd note"
     store.close()

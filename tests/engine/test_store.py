@@ -17,7 +17,6 @@ from PIL import Image
 
 from sightline.engine import database_errors, sqlite_connections
 from sightline.engine.answers import Attempt, State
-from sightline.engine.caches import image_keys
 from sightline.engine.connection import Connection
 from sightline.engine.database_errors import TransactionLostError
 from sightline.engine.endpoint_log import EndpointRecord
@@ -142,15 +141,14 @@ def test_a_run_that_is_dropped_leaves_the_others_and_all_answers(store: Store) -
     assert store.runs.get(kept) == ({"n": 2}, False)
 
 
-def test_an_image_is_looked_up_by_its_file(store: Store, tmp_path: Path) -> None:
-    path, missing = str(tmp_path / "a.jpg"), str(tmp_path / "b.jpg")
-    Path(path).touch()
+def test_the_latest_metadata_of_an_image_are_found(store: Store) -> None:
+    path = "a.jpg"
     old = ImageFile(path, "d1", "JPEG", 1, 2, (3, 4))
     new = ImageFile(path, "d2", "PNG", 1, 2, (3, 5))
-    keys = image_keys([path, missing, "\0"])
+    keys = {path: b"key of a.jpg"}
     store.caches.add_image_files(keys, [old])
-    store.caches.add_image_files(keys, [new, ImageFile(missing, "d3", "PNG", 1, 2, (3, 5))])
-    assert store.caches.image_files(keys) == {path: new}
+    store.caches.add_image_files(keys, [new])
+    assert store.caches.image_files({**keys, "b.jpg": b"key of b.jpg"}) == {path: new}
 
 
 @pytest.mark.parametrize("other", ["in another folder", "in its place"])

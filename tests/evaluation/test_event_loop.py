@@ -31,7 +31,7 @@ SECONDS = 20.0
 BLOCKING = (
     "sightline.benchmarks.codis.benchmark.Codis.samples",
     "sightline.benchmarks.codis.benchmark.Codis.probes",
-    "sightline.engine.image_cache.inspect_image",
+    "sightline.engine.image_cache.inspect_found",
     "sightline.engine.store.Store.open",
     "sightline.engine.store.Store.close",
     "sightline.engine.answers.Answers.look_up",

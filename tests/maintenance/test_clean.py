@@ -10,7 +10,6 @@ import pytest
 from tests.maintenance.stores import add_run, content, make_store, question
 
 from sightline.engine import schema
-from sightline.engine.caches import image_keys
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.clean import CleaningOptions, clean
@@ -53,12 +52,8 @@ def test_answers_and_runs_stay(tmp_path: Path, store_url: str) -> None:
 def test_caches_go_only_on_request_and_otherwise_their_bytes_are_told(tmp_path: Path, store_url: str) -> None:
     _store(tmp_path, store_url)
     store = Store.open(store_url)
-    image = tmp_path / "a.png"
-    # The cache knows files that exist.
-    image.touch()
-    store.caches.add_image_files(
-        image_keys([str(image)]), [ImageFile(str(image), "ab" * 32, "PNG", 3, 4, (5, 6), "")]
-    )
+    image = ImageFile("a.png", "ab" * 32, "PNG", 3, 4, (5, 6), "")
+    store.caches.add_image_files({"a.png": b"i" * 16}, [image])
     store.caches.readings.add({b"r" * 32: b"[]"})
     store.caches.results.add({b"j" * 32: b"judged"})
     store.caches.plans.add({b"p" * 32: b"plan"})

@@ -17,7 +17,6 @@ from tests.maintenance.stores import add_run, content, make_store
 import sightline
 from sightline.builders.synthetic import generate_codis
 from sightline.engine import schema
-from sightline.engine.caches import image_keys
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.store import Store
 from sightline.maintenance.clean import CleaningOptions, clean
@@ -34,12 +33,8 @@ from sightline.types import ImageFile
 def test_damaged_metadata_of_images_is_found(tmp_path: Path, body: str) -> None:
     path = make_store(tmp_path / "s.db", [range(3)])
     store = Store.open(str(path))
-    image = tmp_path / "a.png"
-    # The cache knows files that exist.
-    image.touch()
-    store.caches.add_image_files(
-        image_keys([str(image)]), [ImageFile(str(image), "ab" * 32, "PNG", 3, 4, (5, 6), "")]
-    )
+    image = ImageFile("a.png", "ab" * 32, "PNG", 3, 4, (5, 6), "")
+    store.caches.add_image_files({"a.png": b"i" * 16}, [image])
     with store.database.core_write() as connection:
         connection.exec_driver_sql(f"UPDATE images SET body = CAST({body} AS BLOB)")
     store.close()

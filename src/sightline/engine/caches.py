@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
@@ -11,6 +10,7 @@ import msgspec
 
 from sightline.engine.database import Database, insert, rows_in
 from sightline.engine.database_errors import repeat_if_lost
+from sightline.images import FoundImage
 from sightline.types import ImageFile
 
 _ROW = msgspec.msgpack.Decoder(tuple[bytes, str, int, int, int, int, str])
@@ -85,7 +85,7 @@ class Caches:
         """Look up metadata of image files.
 
         Args:
-            keys: What `image_keys` made of the paths.
+            keys: Image path -> the key of its file.
 
         Returns:
             Path -> metadata, for the files that were inspected before and whose rows can be read.
@@ -103,10 +103,10 @@ class Caches:
         """Store metadata of image files.
 
         Args:
-            keys: What `image_keys` made of the paths before the files were inspected.
+            keys: Image path -> the key that its file had before it was inspected.
             files: The metadata; it replaces older metadata of the same file.
         """
-        self._images.add({keys[file.path]: _encode(file) for file in files if file.path in keys})
+        self._images.add({keys[file.path]: _encode(file) for file in files})
 
 
 def check_image_row(body: bytes) -> None:
@@ -123,25 +123,19 @@ def check_image_row(body: bytes) -> None:
         raise ValueError("digest, width, height or size is impossible")
 
 
-def image_keys(paths: Iterable[str]) -> dict[str, bytes]:
-    """The keys under which metadata of image files are cached.
+def image_key(found: FoundImage) -> bytes:
+    """The key under which the metadata of an image file are cached.
 
     A path alone is not a file: another folder or machine may have another one there, of equal size and time.
 
     Args:
-        paths: Paths of images.
+        found: The file.
 
     Returns:
-        Path -> 128 bits of a SHA-256 of the file's path, number and last change, for the files that exist.
+        128 bits of a SHA-256 of its name, number and last change.
     """
-    keys = {}
-    for path in paths:
-        # ValueError: an invalid file name, such as one with a null byte.
-        with suppress(OSError, ValueError):
-            info = os.stat(path)
-            name = f"{info.st_ino} {info.st_ctime_ns} {path}"
-            keys[path] = hashlib.sha256(name.encode(errors="surrogateescape")).digest()[:16]
-    return keys
+    name = f"{found.info.st_ino} {found.info.st_ctime_ns} {found.name}"
+    return hashlib.sha256(name.encode(errors="surrogateescape")).digest()[:16]
 
 
 def _encode(file: ImageFile) -> bytes:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from sightline.engine.caches import image_keys
+from sightline.engine.caches import image_key
 from sightline.engine.store import Store
-from sightline.images import BadImage, inspect_image
+from sightline.images import BadImage, FoundImage, find_image, inspect_found
 from sightline.types import ImageFile, ImageRef
 
 
 def inspect_images(
-    images: Mapping[str, ImageRef], store: Store, *, records: bool
+    images: Mapping[str, ImageRef],
+    store: Store,
+    *,
+    records: bool,
+    before: Callable[[Iterable[FoundImage]], None] = lambda found: None,
 ) -> dict[str, ImageFile | BadImage]:
     """Inspect images: digest, format, size.
 
@@ -19,16 +23,23 @@ def inspect_images(
         images: Path -> image.
         store: The store that caches the metadata.
         records: Whether new metadata is written to the store.
+        before: Called with the files that exist, before they are read.
 
     Returns:
         Path -> metadata, or the error of an image that cannot be used.
     """
-    keys = image_keys(images)
-    cached = store.caches.image_files(keys)
-    inspected: dict[str, ImageFile | BadImage] = {}
+    found, inspected = {}, dict[str, ImageFile | BadImage]()
     for path, image in images.items():
         try:
-            inspected[path] = inspect_image(image, cached)
+            found[path] = find_image(image)
+        except BadImage as error:
+            inspected[path] = error
+    before(found.values())
+    keys = {path: image_key(file) for path, file in found.items()}
+    cached = store.caches.image_files(keys)
+    for path, file in found.items():
+        try:
+            inspected[path] = inspect_found(file, cached)
         except BadImage as error:
             inspected[path] = error
     if records:

@@ -10,6 +10,7 @@ import msgspec
 
 from sightline.engine.compression import Compressor
 from sightline.evaluation.prepared import ImageStamps
+from sightline.images import FoundImage
 
 IMAGES_TOGETHER = 4096
 """Images whose paths are compressed together."""
@@ -25,15 +26,15 @@ class StampRecorder:
         self._paths: list[str] = []
         self._stamps = hashlib.sha256()
 
-    def add(self, paths: Iterable[str]) -> None:
+    def add(self, images: Iterable[FoundImage]) -> None:
         """Add images.
 
         Args:
-            paths: The paths of the images.
+            images: The files of the images.
         """
-        for path in paths:
-            self._paths.append(path)
-            self._stamps.update(_stamp(path))
+        for image in images:
+            self._paths.append(image.name)
+            self._stamps.update(_stamp(image.info))
         if len(self._paths) >= IMAGES_TOGETHER:
             self._close_part()
 
@@ -68,16 +69,15 @@ def are_unchanged(parts: Sequence[ImageStamps]) -> bool:
     for part in parts:
         stamps = hashlib.sha256()
         for path in msgspec.msgpack.decode(_compressor.decompress(part.paths), type=list[str]):
-            stamps.update(_stamp(path))
+            try:
+                stamps.update(_stamp(os.stat(path)))
+            except OSError:
+                return False
         if stamps.digest() != part.stamps:
             return False
     return True
 
 
-def _stamp(path: str) -> bytes:
-    """Number, size and last changes of a file; a plan with a file that has none is not kept."""
-    try:
-        info = os.stat(path)
-    except (OSError, ValueError):
-        return b"none"
+def _stamp(info: os.stat_result) -> bytes:
+    """Number, size and last changes of a file."""
     return b"%d %d %d %d;" % (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)

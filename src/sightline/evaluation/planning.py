@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from sightline.engine.store import Store
 from sightline.evaluation.augment import images_in_probes
 from sightline.evaluation.prepared import Prepared, PreparedTask
+from sightline.images import FoundImage
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.plan.effective import EffectiveOptions, effective
@@ -24,7 +25,7 @@ def make_plan(
     *,
     only: Collection[str] | None = None,
     read_only: bool = False,
-    before_images: Callable[[Iterable[str]], None] = lambda paths: None,
+    before_images: Callable[[Iterable[FoundImage]], None] = lambda found: None,
 ) -> Plan:
     """Plan the requests of an evaluation.
 
@@ -34,7 +35,7 @@ def make_plan(
         augmented: The texts that replace images, for an evaluation with --augment.
         only: The ids of the samples that are planned; None for all.
         read_only: Whether new image digests stay out of the store.
-        before_images: Called with the paths of images before they are inspected.
+        before_images: Called with the files of images before they are read.
 
     Returns:
         The plan.

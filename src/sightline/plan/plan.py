@@ -16,7 +16,7 @@ from sightline.engine.keys import KeyedRequest, RequestFrame, key_of
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.asked import as_asked
-from sightline.images import BadImage, transform_for
+from sightline.images import BadImage, FoundImage, transform_for
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.plan.effective import EffectiveOptions
@@ -77,7 +77,7 @@ class Plan:
         store: Store,
         *,
         read_only: bool = False,
-        before_images: Callable[[Iterable[str]], None] = lambda paths: None,
+        before_images: Callable[[Iterable[FoundImage]], None] = lambda found: None,
     ) -> None:
         """Prepare a plan; nothing is read yet.
 
@@ -85,7 +85,7 @@ class Plan:
             inputs: What determines the requests.
             store: The cache of image digests.
             read_only: Whether new image digests stay out of the store.
-            before_images: Called with the paths of images before they are inspected.
+            before_images: Called with the files of images before they are read.
         """
         self.has_broken_images = False
         self._inputs = inputs
@@ -193,8 +193,8 @@ class Plan:
             self._files.clear()
         new = {image.path: image for image in images if image.path not in self._files}
         limits = self._inputs.model.capabilities.limits
-        self._before_images(new)
-        for path, file in inspect_images(new, self._store, records=not self._read_only).items():
+        records, before = not self._read_only, self._before_images
+        for path, file in inspect_images(new, self._store, records=records, before=before).items():
             if isinstance(file, ImageFile) and (transform := transform_for(file, limits)):
                 file = replace(file, transform=transform)
             self.has_broken_images |= isinstance(file, BadImage)
