@@ -252,7 +252,13 @@ def _image_paths(value: object) -> tuple[str, ...]:
 
 def _in_data_folder(paths: Iterable[str]) -> bool:
     """Whether all paths are relative and do not leave their folder."""
-    return not any(map(_OUTSIDE.search, paths))
+    return not any(map(_is_outside, paths))
+
+
+def _is_outside(path: str) -> bool:
+    # The search is slow, and nearly no path has any of these.
+    is_plain = ":" not in path and ".." not in path and not path.startswith(("/", "\\"))
+    return not is_plain and _OUTSIDE.search(path) is not None
 
 
 def _text_or_nothing(value: object) -> str:

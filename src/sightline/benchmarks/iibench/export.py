@@ -107,10 +107,11 @@ def _options_by_id(records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 class _Matched(NamedTuple):
-    """The released records of the split that was answered, the first answer to each question, and the number
-    of all answers."""
+    """The released records of the split that was answered, the options of its questions in the released order,
+    the first answer to each question, and the number of all answers."""
 
     records: list[dict[str, Any]]
+    options: dict[str, list[str]]
     first: dict[str, Outcome]
     total: int
 
@@ -119,21 +120,22 @@ def _matched(answers: AnswersToExport) -> _Matched:
     """Match answers with the released records, in one pass over the answers."""
     outcomes = answers.outcomes
     start = next(outcomes)
-    split, records = _answered_split(answers, start)
-    questions = _options_by_id(records)
+    split, records, options = _answered_split(answers, start)
     first: dict[str, Outcome] = {}
     total = 0
     for outcome in chain((start,), outcomes):
-        if outcome.sample not in questions:
+        if outcome.sample not in options:
             raise answers.error(f"is not a question of {split}.json", outcome, expected="its ids")
         total += 1
         if outcome.draw == 0:
             first.setdefault(outcome.sample, outcome)
-    return _Matched(records, first, total)
+    return _Matched(records, options, first, total)
 
 
-def _answered_split(answers: AnswersToExport, outcome: Outcome) -> tuple[str, list[dict[str, Any]]]:
-    """The split that an answer belongs to, and its released records."""
+def _answered_split(
+    answers: AnswersToExport, outcome: Outcome
+) -> tuple[str, list[dict[str, Any]], dict[str, list[str]]]:
+    """The split that an answer belongs to, its released records, and the options of its questions."""
     data = answers.data
     if data is None:
         raise UserError(
@@ -144,8 +146,9 @@ def _answered_split(answers: AnswersToExport, outcome: Outcome) -> tuple[str, li
     there = [split for split in SPLITS if any((folder / f"{split}.json").is_file() for folder in folders)]
     for split in there or SPLITS[:1]:
         records = _split_records(data, split)
-        if outcome.sample in _options_by_id(records):
-            return split, records
+        options = _options_by_id(records)
+        if outcome.sample in options:
+            return split, records, options
     raise answers.error(f"is not a question of {data}", outcome, expected="the data that was answered")
 
 
@@ -172,14 +175,13 @@ def _write_predictions(answers: AnswersToExport, path: Path) -> list[str]:
 
 def _write_submission(answers: AnswersToExport, path: Path) -> list[str]:
     matched = answers.once(_matched)
-    released = _options_by_id(matched.records)
-    unmatched = write_iibench_submission(matched.first.values(), path, released)
+    unmatched = write_iibench_submission(matched.first.values(), path, matched.options)
     note = f"letters have no counterpart in the released order and are written as '': {unmatched[:5]}"
     return _left_out(matched) + counted((len(unmatched), note))
 
 
 def _left_out(matched: _Matched) -> list[str]:
-    questions, written = len(_options_by_id(matched.records)), len(matched.first)
+    questions, written = len(matched.options), len(matched.first)
     return counted(
         (matched.total - written, "answers are left out: the layout holds one a question, the first"),
         (questions - written, f"of {questions:,} questions have no answer and are left out"),
