@@ -107,8 +107,8 @@ def _options_by_id(records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 class _Matched(NamedTuple):
-    """The released records of the split that was answered, the options of its questions in the released order,
-    the first answer to each question, and the number of all answers."""
+    """The released records of the split that was answered, the options of its questions in their released
+    order, the first answer to each question, and the number of all answers."""
 
     records: list[dict[str, Any]]
     options: dict[str, list[str]]
