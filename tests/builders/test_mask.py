@@ -27,7 +27,7 @@ from sightline.formats.groups import GroupLine, by_group
 
 pytest.importorskip("pycocotools", reason="masking needs the extra `build`")
 
-SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
+SIGHTLINE = [sys.executable, "-m", "sightline"]
 
 
 def words(coco: Path, out: Path, *more: str) -> list[str]:

@@ -153,16 +153,22 @@ def test_debug_adds_the_traceback_and_keeps_the_exit_status(
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_that_ends_jobs_is_an_interruption_unless_it_is_ignored(name: str) -> None:
     number = getattr(signal, name)
-    before = signal.signal(number, signal.SIG_DFL)
+    before, at_ctrl_c = signal.signal(number, signal.SIG_DFL), signal.getsignal(signal.SIGINT)
     try:
         main_module._handle_as_interrupt()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
+        # As a shell starts a command in the background of a script: Ctrl-C is not for it, this is.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        signal.signal(signal.SIGINT, at_ctrl_c)
         signal.signal(number, signal.SIG_IGN)  # as `nohup` does
         main_module._handle_as_interrupt()
         assert signal.getsignal(number) is signal.SIG_IGN
     finally:
         signal.signal(number, before)
+        signal.signal(signal.SIGINT, at_ctrl_c)
 
 
 URL = "postgresql://me:p%40w%2Fsecret@127.0.0.1:1/name"

@@ -12,7 +12,7 @@ import pytest
 from sightline.builders.synthetic import generate_iibench
 from sightline.cli.main import main
 
-SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
+SIGHTLINE = [sys.executable, "-m", "sightline"]
 
 
 def left_alone(tmp_path: Path, *words: str) -> tuple[int, str]:

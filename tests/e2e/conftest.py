@@ -18,7 +18,7 @@ import pytest
 
 from sightline.cli.main import main
 
-SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
+SIGHTLINE = [sys.executable, "-m", "sightline"]
 
 
 class Mock:

@@ -70,14 +70,15 @@ def test_processes_on_one_store_share_the_work_and_ask_nothing_twice(
     assert len(_results(folders[0])[0]) == 240
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_it_keeps_everything_answered_and_goes_on(
-    mock: Any, start: Any, iibench_folder: Any, store_url: str
+    mock: Any, start: Any, iibench_folder: Any, store_url: str, number: signal.Signals
 ) -> None:
     server, data = mock("--latency-ms", 100), iibench_folder(160)
     words = _words(server, data, "--concurrency", 8, "--store", store_url)
     process = start(*words)
     _wait_for(process, server, 40)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     status, _, err = process.end()
     assert status == 130
     assert len(err.strip().splitlines()) == 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
+SIGHTLINE = [sys.executable, "-m", "sightline"]
 
 pytestmark = pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra local")
 

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import NoReturn
 
 from sightline.cli.parser import COMMANDS, build_parser, option_names
@@ -81,7 +82,13 @@ def _handle_as_interrupt() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C does now: an event loop cancels its work, which then says what it keeps."""
+    handler = signal.getsignal(signal.SIGINT)
+    (handler if callable(handler) else signal.default_int_handler)(number, frame)
 
 
 def _execute(words: list[str]) -> int:
