@@ -54,6 +54,7 @@ GROUND = (
     "errors",
     "escaping",
     "images",
+    "jpeg_header",
     "local_time",
     "metric_types",
     "output",

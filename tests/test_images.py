@@ -21,6 +21,8 @@ from sightline.images import (
     MAX_BYTES,
     BadImage,
     ImageLimits,
+    find_image,
+    inspect_found,
     inspect_image,
     read_bytes,
     read_image,
@@ -256,6 +258,25 @@ def test_a_file_that_changes_after_its_inspection_is_not_sent(tmp_path: Path) ->
     path.unlink()
     with pytest.raises(BadImage, match="No such file"):
         read_bytes(file)
+
+
+def test_a_file_that_changes_between_its_look_and_its_inspection_is_refused(tmp_path: Path) -> None:
+    path = _save(tmp_path / "a.jpg")
+    found = find_image(ImageRef(str(path)))
+    with path.open("ab") as handle:
+        handle.write(b"more")
+    with pytest.raises(BadImage, match="changed during"):
+        inspect_found(found, {})
+
+
+def test_an_image_is_read_whole_however_little_the_system_gives_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, read = _save(tmp_path / "a.jpg"), os.read
+    monkeypatch.setattr(os, "read", lambda handle, size: read(handle, min(size, 100)))
+    file = _look(path)
+    assert read_bytes(file)[1] == path.read_bytes()
+    assert file.digest == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_truncated_image_is_refused_when_it_is_decoded(tmp_path: Path) -> None:

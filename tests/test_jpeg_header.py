@@ -25,6 +25,12 @@ def _exif() -> bytes:
     return exif.tobytes()
 
 
+def _of_a_phone() -> bytes:
+    buffer, image = io.BytesIO(), Image.new("RGB", SIZE)
+    image.save(buffer, "MPO", save_all=True, append_images=[image])
+    return buffer.getvalue()
+
+
 ORDINARY = [
     _jpeg(),
     _jpeg("L"),
@@ -32,8 +38,8 @@ ORDINARY = [
     _jpeg(comment=b"a comment"),
     _jpeg(restart_marker_rows=1, optimize=True),
 ]
-OTHERS = [_jpeg("CMYK"), _jpeg(exif=_exif()), _jpeg(icc_profile=b"0" * 200)]
-"""They have an Adobe segment, Exif, and a colour profile."""
+OTHERS = [_jpeg("CMYK"), _jpeg(exif=_exif()), _jpeg(icc_profile=b"0" * 200), _of_a_phone()]
+"""They have an Adobe segment, Exif, a colour profile, and several images."""
 
 
 def _size_by_pillow(content: bytes) -> tuple[int, int] | None:

@@ -73,16 +73,17 @@ class ImageLimits(Struct, frozen=True):
 
 
 class FoundImage(NamedTuple):
-    """An image file that was not read yet: its name, its path with links resolved, its status."""
+    """An image file that was not read yet.
+
+    Attributes:
+        name: Its path as the image names it.
+        path: The path to read; its links are resolved if the image must not leave a folder.
+        info: Its status.
+    """
 
     name: str
     path: str
     info: os.stat_result
-
-    @property
-    def stamp(self) -> tuple[int, int]:
-        """Its size in bytes, and its modification time in ns."""
-        return self.info.st_size, self.info.st_mtime_ns
 
 
 def inspect_image(image: ImageRef, cached: Mapping[str, ImageFile]) -> ImageFile:
@@ -96,7 +97,8 @@ def inspect_image(image: ImageRef, cached: Mapping[str, ImageFile]) -> ImageFile
         Digest, format and size of the image.
 
     Raises:
-        BadImage: The file is missing, empty, outside its folder, not an image, or too large.
+        BadImage: The file is missing, empty, outside its folder, not an image, or too large; or it changes
+            while it is inspected.
     """
     return inspect_found(find_image(image), cached)
 
@@ -131,12 +133,12 @@ def inspect_found(found: FoundImage, cached: Mapping[str, ImageFile]) -> ImageFi
         Digest, format and size of the image.
 
     Raises:
-        BadImage: The file is empty, not an image, or too large.
+        BadImage: The file is empty, not an image, or too large; or it is no longer the one that was found.
     """
-    earlier = cached.get(found.name)
-    if earlier is not None and earlier.stamp == found.stamp:
+    earlier, stamp = cached.get(found.name), _stamp(found.info)
+    if earlier is not None and earlier.stamp == stamp:
         return earlier
-    return _inspect(found.name, found.path, found.stamp)
+    return _inspect(found.name, found.path, stamp)
 
 
 def decode(file: ImageFile) -> None:
@@ -270,7 +272,8 @@ def check_unchanged(file: ImageFile) -> None:
         info = os.stat(file.path)
     except OSError as error:
         raise BadImage(f"{file.path}: {error.strerror or error}") from None
-    _compare_stamp(file, info)
+    if _stamp(info) != file.stamp:
+        raise BadImage(f"{file.path}: changed during the run")
 
 
 def real_path(path: str) -> str:
@@ -304,9 +307,9 @@ def read_image(file: ImageFile) -> Image:
     return _upright(file.path, "JPEG" if file.transform else file.format, read_bytes(file)[1])
 
 
-def _compare_stamp(file: ImageFile, info: os.stat_result) -> None:
-    if (info.st_size, info.st_mtime_ns) != file.stamp:
-        raise BadImage(f"{file.path}: changed during the run")
+def _stamp(info: os.stat_result) -> tuple[int, int]:
+    """The size of a file in bytes, and its modification time in ns."""
+    return info.st_size, info.st_mtime_ns
 
 
 def _inside(image: ImageRef) -> tuple[str, os.stat_result]:
@@ -368,13 +371,13 @@ def _content(name: str, path: str, stamp: tuple[int, int]) -> bytes:
         try:
             info = os.fstat(handle)
             data = os.read(handle, stamp[0] + 1)
-            while 0 < len(data) < stamp[0] and (more := os.read(handle, stamp[0] + 1 - len(data))):
+            while len(data) < stamp[0] and (more := os.read(handle, stamp[0] + 1 - len(data))):
                 data += more
         finally:
             os.close(handle)
     except OSError as error:
         raise BadImage(f"{name}: {error.strerror or error}") from None
-    if (info.st_size, info.st_mtime_ns) != stamp or len(data) != stamp[0]:
+    if _stamp(info) != stamp or len(data) != stamp[0]:
         raise BadImage(f"{name}: changed during the run")
     return data
 

@@ -147,7 +147,7 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
     """Find the factory for a model.
 
     A registered name that does not end in "/" is not a prefix: the whole name of the model must equal it.
-    An address is a server's: other packages, whose search takes a while, have no part of it.
+    For an address, what other packages register is not searched, because that takes longer than the rest.
 
     Args:
         spec: The model's name, as after `--model`.
@@ -159,7 +159,7 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
         UserError: No registered prefix fits; the message gives the nearest one.
     """
     is_address = spec.startswith(("http://", "https://"))
-    names = sorted({*MODELS, *_from_plugins["models"]}) if is_address else _names("models", MODELS)
+    names = [*MODELS, *_from_plugins["models"]] if is_address else _names("models", MODELS)
     fitting = [name for name in names if spec == name or (name.endswith("/") and spec.startswith(name))]
     if fitting:
         longest = max(fitting, key=len)

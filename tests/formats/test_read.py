@@ -49,5 +49,7 @@ def test_a_broken_first_record_does_not_hide_the_layout(tmp_path: Path) -> None:
 
 
 def test_reading_formats_loads_nothing_heavy() -> None:
-    code = "import sys, sightline.formats; print({'numpy', 'pandas', 'openpyxl', 'PIL'} & set(sys.modules))"
+    code = (
+        "import sys, sightline.formats.read; print({'numpy', 'pandas', 'openpyxl', 'PIL'} & set(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

@@ -147,6 +147,8 @@ def test_a_file_or_pipe_holds_every_word_whole(table: ReportTable, width: int) -
 def test_styles_change_nothing_else_in_a_pipe(table: ReportTable, width: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FORCE_COLOR", "1")
+        patch.setenv("TERM", "xterm")
+        patch.delenv("TTY_COMPATIBLE", raising=False)
         file = io.StringIO()
         styled = printed(table, width, file)
     assert "\x1b[" in file.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
@@ -135,7 +136,7 @@ def image_key(found: FoundImage) -> bytes:
         128 bits of a SHA-256 of its name, number and last change.
     """
     name = f"{found.info.st_ino} {found.info.st_ctime_ns} {found.name}"
-    return hashlib.sha256(name.encode(errors="surrogateescape")).digest()[:16]
+    return hashlib.sha256(name.encode(errors=sys.getfilesystemencodeerrors())).digest()[:16]
 
 
 def _encode(file: ImageFile) -> bytes:

@@ -28,7 +28,8 @@ def inspect_images(
     Returns:
         Path -> metadata, or the error of an image that cannot be used.
     """
-    found, inspected = {}, dict[str, ImageFile | BadImage]()
+    found: dict[str, FoundImage] = {}
+    inspected: dict[str, ImageFile | BadImage] = {}
     for path, image in images.items():
         try:
             found[path] = find_image(image)

@@ -71,7 +71,7 @@ def are_unchanged(parts: Sequence[ImageStamps]) -> bool:
         for path in msgspec.msgpack.decode(_compressor.decompress(part.paths), type=list[str]):
             try:
                 stamps.update(_stamp(os.stat(path)))
-            except OSError:
+            except (OSError, ValueError):
                 return False
         if stamps.digest() != part.stamps:
             return False

@@ -257,8 +257,9 @@ def _in_data_folder(paths: Iterable[str]) -> bool:
 
 def _is_outside(path: str) -> bool:
     # The search is slow, and nearly no path has any of these.
-    is_plain = ":" not in path and ".." not in path and not path.startswith(("/", "\\"))
-    return not is_plain and _OUTSIDE.search(path) is not None
+    if ":" not in path and ".." not in path and not path.startswith(("/", "\\")):
+        return False
+    return _OUTSIDE.search(path) is not None
 
 
 def _text_or_nothing(value: object) -> str:

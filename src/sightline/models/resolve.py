@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from sightline.models.served import Served
     from sightline.models.server_command import ServerKind
 
-# Each kind of model is imported when one is made: a run uses one kind.
-
 OPENAI = "https://api.openai.com/v1"
 MINI = Path(__file__).parent / "mini"
 """The folder of the embedded model."""

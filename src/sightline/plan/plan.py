@@ -193,8 +193,8 @@ class Plan:
             self._files.clear()
         new = {image.path: image for image in images if image.path not in self._files}
         limits = self._inputs.model.capabilities.limits
-        records, before = not self._read_only, self._before_images
-        for path, file in inspect_images(new, self._store, records=records, before=before).items():
+        inspected = inspect_images(new, self._store, records=not self._read_only, before=self._before_images)
+        for path, file in inspected.items():
             if isinstance(file, ImageFile) and (transform := transform_for(file, limits)):
                 file = replace(file, transform=transform)
             self.has_broken_images |= isinstance(file, BadImage)

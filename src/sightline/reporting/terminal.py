@@ -28,10 +28,10 @@ from sightline.reporting.wrapping import wrapped
 from sightline.secret_text import hide_secrets
 from sightline.visible import visible
 
-COLOUR_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")
+_STYLE_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")
 """The variables by which rich styles text that goes to no terminal."""
 
-NO_TERMINAL_WIDTH = 80
+_WIDTH_OF_FILES = 80
 """The width of lines where no standard stream is a terminal."""
 
 
@@ -49,9 +49,10 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
         width: The width in characters; None asks the terminal.
     """
     out = file or sys.stdout
-    if out.isatty() or any(os.environ.get(name) for name in COLOUR_VARIABLES):
+    if out.isatty() or any(os.environ.get(name) for name in _STYLE_VARIABLES):
         _show_with_styles(tables, file, width)
         return
+    # Files and pipes do without rich, whose import takes longer than writing the tables.
     page = Page(width or _terminal_width(), shorten=False)
     for table in map(visible_table, tables):
         out.writelines(f"{line.text}\n" for line in _table_lines(table, page))
@@ -89,7 +90,6 @@ def fitted(table: ReportTable, page: Page) -> list[ReportTable]:
 
 
 def _show_with_styles(tables: Iterable[ReportTable], file: IO[str] | None, width: int | None) -> None:
-    # Files and pipes do without rich, whose import takes longer than writing the tables.
     from rich.text import Text
 
     from sightline.reporting.console import Console
@@ -102,13 +102,13 @@ def _show_with_styles(tables: Iterable[ReportTable], file: IO[str] | None, width
 
 
 def _terminal_width() -> int:
-    """The width of the terminal of any standard stream, because the reader of a pipe may show it there."""
+    """The width that COLUMNS gives, or that of the terminal of any standard stream, where a pager may show it."""
     if (columns := os.environ.get("COLUMNS", "")).isdigit():
-        return int(columns) or NO_TERMINAL_WIDTH
+        return int(columns) or _WIDTH_OF_FILES
     for stream in (0, 1, 2):
         with suppress(OSError):
-            return os.get_terminal_size(stream).columns or NO_TERMINAL_WIDTH
-    return NO_TERMINAL_WIDTH
+            return os.get_terminal_size(stream).columns or _WIDTH_OF_FILES
+    return _WIDTH_OF_FILES
 
 
 def _table_lines(table: ReportTable, page: Page) -> Iterator[Line]:

@@ -273,7 +273,8 @@ def prompt_text(question: str, order: Sequence[str], name: str = "none", keyword
 
 
 _recent_prompt = lru_cache(maxsize=4096)(prompt_text)
-"""A run needs each prompt three times: to check it, to send it, and for the probe without the image."""
+"""A run needs each prompt three times: to check it, to send it, and for the probe without the image. One with
+more prompts than this makes them anew to send them."""
 
 
 def _examples(options: Mapping[str, Any]) -> dict[str, str]:

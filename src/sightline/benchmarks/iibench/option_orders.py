@@ -22,7 +22,7 @@ def option_orders(options: Sequence[str], count: int, seed: str) -> Iterator[tup
     order = tuple(options)
     yield order
     if count == 1:
-        return
+        return  # Most settings show one order, and need none of what follows.
     distinct = factorial(len(options)) // prod(map(factorial, Counter(options).values()))
     shown = {order}
     for number in range(1, count):
