@@ -102,7 +102,7 @@ def _show_with_styles(tables: Iterable[ReportTable], file: IO[str] | None, width
 
 
 def _terminal_width() -> int:
-    """The width that COLUMNS gives, or that of the terminal of any standard stream, where a pager may show it."""
+    """The width that COLUMNS gives, or that of the terminal of any standard stream: a pager may be there."""
     if (columns := os.environ.get("COLUMNS", "")).isdigit():
         return int(columns) or _WIDTH_OF_FILES
     for stream in (0, 1, 2):
