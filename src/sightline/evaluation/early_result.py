@@ -24,6 +24,7 @@ from sightline.judging.judges import judge_kind
 from sightline.plan.stored_probe import read_stored_probes
 from sightline.results.description import EvaluationDescription
 from sightline.results.folder import ResultsFolder
+from sightline.results.result_cache import LineRecorder
 from sightline.types import Answer, Failure, Group
 
 LOOK_AGAIN_SECONDS = 0.1
@@ -163,15 +164,18 @@ class EarlyResult:
         from sightline.results.aggregate import count_answers
 
         folder = self._folders.enter_context(ResultsFolder(self._prepared.spec.out))
+        parts: list[bytes] = []
+        recorder = LineRecorder(self._store.runs.chunks(self._run), parts.append)
         counted = count_answers(
             self._description,
             lambda: chain(first, groups),
             prepared_panel(self._prepared),
             self._store.answers,
             stretches=None,
-            on_group=line_writer(folder, self._stop),
+            on_group=line_writer(folder, self._stop, recorder.add),
         )
-        return Judged(counted, folder, self._answers.are_current)
+        recorder.finish()
+        return Judged(counted, folder, self._answers.are_current, parts)
 
     def _groups(self) -> Iterator[Group]:
         """The groups of the run: those of samples with all answers, then the rest as the store has it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,9 +24,9 @@ from sightline.output import print_note
 from sightline.reporting.markdown import report_markdown
 from sightline.results.description import EvaluationDescription
 from sightline.results.fail_if import conditions_met
-from sightline.results.folder import ResultsFolder, lines_of
+from sightline.results.folder import Lines, ResultsFolder, lines_of
 from sightline.results.published import add_published
-from sightline.results.result_cache import CachedResult, DamagedResultError, LineRecorder, ResultCache
+from sightline.results.result_cache import CachedResult, DamagedResultError, ResultCache, recorded
 
 if TYPE_CHECKING:
     from sightline.results.aggregate import CountedAnswers
@@ -36,11 +36,13 @@ class Judged(NamedTuple):
     """Counted answers, and the results folder that has their lines.
 
     `are_current` looks whether an answer has come since they were looked up, for example of another process.
+    `parts` are the lines as a result cache keeps them; None if they were not recorded yet.
     """
 
     counted: CountedAnswers
     folder: ResultsFolder
     are_current: Callable[[], bool] = lambda: True
+    parts: Sequence[bytes] | None = None
 
 
 async def judge_and_write(
@@ -108,9 +110,7 @@ def _cache(
     key = result_key(prepared, description, store, run)
     if key is None:
         return None
-    return ResultCache(
-        store.caches.results, key, lambda: (chunk.definitions for chunk in store.runs.chunks(run))
-    )
+    return ResultCache(store.caches.results, key, lambda: store.runs.chunks(run))
 
 
 def _write_cached(prepared: Prepared, cache: ResultCache, stop: Event) -> CachedResult | None:
@@ -166,12 +166,15 @@ def _judge(
     )
 
 
-def line_writer(folder: ResultsFolder, stop: Event) -> Callable[[JudgedGroup], None]:
+def line_writer(
+    folder: ResultsFolder, stop: Event, record: Callable[[Lines], None] = lambda lines: None
+) -> Callable[[JudgedGroup], None]:
     """What writes the lines of judged groups.
 
     Args:
         folder: The results folder.
         stop: Ends the work once it is set.
+        record: Receives the lines, too.
 
     Returns:
         A function for each group, in the order of the samples.
@@ -180,7 +183,9 @@ def line_writer(folder: ResultsFolder, stop: Event) -> Callable[[JudgedGroup], N
     def write(judged: JudgedGroup) -> None:
         raise_if_set(stop)
         if folder.is_written:
-            folder.write(lines_of(judged))
+            lines = lines_of(judged)
+            folder.write(lines)
+            record(lines)
 
     return write
 
@@ -199,11 +204,8 @@ def _complete(
     result = add_published(aggregated.result, *prepared.spec.against)
     parts = None
     if cache is not None and judged.folder.is_written:
-        recorder = LineRecorder(cache)
-        for lines in until_set(judged.folder.written(), stop):
-            recorder.add(lines)
-        recorder.finish()
-        parts = recorder.parts
+        lines = until_set(judged.folder.written(), stop)
+        parts = cache.add_parts(recorded(lines, cache.chunks()) if judged.parts is None else judged.parts)
     made = CachedResult(result, aggregated.unanswered, parts)
     if cache is not None:
         cache.save(made)

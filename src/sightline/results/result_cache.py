@@ -2,13 +2,15 @@
 
 A result is stored with the lines of answers.jsonl and verdicts.jsonl in compressed parts. The key stands for
 everything that they depend on, so that nothing has to be invalidated. Most of a line repeats the definition
-of its probe, which the store holds anyway: the definitions of a chunk are the dictionary of a part.
+of its probe, which the store holds anyway: the definitions of a chunk are the dictionary of a part, which
+begins with the place of this chunk.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -17,16 +19,20 @@ from msgspec.structs import replace
 
 from sightline.engine.caches import CacheTable
 from sightline.engine.compression import Compressor, DamagedBodyError
+from sightline.engine.probe_chunks import ProbeChunk
 from sightline.metric_types import Result
 from sightline.results.folder import Lines
 
-Definitions = Callable[[], Iterator[bytes]]
-"""Reads the definitions of a run's probes, chunk by chunk."""
+Chunks = Callable[[], Iterator[ProbeChunk]]
+"""Reads the chunks of a run's probes in their order."""
+
+PARTS_TOGETHER = 32
+"""The number of parts that are stored in one transaction."""
 
 LINES_LEVEL = 3
 """The level of compression of lines. On II-Bench, level 6 takes 2.5 times as long, for 20 bytes a probe."""
 
-_LENGTH = 4
+_LENGTH, _PLACE = 4, 8
 
 
 class DamagedResultError(Exception):
@@ -45,11 +51,11 @@ class CachedResult(Struct, frozen=True):
 
 
 class ResultCache(NamedTuple):
-    """The cached result under one key, if there is one; `definitions` are those of a run with this key."""
+    """The cached result under one key, if there is one; `chunks` are those of a run with this key."""
 
     table: CacheTable
     key: bytes
-    definitions: Definitions
+    chunks: Chunks
 
     def load(self, *, with_lines: bool) -> CachedResult | None:
         """Look the result up.
@@ -80,23 +86,33 @@ class ResultCache(NamedTuple):
         Raises:
             DamagedResultError: A part is damaged or missing.
         """
-        for number, definitions in zip(range(parts), self.definitions(), strict=False):
+        chunks = self.chunks()
+        chunk = next(chunks, None)
+        for number in range(parts):
             key = self._key(f"part {number}")
-            content = _decompressed(self.table.look_up([key]).get(key, b""), definitions)
+            body = self.table.look_up([key]).get(key, b"")
+            place = int.from_bytes(body[:_PLACE], "big")
+            while chunk is not None and chunk.first < place:
+                chunk = next(chunks, None)
+            definitions = chunk.definitions if chunk is not None and chunk.first == place else b""
+            content = _decompressed(body[_PLACE:], definitions)
             end = _LENGTH + int.from_bytes(content[:_LENGTH], "big")
             yield Lines(content[_LENGTH:end], content[end:])
 
-    def add_part(self, number: int, definitions: bytes, lines: Lines) -> None:
-        """Store a part of the lines; `save` makes it part of a result.
+    def add_parts(self, parts: Iterable[bytes]) -> int:
+        """Store the parts of the lines; `save` makes them parts of a result.
 
         Args:
-            number: Its number, from 0.
-            definitions: The definitions of the chunk with this number.
-            lines: The lines.
+            parts: The parts that a `LineRecorder` makes, in their order.
+
+        Returns:
+            Their number.
         """
-        length = len(lines.answers).to_bytes(_LENGTH, "big")
-        body = Compressor(definitions, LINES_LEVEL).compress(length + lines.answers + lines.verdicts)
-        self.table.add({self._key(f"part {number}"): body})
+        number, numbered = 0, enumerate(parts)
+        while some := {self._key(f"part {at}"): body for at, body in islice(numbered, PARTS_TOGETHER)}:
+            self.table.add(some)
+            number += len(some)
+        return number
 
     def save(self, cached: CachedResult) -> None:
         """Store a result, after its parts.
@@ -144,21 +160,22 @@ def decode_cached(body: bytes) -> CachedResult:
 
 
 class LineRecorder:
-    """Collects lines, and stores those of each chunk of probes as a part.
+    """Compresses lines as they come: those of each chunk of probes are a part.
 
-    A group that reaches into the next chunk belongs to the part in which it begins.
+    A group that reaches into the next chunk belongs to the part in which it begins. The run may still grow:
+    which chunk is the dictionary of a part matters for its size only.
     """
 
-    def __init__(self, cache: ResultCache) -> None:
+    def __init__(self, chunks: Iterator[ProbeChunk], keep: Callable[[bytes], None]) -> None:
         """Start without lines.
 
         Args:
-            cache: Where the parts are stored.
+            chunks: The chunks of the run in their order, read as they are needed; at least one with lines.
+            keep: Receives each part.
         """
-        self.parts = 0
-        self._cache = cache
-        self._chunks = cache.definitions()
-        self._definitions = b""
+        self._chunks = chunks
+        self._keep = keep
+        self._chunk: ProbeChunk | None = None
         self._probes_left = 0
         self._answers: list[bytes] = []
         self._verdicts: list[bytes] = []
@@ -170,8 +187,9 @@ class LineRecorder:
             lines: The lines.
         """
         if not self._answers:
-            self._definitions = next(self._chunks)
-            self._probes_left += self._definitions.count(b"\n")
+            self._chunk = next(self._chunks, self._chunk)
+            assert self._chunk is not None
+            self._probes_left += self._chunk.definitions.count(b"\n")
         self._answers.append(lines.answers)
         self._verdicts.append(lines.verdicts)
         self._probes_left -= lines.answers.count(b"\n")
@@ -179,9 +197,31 @@ class LineRecorder:
             self.finish()
 
     def finish(self) -> None:
-        """Store the last part."""
+        """Complete the last part."""
         if self._answers:
-            lines = Lines(b"".join(self._answers), b"".join(self._verdicts))
-            self._cache.add_part(self.parts, self._definitions, lines)
-            self.parts += 1
+            assert self._chunk is not None
+            answers, verdicts = b"".join(self._answers), b"".join(self._verdicts)
             self._answers, self._verdicts = [], []
+            content = len(answers).to_bytes(_LENGTH, "big") + answers + verdicts
+            compressed = Compressor(self._chunk.definitions, LINES_LEVEL).compress(content)
+            self._keep(self._chunk.first.to_bytes(_PLACE, "big") + compressed)
+
+
+def recorded(lines: Iterable[Lines], chunks: Iterator[ProbeChunk]) -> Iterator[bytes]:
+    """Compress lines.
+
+    Args:
+        lines: The lines of each group.
+        chunks: The chunks of the run.
+
+    Yields:
+        The parts.
+    """
+    parts: list[bytes] = []
+    recorder = LineRecorder(chunks, parts.append)
+    for group in lines:
+        recorder.add(group)
+        yield from parts
+        parts.clear()
+    recorder.finish()
+    yield from parts
