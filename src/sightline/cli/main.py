@@ -17,7 +17,7 @@ from sightline.cli.pipe import discard_output
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 from sightline.output import print_note
 
-GC_THRESHOLDS = (100_000, 50, 100)
+GC_THRESHOLDS = (250_000, 50, 100)
 """A run makes many small records and few cycles: Python's default thresholds cost a fifth of its time."""
 
 OK, UNANSWERED, WRONG, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
