@@ -65,7 +65,8 @@ PARTS = (
         about="Whole processes, from the start to the written metrics, on the 1,399 images of II-Bench, "
         "against a server on the same machine. The bare client (perf/floor.py) reads the same files, "
         "sends the same prompts, retries, and writes one line for each answer. The server derives "
-        "latency and failures from each request, so that they are the same for both.",
+        "latency and failures from each request, so that they are the same for both. All columns are "
+        "medians of several rounds; the ratio is that of the rounds' ratios.",
         script="engine.py",
         minutes=6,
         arguments=("--rounds", "1"),

@@ -58,6 +58,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., sightline.Evaluation]:
     """Runs a groups file of 40 probes; the lines of its files fill several parts."""
     monkeypatch.setattr(runs, "PROBES_PER_CHUNK", 7)
+    monkeypatch.setattr(result_cache, "LEAST_LINES", 1)
     monkeypatch.chdir(tmp_path)
     lines = [
         GroupLine(f"g{number % 10}", f"v{number // 10}", prompt=f"Is it {number} or 3?", references=("3",))

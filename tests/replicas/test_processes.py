@@ -163,7 +163,7 @@ class Running:
     log = Path("log")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_worker_ends_at_once_while_its_model_is_loading(tmp_path: Path, number: int) -> None:
     module = tmp_path / "slow_worker.py"
     module.write_text(LOADS_FOR_EVER)

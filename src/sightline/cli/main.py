@@ -87,8 +87,9 @@ def _handle_as_interrupt() -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Do what Ctrl-C does now: an event loop cancels its work, which then says what it keeps."""
-    handler = signal.getsignal(signal.SIGINT)
-    (handler if callable(handler) else signal.default_int_handler)(number, frame)
+    if signal.getsignal(signal.SIGINT) in (None, signal.SIG_IGN, signal.SIG_DFL):
+        signal.default_int_handler(number, frame)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _execute(words: list[str]) -> int:

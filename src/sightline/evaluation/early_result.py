@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain, islice
 from threading import Event
 from types import TracebackType
@@ -165,7 +166,7 @@ class EarlyResult:
 
         folder = self._folders.enter_context(ResultsFolder(self._prepared.spec.out))
         parts: list[bytes] = []
-        recorder = LineRecorder(self._store.runs.chunks(self._run), parts.append)
+        recorder = LineRecorder(partial(self._store.runs.chunks, self._run), parts.append)
         counted = count_answers(
             self._description,
             lambda: chain(first, groups),

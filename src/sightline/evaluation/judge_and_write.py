@@ -110,7 +110,7 @@ def _cache(
     key = result_key(prepared, description, store, run)
     if key is None:
         return None
-    return ResultCache(store.caches.results, key, lambda: store.runs.chunks(run))
+    return ResultCache(store.caches.results, key, lambda after: store.runs.chunks(run, after))
 
 
 def _write_cached(prepared: Prepared, cache: ResultCache, stop: Event) -> CachedResult | None:
@@ -121,8 +121,8 @@ def _write_cached(prepared: Prepared, cache: ResultCache, stop: Event) -> Cached
         if cached is None:
             return None
         with ResultsFolder(out) as folder:
-            if out is not None:
-                for lines in until_set(cache.lines(cached.parts or 0), stop):
+            if cached.lines is not None:
+                for lines in until_set(cache.lines(cached.lines), stop):
                     folder.write(lines)
             _finish(folder, prepared, cached.result, stop)
     except DamagedResultError as error:
@@ -202,11 +202,11 @@ def _complete(
 
     aggregated = complete(description, judged.counted)
     result = add_published(aggregated.result, *prepared.spec.against)
-    parts = None
+    stored = None
     if cache is not None and judged.folder.is_written:
         lines = until_set(judged.folder.written(), stop)
-        parts = cache.add_parts(recorded(lines, cache.chunks()) if judged.parts is None else judged.parts)
-    made = CachedResult(result, aggregated.unanswered, parts)
+        stored = cache.add_lines(recorded(lines, cache.chunks) if judged.parts is None else judged.parts)
+    made = CachedResult(result, aggregated.unanswered, stored)
     if cache is not None:
         cache.save(made)
     _finish(judged.folder, prepared, result, stop)

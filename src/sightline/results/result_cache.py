@@ -9,6 +9,7 @@ begins with the place of this chunk.
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -23,8 +24,11 @@ from sightline.engine.probe_chunks import ProbeChunk
 from sightline.metric_types import Result
 from sightline.results.folder import Lines
 
-Chunks = Callable[[], Iterator[ProbeChunk]]
-"""Reads the chunks of a run's probes in their order."""
+Chunks = Callable[[int], Iterator[ProbeChunk]]
+"""Reads the chunks of a run's probes after a place, in the order of their places; -1 for all."""
+
+LEAST_LINES = 64
+"""A part has at least so many lines of answers, also where a chunk is smaller, unless it is the last one."""
 
 PARTS_TOGETHER = 32
 """The number of parts that are stored in one transaction."""
@@ -39,15 +43,25 @@ class DamagedResultError(Exception):
     """A cached result, or a part of its lines, does not have the content that was written."""
 
 
+class StoredLines(Struct, frozen=True):
+    """The lines of a result: the number of their parts, and the name under which these were stored.
+
+    The same lines may be stored twice, in other parts, for example by two processes.
+    """
+
+    name: str
+    parts: int
+
+
 class CachedResult(Struct, frozen=True):
     """A result, and the first probes without an answer (sample, variant, error).
 
-    `parts` is the number of parts of its lines; None if the lines were not kept.
+    `lines` is None if the lines were not kept.
     """
 
     result: Result
     unanswered: list[tuple[str, str, str]]
-    parts: int | None = None
+    lines: StoredLines | None = None
 
 
 class ResultCache(NamedTuple):
@@ -74,11 +88,11 @@ class ResultCache(NamedTuple):
         body = next((found[key] for key in keys if key in found), None)
         return None if body is None else decode_cached(_decompressed(body))
 
-    def lines(self, parts: int) -> Iterator[Lines]:
+    def lines(self, stored: StoredLines) -> Iterator[Lines]:
         """Read the lines of a result.
 
         Args:
-            parts: The number of its parts.
+            stored: Where they are.
 
         Yields:
             The lines of each part.
@@ -86,10 +100,10 @@ class ResultCache(NamedTuple):
         Raises:
             DamagedResultError: A part is damaged or missing.
         """
-        chunks = self.chunks()
+        chunks = self.chunks(-1)
         chunk = next(chunks, None)
-        for number in range(parts):
-            key = self._key(f"part {number}")
+        for number in range(stored.parts):
+            key = self._key(f"part {stored.name} {number}")
             body = self.table.look_up([key]).get(key, b"")
             place = int.from_bytes(body[:_PLACE], "big")
             while chunk is not None and chunk.first < place:
@@ -99,20 +113,22 @@ class ResultCache(NamedTuple):
             end = _LENGTH + int.from_bytes(content[:_LENGTH], "big")
             yield Lines(content[_LENGTH:end], content[end:])
 
-    def add_parts(self, parts: Iterable[bytes]) -> int:
-        """Store the parts of the lines; `save` makes them parts of a result.
+    def add_lines(self, parts: Iterable[bytes]) -> StoredLines:
+        """Store lines; `save` makes them those of a result.
 
         Args:
             parts: The parts that a `LineRecorder` makes, in their order.
 
         Returns:
-            Their number.
+            Where they are.
         """
-        number, numbered = 0, enumerate(parts)
-        while some := {self._key(f"part {at}"): body for at, body in islice(numbered, PARTS_TOGETHER)}:
+        name, count, numbered = secrets.token_hex(8), 0, enumerate(parts)
+        while some := {
+            self._key(f"part {name} {number}"): body for number, body in islice(numbered, PARTS_TOGETHER)
+        }:
             self.table.add(some)
-            number += len(some)
-        return number
+            count += len(some)
+        return StoredLines(name, count)
 
     def save(self, cached: CachedResult) -> None:
         """Store a result, after its parts.
@@ -123,7 +139,7 @@ class ResultCache(NamedTuple):
         body = msgspec.json.encode(cached)
         # The result of a later run must have the same bytes.
         if msgspec.json.encode(decode_cached(body)) == body:
-            key = self._key("result" if cached.parts is None else "lines")
+            key = self._key("result" if cached.lines is None else "lines")
             self.table.add({key: Compressor().compress(body)})
 
     def _key(self, name: str) -> bytes:
@@ -163,17 +179,18 @@ class LineRecorder:
     """Compresses lines as they come: those of each chunk of probes are a part.
 
     A group that reaches into the next chunk belongs to the part in which it begins. The run may still grow:
-    which chunk is the dictionary of a part matters for its size only.
+    the parts depend on the chunks that it has when they begin.
     """
 
-    def __init__(self, chunks: Iterator[ProbeChunk], keep: Callable[[bytes], None]) -> None:
+    def __init__(self, chunks: Chunks, keep: Callable[[bytes], None]) -> None:
         """Start without lines.
 
         Args:
-            chunks: The chunks of the run in their order, read as they are needed; at least one with lines.
+            chunks: The chunks of the run, which has one before it has lines.
             keep: Receives each part.
         """
-        self._chunks = chunks
+        self._read = chunks
+        self._chunks = chunks(-1)
         self._keep = keep
         self._chunk: ProbeChunk | None = None
         self._probes_left = 0
@@ -187,9 +204,8 @@ class LineRecorder:
             lines: The lines.
         """
         if not self._answers:
-            self._chunk = next(self._chunks, self._chunk)
-            assert self._chunk is not None
-            self._probes_left += self._chunk.definitions.count(b"\n")
+            self._chunk = self._next_chunk()
+            self._probes_left += max(LEAST_LINES, self._chunk.definitions.count(b"\n"))
         self._answers.append(lines.answers)
         self._verdicts.append(lines.verdicts)
         self._probes_left -= lines.answers.count(b"\n")
@@ -206,8 +222,17 @@ class LineRecorder:
             compressed = Compressor(self._chunk.definitions, LINES_LEVEL).compress(content)
             self._keep(self._chunk.first.to_bytes(_PLACE, "big") + compressed)
 
+    def _next_chunk(self) -> ProbeChunk:
+        """The next chunk that the run has now; the last one again if there is none."""
+        chunk = next(self._chunks, None)
+        if chunk is None and self._chunk is not None:
+            self._chunks = self._read(self._chunk.first)
+            chunk = next(self._chunks, self._chunk)
+        assert chunk is not None
+        return chunk
 
-def recorded(lines: Iterable[Lines], chunks: Iterator[ProbeChunk]) -> Iterator[bytes]:
+
+def recorded(lines: Iterable[Lines], chunks: Chunks) -> Iterator[bytes]:
     """Compress lines.
 
     Args:
