@@ -18,9 +18,10 @@ settings.load_profile("sightline")
 
 
 def pytest_configure() -> None:
-    """A shell starts background jobs deaf to Ctrl-C, and so would be the processes that tests interrupt."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """The processes that tests interrupt are not deaf to it, as jobs in the background or of nohup are."""
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
 
 
 def shared_folder() -> Path:

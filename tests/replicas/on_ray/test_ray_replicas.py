@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -111,6 +112,19 @@ def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
     model = ["--model", f"hf/{folder('chat')}"]
     assert run(groups, "one", *model) == 0
     killed = kill_when(lambda: len(asked["answered"]) > 4, nodes)
+    answer = RayReplica.answer
+    noticed: list[float] = []
+
+    async def answer_after_the_loss(replica: RayReplica, request: Request) -> Answer | Failure:
+        if len(asked["answered"]) > 6:
+            while killed.is_alive():
+                await asyncio.sleep(0.05)
+            # The workers of a node live until they notice its end.
+            noticed.append(time.monotonic() + 3)
+            await asyncio.sleep(max(0.0, noticed[0] - time.monotonic()))
+        return await answer(replica, request)
+
+    monkeypatch.setattr(RayReplica, "answer", answer_after_the_loss)
     # A few at a time, so that the node is lost while both replicas work.
     assert run(groups, "ray", *model, "--on", f"ray:{nodes.address}", "--concurrency", "2") == 0
     killed.join()
