@@ -288,8 +288,7 @@ def real_path(path: str) -> str:
     Raises:
         OSError: A folder cannot be read.
     """
-    real = _with_real_folder(path)
-    return os.path.realpath(real) if _is_special(path) or os.path.islink(real) else real
+    return _real(path)[0]
 
 
 def read_image(file: ImageFile) -> Image:
@@ -316,25 +315,21 @@ def _inside(image: ImageRef) -> tuple[str, os.stat_result]:
     """The real path of an image, and its status. BadImage if '..' or a link is outside its folder."""
     if not image.root:
         return image.path, os.stat(image.path)
-    real, info = _with_real_folder(image.path), None
-    with suppress(OSError):
-        info = os.lstat(real)
-    if _is_special(image.path) or (info is not None and stat.S_ISLNK(info.st_mode)):
-        real, info = os.path.realpath(real), None
+    real, info = _real(image.path)
     if not real.startswith(os.path.join(_real_folder(_absolute(image.root)), "")):
         raise BadImage(f"{image.path}: is outside the data folder {image.root}")
     return real, info or os.stat(real)
 
 
-def _with_real_folder(path: str) -> str:
-    """A path whose folder has its links resolved."""
+def _real(path: str) -> tuple[str, os.stat_result | None]:
+    """A path with its links resolved, and its status; None if it led elsewhere, or there is no such file."""
     folder, name = os.path.split(_absolute(path))
-    return os.path.join(_real_folder(folder), name)
-
-
-def _is_special(path: str) -> bool:
-    """Whether a path ends in no name, so that it leads to another folder than its own."""
-    return os.path.basename(path) in ("", ".", "..")
+    real, info = os.path.join(_real_folder(folder), name), None
+    with suppress(OSError, ValueError):
+        info = os.lstat(real)
+    if name in ("", ".", "..") or (info is not None and stat.S_ISLNK(info.st_mode)):
+        return os.path.realpath(real), None
+    return real, info
 
 
 def _absolute(path: str) -> str:

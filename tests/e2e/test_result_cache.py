@@ -126,6 +126,16 @@ def test_without_a_folder_the_result_is_cached_without_its_lines(run: Any, judge
     assert judged() == 0
 
 
+def test_without_a_folder_the_lines_of_a_cached_result_are_not_read(
+    run: Any, judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run()
+    assert judged() == 1
+    monkeypatch.delattr(result_cache.ResultCache, "lines")
+    run(out=None)
+    assert judged() == 0
+
+
 def test_report_always_judges_again(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run()
     monkeypatch.setattr(result_cache.ResultCache, "load", lambda *_, **__: pytest.fail("it was looked up"))

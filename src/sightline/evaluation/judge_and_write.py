@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -110,7 +111,7 @@ def _cache(
     key = result_key(prepared, description, store, run)
     if key is None:
         return None
-    return ResultCache(store.caches.results, key, lambda after: store.runs.chunks(run, after))
+    return ResultCache(store.caches.results, key, partial(store.runs.chunks, run))
 
 
 def _write_cached(prepared: Prepared, cache: ResultCache, stop: Event) -> CachedResult | None:
@@ -121,7 +122,7 @@ def _write_cached(prepared: Prepared, cache: ResultCache, stop: Event) -> Cached
         if cached is None:
             return None
         with ResultsFolder(out) as folder:
-            if cached.lines is not None:
+            if out is not None and cached.lines is not None:
                 for lines in until_set(cache.lines(cached.lines), stop):
                     folder.write(lines)
             _finish(folder, prepared, cached.result, stop)

@@ -21,7 +21,6 @@ from sightline.plugins import wrong_return
 from sightline.secret_text import is_secret_name
 
 if TYPE_CHECKING:
-    from sightline.models.image_references import ImageReferences
     from sightline.models.local.args import LocalArgs
     from sightline.models.local.attachment import Attachment
     from sightline.models.served import Served
@@ -327,7 +326,12 @@ def _at_address(
         args: NamedEndpointArgs = _arguments(options.args, NamedEndpointArgs, spec)
         if args.uuid and options.batch:
             raise UserError("--model-arg uuid has no effect with --batch", expected="one of the two")
-        live = OpenAICompatible(target, args, _cached_images(target) if args.uuid else None)
+        references = None
+        if args.uuid:
+            from sightline.models.cached_images import CachedImages
+
+            references = CachedImages(target.name)
+        live = OpenAICompatible(target, args, references)
     else:
         live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
     if not options.batch:
@@ -336,12 +340,6 @@ def _at_address(
 
     live.identity = options.model_id or live.identity
     return BatchEndpoint(live, host.batch)
-
-
-def _cached_images(target: Endpoint) -> ImageReferences:
-    from sightline.models.cached_images import CachedImages
-
-    return CachedImages(target.name)
 
 
 def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> Served:
