@@ -30,7 +30,7 @@ from sightline.formats.read import of_model, read_predictions
 from sightline.judging.file_answers import FileAnswers
 from sightline.judging.groups import CollectedAnswers
 from sightline.plan.data_folder import spec_data_folder
-from sightline.plan.effective import setting_of
+from sightline.plan.effective import setting_of, variant_of
 from sightline.plan.sample_digest import sample_digest, with_images_of
 from sightline.plan.spec import Spec
 from sightline.plan.stored_probe import StoredProbe, judge_images, stored_groups, stored_probe
@@ -43,9 +43,9 @@ PredictionsByProbe = Mapping[tuple[str, str, int], Prediction]
 
 
 class _SettingAnswers(NamedTuple):
-    """The options of a setting, and the answers that a file holds under it."""
+    """The probes of a setting by sample, and the answers that a file holds under it."""
 
-    options: Mapping[str, Any]
+    probes: Mapping[str, Sequence[Probe]]
     predictions: PredictionsByProbe
 
 
@@ -99,66 +99,52 @@ async def score_file(
 
 
 def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
-    """Check the evaluation and read all its files. Raises UserError."""
-    spec = _with_options_of_file(spec, file)
-    prepared = prepare_evaluation(
-        replace(spec, model=spec.model or f"file:{Path(file).name}"), calls_model=False
-    )
+    """Check the evaluation, read each file once and render each probe once. Raises UserError."""
+    benchmark = find_benchmark(spec.task.partition(":")[0])
+    setting = setting_of(benchmark, spec.task)
+    # An answer without a variant belongs to the only variant of a setting, if all its probes share one.
+    variant = spec.set.get("variant", variant_of(benchmark, setting))
+    predictions = _read_file(spec, file, benchmark, variant)
+    derived = benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
+    spec = replace(spec, model=spec.model or f"file:{Path(file).name}", set={**derived, **spec.set})
+    prepared = prepare_evaluation(spec, calls_model=False)
     task, needed = prepared.task, prepared.task.partners
     for name in partners:
         if name not in needed:
             raise unknown_name(f"setting that {task.name} needs", name, needed)
-    options = task.options.benchmark
-    check_setting(Path(file), task.benchmark, task.setting, options)
+    check_setting(Path(file), benchmark, task.setting, task.options.benchmark)
     for name, other in partners.items():
-        setting = name if name in task.benchmark.settings else task.setting
-        check_setting(Path(other), task.benchmark, setting, needed[name])
-    settings = {task.setting: _SettingAnswers(options, _predictions(prepared, task.setting, file, options))}
+        setting_name = name if name in benchmark.settings else task.setting
+        check_setting(Path(other), benchmark, setting_name, needed[name])
+    settings = {task.setting: _matched(prepared, task.setting, file, task.options.benchmark, predictions)}
     for name, other in partners.items():
-        settings[name] = _SettingAnswers(needed[name], _predictions(prepared, name, other, needed[name]))
-    probes = {
-        (probe.sample, probe.variant): probe
-        for sample in task.samples
-        for probe in task.benchmark.probes(sample, options)
-    }
-    predictions = settings[task.setting].predictions
-    recorded = ((probes[sample, variant], one) for (sample, variant, _), one in predictions.items())
+        read = _read_file(spec, other, benchmark, needed[name].get("variant", name))
+        settings[name] = _matched(prepared, name, other, needed[name], read)
     answers = FileAnswers()
     stored = list(_stored_probes(prepared, settings, answers))
-    description = describe_evaluation(prepared, recorded_notes(recorded, task.name))
+    notes = recorded_notes(_recorded(settings[task.setting]), task.name)
+    description = describe_evaluation(prepared, notes)
     check_results_folder(spec, description, Path(file))
-    return _Scoring(
-        prepared,
-        description,
-        CollectedAnswers(probes=lambda: stored, answers=answers),
-    )
+    return _Scoring(prepared, description, CollectedAnswers(probes=lambda: stored, answers=answers))
 
 
-def _with_options_of_file(spec: Spec, file: str) -> Spec:
-    """The evaluation with the options that follow from what the file says about its own prompts."""
-    benchmark = find_benchmark(spec.task.partition(":")[0])
-    setting = setting_of(benchmark, spec.task).name
-    predictions = _read_file(spec, file, benchmark, setting)
-    options = benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
-    return replace(spec, set={**options, **spec.set})
-
-
-def _predictions(
-    prepared: Prepared, setting: str, file: str, options: Mapping[str, Any]
-) -> PredictionsByProbe:
+def _matched(
+    prepared: Prepared,
+    setting: str,
+    file: str,
+    options: Mapping[str, Any],
+    predictions: Sequence[Prediction],
+) -> _SettingAnswers:
     """The answers in a file by probe; the file may hold answers to samples that --limit leaves out."""
     spec, task = prepared.spec, prepared.task
-    # An answer without a variant belongs to the only variant of a setting, if all its probes share one.
-    variant = options.get("variant", setting)
-    predictions = _read_file(spec, file, task.benchmark, variant)
+    probes = {sample.id: list(task.benchmark.probes(sample, options)) for sample in task.samples}
     left_out: set[str] = set()
     if spec.limit is not None:
         left_out = {sample.id for sample in task.benchmark.samples(task.folder, task.split, options)}
-        left_out -= {sample.id for sample in task.samples}
+        left_out -= probes.keys()
+    answered = {prediction.sample for prediction in predictions}
     expected = [
-        (probe.sample, probe.variant)
-        for sample in _scored(prepared, {prediction.sample for prediction in predictions})
-        for probe in task.benchmark.probes(sample, options)
+        (probe.sample, probe.variant) for sample in _scored(prepared, answered) for probe in probes[sample.id]
     ]
     if not expected:
         raise UserError(
@@ -167,8 +153,15 @@ def _predictions(
             expected="--data DIR, which contains them",
         )
     selected = [prediction for prediction in predictions if prediction.sample not in left_out]
-    matched, _ = match(selected, expected, file=Path(file), allow_missing=spec.allow_missing)
-    return matched
+    matched = match(selected, expected, file=Path(file), allow_missing=spec.allow_missing)
+    return _SettingAnswers(probes, matched)
+
+
+def _recorded(setting: _SettingAnswers) -> Iterator[tuple[Probe, Prediction]]:
+    """The answered probes of a setting with their answers."""
+    probes = {(probe.sample, probe.variant): probe for some in setting.probes.values() for probe in some}
+    for (sample, variant, _), prediction in setting.predictions.items():
+        yield probes[sample, variant], prediction
 
 
 def _read_file(spec: Spec, file: str, benchmark: Benchmark, variant: str) -> list[Prediction]:
@@ -204,10 +197,7 @@ def _stored_sample(
     draws: Sequence[int],
     answers: FileAnswers,
 ) -> Iterator[StoredProbe]:
-    probes = {
-        setting: list(task.benchmark.probes(sample, answered.options))
-        for setting, answered in settings.items()
-    }
+    probes = {setting: answered.probes[sample.id] for setting, answered in settings.items()}
     files = inspect_sample(sample, probes[task.setting])
     cluster = cluster_of(sample, files)
 

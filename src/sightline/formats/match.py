@@ -19,7 +19,7 @@ def match(
     *,
     file: Path,
     allow_missing: bool,
-) -> tuple[dict[tuple[str, str, int], Prediction], list[tuple[str, str]]]:
+) -> dict[tuple[str, str, int], Prediction]:
     """Match predictions with probes. Every probe needs an answer in every draw that the file has.
 
     Args:
@@ -29,8 +29,7 @@ def match(
         allow_missing: Whether answers may be missing.
 
     Returns:
-        The predictions by sample, variant and draw; and the probes without an answer, each once, in their
-        order.
+        The predictions by sample, variant and draw.
 
     Raises:
         UserError: An id or a variant is unknown (the message gives the nearest one), or an answer is
@@ -50,7 +49,7 @@ def match(
             expected="an answer for every probe; --only-answered, which leaves the others out; "
             "or --allow-missing, which counts the missing as wrong",
         )
-    return matched, list(dict.fromkeys((sample, variant) for sample, variant, _ in absent))
+    return matched
 
 
 def _refuse_unknown_samples(predictions: Sequence[Prediction], ids: list[str], file: Path) -> None:

@@ -77,7 +77,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
     expected = [(probe.sample, probe.variant) for _, probes in samples for probe in probes]
     matches = []
     for answers in by_model.values():
-        matched, _ = match(answers, expected, file=file, allow_missing=spec.allow_missing)
+        matched = match(answers, expected, file=file, allow_missing=spec.allow_missing)
         draws = sorted({answer.draw for answer in answers})
         for cluster, probes in samples:
             for draw, probe in ((draw, probe) for draw in draws for probe in probes):
