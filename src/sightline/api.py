@@ -7,8 +7,9 @@ import os
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 from sightline.engine.store import Store
 from sightline.errors import UserError, unknown_name
@@ -30,6 +31,7 @@ from sightline.plan.spec import (
     SweepOptions,
     check_options,
     spec_of,
+    takes,
 )
 from sightline.reporting.tables_text import Tables
 from sightline.results.comparison import Comparison
@@ -56,7 +58,25 @@ RunSource = Evaluation | int | str | os.PathLike[str]
 T = TypeVar("T")
 
 
-def run(task: str, *, show_progress: bool = False, **options: Unpack[RunOptions]) -> Evaluation:
+@dataclass(frozen=True, kw_only=True)
+class _Run(RunOptions):
+    show_progress: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Score(ScoreOptions):
+    file: StrPath = field(kw_only=False)
+    partners: Mapping[str, str] | None = None
+    show_progress: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sweep(SweepOptions):
+    show_progress: bool = False
+
+
+@takes(_Run)
+def run(task: str, *, show_progress: bool = False, **options: Any) -> Evaluation:
     """Run a benchmark: send its requests to a model, judge the answers, compute the metrics.
 
     Example: `run("codis:no-cot", model="http://host:8000/v1#name", data="DIR", limit=20)`.
@@ -76,7 +96,8 @@ def run(task: str, *, show_progress: bool = False, **options: Unpack[RunOptions]
     return _wait(arun(task, show_progress=show_progress, **options))
 
 
-async def arun(task: str, *, show_progress: bool = False, **options: Unpack[RunOptions]) -> Evaluation:
+@takes(_Run)
+async def arun(task: str, *, show_progress: bool = False, **options: Any) -> Evaluation:
     """Run a benchmark in the caller's event loop; see `run`.
 
     Args:
@@ -90,13 +111,14 @@ async def arun(task: str, *, show_progress: bool = False, **options: Unpack[RunO
     return await run_evaluation(spec_of(task, options, RunOptions), show_progress=show_progress)
 
 
+@takes(_Score)
 def score(
     task: str,
     file: StrPath,
     *,
     partners: Mapping[str, str] | None = None,
     show_progress: bool = False,
-    **options: Unpack[ScoreOptions],
+    **options: Any,
 ) -> Evaluation:
     """Score a file of answers that any tool collected: `score("iibench:none", "predictions.jsonl")`.
 
@@ -118,7 +140,8 @@ def score(
     return _wait(score_file(spec, str(file), partners, show_progress=show_progress))
 
 
-def sweep(task: str, *, show_progress: bool = False, **options: Unpack[SweepOptions]) -> Sweep:
+@takes(_Sweep)
+def sweep(task: str, *, show_progress: bool = False, **options: Any) -> Sweep:
     """Run every combination of models and values of options.
 
     Example: `sweep("codis", model=["a", "b"], gen={"temperature": [0.2, 0.7, 1]})`.
@@ -148,7 +171,7 @@ def sweep(task: str, *, show_progress: bool = False, **options: Unpack[SweepOpti
         _names(options["model"]),
         _values(options.get("set")),
         _values(options.get("gen")),
-        _names(options.get("augment", ())),
+        _names(options.get("augment") or ()),
     )
     return _wait(run_sweep(points, base.out, show_progress=show_progress))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import sqlite3
@@ -270,7 +271,7 @@ def test_every_option_is_part_of_the_key_unless_it_is_named(run: Run, name: str)
     other = OTHER_VALUES.get(name, not value if isinstance(value, bool) else f"{value} other")
     keys = [
         plan_key.plan_key(one, prepared.task, prepared.models)
-        for one in (spec, replace(spec, **{name: other}))
+        for one in (spec, dataclasses.replace(spec, **{name: other}))
     ]
     assert None not in keys
     assert keys[0] != keys[1]

@@ -51,10 +51,14 @@ def test_null_leaves_an_option_out_and_unknown_ones_pass() -> None:
     assert sampling(temperature=None, top_k=5, top_p=0.9) == {"max_tokens": 1024, "top_k": 5, "top_p": 0.9}
 
 
-def test_every_field_of_spec_is_declared_for_a_command() -> None:
-    commands = (RunOptions, SweepOptions, ScoreOptions)
-    declared = {option.name for command in commands for option in declared_options(command)}
-    assert declared == {*Spec.__struct_fields__} - {"task"}
+def test_every_path_is_stored_as_text() -> None:
+    paths = [option for option in declared_options(RunOptions) if option.is_path]
+    spec = spec_of("codis", {"model": "m", **{option.name: Path("p") for option in paths}}, RunOptions)
+    assert {option.name: getattr(spec, option.name) for option in paths} == dict.fromkeys(
+        ("data", "store", "config", "out", "captions"), "p"
+    )
+    stored = get_type_hints(Spec)
+    assert all(stored[option.name] in (str, str | None) for option in paths)
 
 
 def test_the_command_line_has_a_flag_for_each_declared_option_and_the_same_defaults() -> None:

@@ -42,7 +42,7 @@ def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, 
 
     Args:
         parser: The parser of the command.
-        options: The TypedDict that declares the options of the command.
+        options: The class that declares the options of the command.
 
     Returns:
         The groups of options by title.
@@ -91,7 +91,7 @@ def _argument_properties(declared: Any) -> dict[str, Any]:
     first, *others = [member for member in members if member is not type(None)]
     if first is bool:
         return {"action": "store_true"}
-    if get_origin(first) is Mapping or Sequence[str] in others:
+    if get_origin(first) is Mapping or first == Sequence[str]:
         return {"action": "append", "default": []}
     if get_origin(first) is Literal and not others:
         return {"choices": get_args(first)}
@@ -196,7 +196,7 @@ def options_of(namespace: argparse.Namespace, options: type, omitted: Collection
 
     Args:
         namespace: The parsed command line.
-        options: The TypedDict that declares the options.
+        options: The class that declares the options.
         omitted: Names of options to leave out.
 
     Returns:

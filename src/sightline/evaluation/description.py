@@ -33,7 +33,7 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         setting=task.setting,
         model=spec.model,
         identity=model_identity(prepared),
-        judges=spec.judge,
+        judges=tuple(spec.judge),
         decide=spec.decide,
         judge_repeats=spec.judge_repeats,
         benchmark_options=task.options.benchmark,
@@ -41,7 +41,7 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         data_digest=prepared.survey.data_digest,
         ids_digest=prepared.survey.ids_digest,
         planned_samples=prepared.survey.samples,
-        against=spec.against,
+        against=tuple(spec.against),
         notes=[
             *_sampling_notes(prepared),
             *_training_data_notes(prepared),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from sightline.engine.store import Store
 from sightline.evaluation.augment import images_in_probes

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-
-from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.published import published

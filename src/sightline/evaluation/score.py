@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +107,9 @@ def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
     variant = spec.set.get("variant", variant_of(benchmark, setting))
     predictions = _read_file(spec, file, benchmark, variant)
     derived = benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
-    spec = replace(spec, model=spec.model or f"file:{Path(file).name}", set={**derived, **spec.set})
+    spec = dataclasses.replace(
+        spec, model=spec.model or f"file:{Path(file).name}", set={**derived, **spec.set}
+    )
     prepared = prepare_evaluation(spec, calls_model=False)
     task, needed = prepared.task, prepared.task.partners
     for name in partners:

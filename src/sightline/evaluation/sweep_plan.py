@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from collections import Counter
@@ -90,7 +91,7 @@ def plan_sweep(
                 shared = option.kind == "gen" and option.name in options
                 values[f"gen {option.name}" if shared else option.name] = value
         name = ", ".join(filter(None, (short[model], options_text(values))))
-        spec = replace(base, model=model, set=fields["set"], gen=fields["gen"])
+        spec = dataclasses.replace(base, model=model, set=fields["set"], gen=fields["gen"])
         points.append(SweepPoint(name, values, _augmented(spec, augments, **fields["augment"])))
     return _with_names(points, base)
 
@@ -102,8 +103,8 @@ def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) 
     if augment not in AUGMENTATIONS:
         raise unknown_name("--augment", augment, AUGMENTATIONS)
     if augment != CAPTIONED and CAPTIONED in augments:
-        spec = replace(spec, captioner=None, captions=None)
-    return replace(spec, augment=augment)
+        spec = dataclasses.replace(spec, captioner=None, captions=None)
+    return dataclasses.replace(spec, augment=augment)
 
 
 def _with_names(points: Sequence[SweepPoint], base: Spec) -> list[SweepPoint]:
@@ -111,7 +112,7 @@ def _with_names(points: Sequence[SweepPoint], base: Spec) -> list[SweepPoint]:
     return [
         replace(
             point,
-            spec=replace(
+            spec=dataclasses.replace(
                 point.spec,
                 out=None if base.out is None else str(Path(base.out) / short),
                 name=None if base.name is None else f"{base.name}:{short}",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from sightline.benchmarks.base import answer_cases
 from sightline.benchmarks.text_metrics import NAMES

@@ -1,29 +1,19 @@
 """The options of run, score and sweep, each declared once.
 
-A field of a TypedDict below states what a user may write, and how the command line presents it; the field
-of `Spec` with the same name states the stored type and the default. The command line, the Python API's typed
-signatures and the arguments of inspect tasks derive from these two.
+A field of a class of options states the type, the default, and how the command line presents the option.
+The command line, the arguments of the Python API and of inspect tasks, and `Spec` derive from it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,
-    Required,
-    TypedDict,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from sightline.errors import UserError, unknown_name
 from sightline.types import Augmentation, Fingerprint
@@ -31,11 +21,11 @@ from sightline.types import Augmentation, Fingerprint
 Decide = Literal["first", "majority"]
 OptionGroup = Literal["model", "data", "judging", "requests", "images as text", "results"]
 StrPath = str | os.PathLike[str]
-Names = str | Sequence[str]
+Names = Sequence[str]
+"""Several names; one name is a sequence too, and `spec_of` makes it a list of one."""
 Pairs = Mapping[str, Any]
-
-_PATHS = {"captions", "config", "data", "out", "store"}
-"""Options that are paths: those may have any bytes."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Argument(Struct, frozen=True):
@@ -54,34 +44,41 @@ class Argument(Struct, frozen=True):
     recorded: bool = False
 
 
-class TaskOptions(TypedDict, total=False):
-    """Options of run, score, sweep and inspect tasks."""
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """Options of run, score, sweep and inspect tasks; `task` is BENCHMARK or BENCHMARK:SETTING."""
 
+    task: str = field(kw_only=False)
     data: Annotated[
         StrPath | None,
         Argument("data folder in the released format (default: SIGHTLINE_DATA)", "data", "DIR"),
-    ]
-    split: Annotated[str | None, Argument("split of the data (default: the benchmark's first)", "data", "S")]
+    ] = None
+    split: Annotated[
+        str | None, Argument("split of the data (default: the benchmark's first)", "data", "S")
+    ] = None
     set: Annotated[
         Pairs,
         Argument("option of the benchmark, see `sightline list BENCHMARK`; may repeat", "data", "KEY=VALUE"),
-    ]
-    seed: Annotated[int, Argument("seed of samples and shuffles", "data", "N", recorded=True)]
+    ] = field(default_factory=dict)
+    seed: Annotated[int, Argument("seed of samples and shuffles", "data", "N", recorded=True)] = 0
     judge: Annotated[
         Names, Argument("rules, a model, human:FILE, human:PROJECT; may repeat", "judging", "SPEC")
-    ]
-    store: Annotated[StrPath, Argument("the store: a file, or a database URL", "results", "URL")]
+    ] = ("rules",)
+    store: Annotated[StrPath, Argument("the store: a file, or a database URL", "results", "URL")] = (
+        "sightline.db"
+    )
 
 
-class EvaluationOptions(TaskOptions, total=False):
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(TaskOptions):
     """Options of run, score and sweep."""
 
     limit: Annotated[
         int | None, Argument("use only the first N groups (samples)", "data", "N", recorded=True)
-    ]
+    ] = None
     shuffle: Annotated[
         bool, Argument("with --limit: use N random groups, chosen by --seed", "data", recorded=True)
-    ]
+    ] = False
     decide: Annotated[
         Decide,
         Argument(
@@ -89,8 +86,10 @@ class EvaluationOptions(TaskOptions, total=False):
             "judging",
             recorded=True,
         ),
-    ]
-    judge_gen: Annotated[Pairs, Argument("sampling option of the judge; may repeat", "judging", "KEY=VALUE")]
+    ] = "first"
+    judge_gen: Annotated[
+        Pairs, Argument("sampling option of the judge; may repeat", "judging", "KEY=VALUE")
+    ] = field(default_factory=dict)
     judge_repeats: Annotated[
         int,
         Argument(
@@ -99,21 +98,23 @@ class EvaluationOptions(TaskOptions, total=False):
             "N",
             recorded=True,
         ),
-    ]
+    ] = 1
     gen_any: Annotated[
         bool,
         Argument("send sampling options with unknown names too, to model and judges", "requests"),
-    ]
-    concurrency: Annotated[int, Argument("maximum number of requests in flight at one host", "requests", "N")]
+    ] = False
+    concurrency: Annotated[
+        int, Argument("maximum number of requests in flight at one host", "requests", "N")
+    ] = 64
     max_requests: Annotated[
         int | None,
         Argument("stop this run after N requests; every attempt counts (exit status 4)", "requests", "N"),
-    ]
+    ] = None
     max_cost: Annotated[
         float | None,
         Argument("stop at cost X, by the prices in sightline.toml (exit status 4)", "requests", "X"),
-    ]
-    retry_errors: Annotated[bool, Argument("retry requests that failed permanently", "requests")]
+    ] = None
+    retry_errors: Annotated[bool, Argument("retry requests that failed permanently", "requests")] = False
     fingerprint: Annotated[
         Fingerprint,
         Argument(
@@ -121,22 +122,24 @@ class EvaluationOptions(TaskOptions, total=False):
             "requests",
             recorded=True,
         ),
-    ]
+    ] = "on"
     accept_changed: Annotated[
         bool,
         Argument("use cached answers although their endpoint changed", "requests", recorded=True),
-    ]
+    ] = False
     config: Annotated[
         StrPath | None, Argument("configuration file (default: ./sightline.toml)", "requests", "FILE")
-    ]
+    ] = None
     out: Annotated[
         StrPath | None,
         Argument("write metrics.json, answers.jsonl, verdicts.jsonl and report.md to DIR", "results", "DIR"),
-    ]
-    force: Annotated[bool, Argument("replace the results of another run in the folder of --out", "results")]
+    ] = None
+    force: Annotated[
+        bool, Argument("replace the results of another run in the folder of --out", "results")
+    ] = False
     against: Annotated[
         Names, Argument("compare with this published row, such as GPT-4V; may repeat", "results", "ROW")
-    ]
+    ] = ()
     fail_if: Annotated[
         Names,
         Argument(
@@ -144,19 +147,20 @@ class EvaluationOptions(TaskOptions, total=False):
             "results",
             "CONDITION",
         ),
-    ]
+    ] = ()
 
 
-class RequestOptions(EvaluationOptions, total=False):
+@dataclass(frozen=True, kw_only=True)
+class RequestOptions(EvaluationOptions):
     """Options of run and sweep, which send requests to a model."""
 
     gen: Annotated[
         Pairs,
         Argument("sampling option of the model (null: do not send it); may repeat", "model", "KEY=VALUE"),
-    ]
+    ] = field(default_factory=dict)
     preset: Annotated[
         str | None, Argument("named sampling options of the benchmark, as `released`", "model", "NAME")
-    ]
+    ] = None
     model_arg: Annotated[
         Pairs,
         Argument(
@@ -166,7 +170,7 @@ class RequestOptions(EvaluationOptions, total=False):
             "KEY=VALUE",
             recorded=True,
         ),
-    ]
+    ] = field(default_factory=dict)
     model_id: Annotated[
         str | None,
         Argument(
@@ -175,7 +179,7 @@ class RequestOptions(EvaluationOptions, total=False):
             "NAME",
             recorded=True,
         ),
-    ]
+    ] = None
     on: Annotated[
         str | None,
         Argument(
@@ -184,11 +188,11 @@ class RequestOptions(EvaluationOptions, total=False):
             "model",
             "PLACE",
         ),
-    ]
+    ] = None
     captioner: Annotated[
         str | None,
         Argument("with --augment layout+caption: the model that writes captions", "images as text", "SPEC"),
-    ]
+    ] = None
     captions: Annotated[
         StrPath | None,
         Argument(
@@ -196,10 +200,10 @@ class RequestOptions(EvaluationOptions, total=False):
             "images as text",
             "FILE",
         ),
-    ]
+    ] = None
     repeats: Annotated[
         int, Argument("send each request N times, as separate draws", "requests", "N", recorded=True)
-    ]
+    ] = 1
     name: Annotated[
         str | None,
         Argument(
@@ -207,8 +211,8 @@ class RequestOptions(EvaluationOptions, total=False):
             "results",
             "NAME",
         ),
-    ]
-    tag: Annotated[Names, Argument("tag of the run in the store; may repeat", "results", "TAG")]
+    ] = None
+    tag: Annotated[Names, Argument("tag of the run in the store; may repeat", "results", "TAG")] = ()
     batch: Annotated[
         bool,
         Argument(
@@ -216,26 +220,25 @@ class RequestOptions(EvaluationOptions, total=False):
             " (docs/models.md)",
             "requests",
         ),
-    ]
+    ] = False
     fresh: Annotated[
         str,
         Argument("ignore cached answers and store new ones under this tag", "requests", "TAG", recorded=True),
-    ]
+    ] = ""
 
 
-class RunOptions(RequestOptions, total=False):
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(RequestOptions):
     """Options of run."""
 
-    model: Required[
-        Annotated[
-            str,
-            Argument(
-                "openai/NAME, http://HOST/v1#NAME, hf/ORG/NAME, hf/FOLDER, vllm/..., sglang/..., "
-                "inspect/PROVIDER/NAME, mini, replay/FILE, baseline/chance (docs/models.md)",
-                "model",
-                "SPEC",
-            ),
-        ]
+    model: Annotated[
+        str,
+        Argument(
+            "openai/NAME, http://HOST/v1#NAME, hf/ORG/NAME, hf/FOLDER, vllm/..., sglang/..., "
+            "inspect/PROVIDER/NAME, mini, replay/FILE, baseline/chance (docs/models.md)",
+            "model",
+            "SPEC",
+        ),
     ]
     augment: Annotated[
         Augmentation | None,
@@ -243,24 +246,24 @@ class RunOptions(RequestOptions, total=False):
             "replace images by OCR text: plain (ocr), with layout, or with layout and a caption",
             "images as text",
         ),
-    ]
+    ] = None
 
 
-class SweepOptions(RequestOptions, total=False):
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(RequestOptions):
     """Options of sweep; a list under `set` or `gen` holds the values to vary."""
 
-    model: Required[
-        Annotated[Names, Argument("model, see `sightline run --help`; may repeat", "model", "SPEC")]
-    ]
+    model: Annotated[Names, Argument("model, see `sightline run --help`; may repeat", "model", "SPEC")]
     augment: Annotated[
-        Augmentation | Sequence[Augmentation],
+        Augmentation | Sequence[Augmentation] | None,
         Argument(
             "ways to replace images by text: ocr, layout, layout+caption", "images as text", "HOW[,HOW...]"
         ),
-    ]
+    ] = None
 
 
-class ScoreOptions(EvaluationOptions, total=False):
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(EvaluationOptions):
     """Options of score."""
 
     model: Annotated[
@@ -270,61 +273,25 @@ class ScoreOptions(EvaluationOptions, total=False):
             "model",
             "NAME",
         ),
-    ]
+    ] = ""
     allow_missing: Annotated[
         bool, Argument("count missing answers as wrong instead of refusing the file", "data")
-    ]
+    ] = False
     only_answered: Annotated[
         bool, Argument("leave out samples of which FILE has no answer: it is a sample of the data", "data")
-    ]
+    ] = False
 
 
-class Spec(Struct, frozen=True, kw_only=True):
-    """One evaluation: the task, BENCHMARK or BENCHMARK:SETTING, and all its options with their defaults.
+@dataclass(frozen=True, kw_only=True)
+class Spec(RunOptions, ScoreOptions):
+    """One evaluation: the task and all its options with their defaults; here every path is text."""
 
-    It has more than 15 fields because it is the declaration: one field for each option.
-    """
-
-    task: str
+    model: str = ""
     data: str | None = None
-    split: str | None = None
-    set: Pairs = field(default_factory=dict)
-    seed: int = 0
-    judge: tuple[str, ...] = ("rules",)
-    store: str = "sightline.db"
-    limit: int | None = None
-    shuffle: bool = False
-    decide: Decide = "first"
-    judge_gen: Pairs = field(default_factory=dict)
-    judge_repeats: int = 1
-    gen_any: bool = False
-    concurrency: int = 64
-    max_requests: int | None = None
-    max_cost: float | None = None
-    retry_errors: bool = False
-    fingerprint: Fingerprint = "on"
-    accept_changed: bool = False
+    captions: str | None = None
     config: str | None = None
     out: str | None = None
-    force: bool = False
-    against: tuple[str, ...] = ()
-    fail_if: tuple[str, ...] = ()
-    gen: Pairs = field(default_factory=dict)
-    preset: str | None = None
-    model_arg: Pairs = field(default_factory=dict)
-    model_id: str | None = None
-    on: str | None = None
-    captioner: str | None = None
-    captions: str | None = None
-    repeats: int = 1
-    name: str | None = None
-    tag: tuple[str, ...] = ()
-    batch: bool = False
-    fresh: str = ""
-    model: str = ""
-    augment: Augmentation | None = None
-    allow_missing: bool = False
-    only_answered: bool = False
+    store: str = "sightline.db"
 
 
 class DeclaredOption(Struct, frozen=True):
@@ -341,37 +308,50 @@ class DeclaredOption(Struct, frozen=True):
         """The option on the command line, such as `--model-arg`."""
         return f"--{self.name.replace('_', '-')}"
 
+    @property
+    def is_path(self) -> bool:
+        """Whether a value is a path, which may have any bytes."""
+        return os.PathLike[str] in get_args(self.type)
 
-def declared_options(options: type) -> list[DeclaredOption]:
-    """List the options of a command.
+    def stored(self, value: Any) -> Any:
+        """Convert what a user wrote: a path to text, and a single name where an option takes several.
 
-    Args:
-        options: One of the TypedDicts above.
-
-    Returns:
-        The options, in the order of their declaration.
-    """
-    return list(_declared(options))
+        Raises:
+            msgspec.ValidationError: The value has another type.
+        """
+        if self.is_path:
+            text = os.fspath(value) if isinstance(value, os.PathLike) else value
+            return msgspec.convert(text, str if self.default else str | None)
+        if self.type == Names:
+            return msgspec.convert((value,) if isinstance(value, str) else value, tuple[str, ...])
+        return msgspec.convert(value, self.type)
 
 
 @cache
-def _declared(options: type) -> tuple[DeclaredOption, ...]:
-    """The options of a command; reading its hints takes 5 ms, and lists of runs need them for each run."""
-    defaults = Spec(task="")
+def declared_options(options: type) -> tuple[DeclaredOption, ...]:
+    """List the options of a class above, in the order of their declaration."""
+    # Reading the hints takes 5 ms, and lists of runs need them for each run.
+    hints = get_type_hints(options, include_extras=True)
     found = []
-    for name, hint in get_type_hints(options, include_extras=True).items():
-        required = get_origin(hint) is Required
-        annotated = get_args(hint)[0] if get_origin(hint) in (Required, NotRequired) else hint
-        written, argument = get_args(annotated)
-        found.append(DeclaredOption(name, written, getattr(defaults, name), required, argument))
+    for one in fields(options):
+        if get_origin(hints[one.name]) is Annotated:
+            written, argument = get_args(hints[one.name])
+            required = one.default is MISSING and one.default_factory is MISSING
+            default = "" if required else one.default if one.default_factory is MISSING else {}
+            found.append(DeclaredOption(one.name, written, default, required, argument))
     return tuple(found)
+
+
+def takes(options: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+    """Give a function the arguments of a class of options, for type checkers and editors.
+
+    The function itself takes any arguments and checks them, because only its error messages name the remedy.
+    """
+    return lambda function: function
 
 
 def recorded_options(spec: Spec) -> dict[str, Any]:
     """Select the options that metrics.json records.
-
-    Args:
-        spec: The evaluation.
 
     Returns:
         Option name -> value; None for a switch that is off, for a check that is on, and for an empty text or
@@ -392,7 +372,7 @@ def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:
     Args:
         task: BENCHMARK or BENCHMARK:SETTING.
         options: Values by option name; paths may be `Path`, and a single name may replace a list of names.
-        allowed: The TypedDict that declares which options may be there.
+        allowed: The class that declares which options may be there.
 
     Returns:
         The Spec, with defaults for absent options.
@@ -401,36 +381,35 @@ def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:
         UserError: An option does not exist, is missing, or has a value of a wrong type.
     """
     check_options(options, allowed)
-    defaults = Spec(task=task)
-    plain = {name: _plain(value, getattr(defaults, name)) for name, value in options.items()}
-    try:
-        spec = msgspec.convert({"task": task, **plain}, Spec)
-    except msgspec.ValidationError as error:
-        raise _wrong_type(str(error), options) from None
-    _check_encoding({name: getattr(spec, name) for name in ("task", *plain) if name not in _PATHS})
-    return spec
+    if not isinstance(task, str):
+        raise UserError("the task has the wrong type", expected="text such as codis or iibench:cot")
+    _check_encoding("task", task)
+    stored: dict[str, Any] = {}
+    for option in declared_options(allowed):
+        if option.name in options:
+            try:
+                value = stored[option.name] = option.stored(options[option.name])
+            except msgspec.ValidationError as error:
+                raise _wrong_type(str(error), option, options[option.name]) from None
+            if not option.is_path:
+                _check_encoding(option.name, value)
+    return Spec(task, **stored)
 
 
-def _check_encoding(values: Mapping[str, Any]) -> None:
+def _check_encoding(name: str, value: Any) -> None:
     """Refuse what JSON cannot hold: Python reads bytes of a command that are not UTF-8 as lone surrogates."""
-    for name, value in values.items():
-        try:
-            msgspec.json.encode(value, enc_hook=str)
-        except UnicodeEncodeError:
-            raise UserError(f"the option {name} is not UTF-8 text", found=value, expected="UTF-8") from None
+    try:
+        msgspec.json.encode(value, enc_hook=str)
+    except UnicodeEncodeError:
+        raise UserError(f"the option {name} is not UTF-8 text", found=value, expected="UTF-8") from None
 
 
-def _wrong_type(message: str, options: Mapping[str, Any]) -> UserError:
-    """Convert an error of msgspec, such as "Expected `int | null`, got `str` - at `$.limit`"."""
-    what, _, path = message.partition(" - at `$.")
-    name = path.rstrip("`").partition("[")[0]
-    if name not in options:
-        return UserError("the task has the wrong type", expected="text such as codis or iibench:cot")
-    field_type = get_type_hints(Spec)[name]
-    choices = [choice for part in (field_type, *get_args(field_type)) for choice in _choices(part)]
-    kind = what.removeprefix("Expected ").partition(",")[0].strip("`").removesuffix(" | null")
+def _wrong_type(message: str, option: DeclaredOption, value: Any) -> UserError:
+    """Convert an error of msgspec, such as "Expected `int | null`, got `str`"."""
+    choices = [choice for part in (option.type, *get_args(option.type)) for choice in _choices(part)]
+    kind = message.removeprefix("Expected ").partition(",")[0].strip("`").removesuffix(" | null")
     expected = f"one of {', '.join(choices)}" if choices else kind.replace("object", "a mapping")
-    return UserError(f"wrong value of the option {name}", found=options[name], expected=expected)
+    return UserError(f"wrong value of the option {option.name}", found=value, expected=expected)
 
 
 def _choices(kind: Any) -> tuple[str, ...]:
@@ -439,10 +418,6 @@ def _choices(kind: Any) -> tuple[str, ...]:
 
 def check_options(options: Mapping[str, Any], allowed: type) -> None:
     """Check the names of options.
-
-    Args:
-        options: Values by option name.
-        allowed: The TypedDict that declares the options.
 
     Raises:
         UserError: An option does not exist, or a required one is missing.
@@ -455,10 +430,3 @@ def check_options(options: Mapping[str, Any], allowed: type) -> None:
     for option in declared:
         if option.required and not options.get(option.name):
             raise UserError(f"the option {option.name} is missing", expected=option.argument.help)
-
-
-def _plain(value: Any, default: Any) -> Any:
-    """A path as text, and one name as a list of one if the option takes several."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    return [value] if isinstance(value, str) and isinstance(default, tuple) else value
