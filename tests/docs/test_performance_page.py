@@ -96,3 +96,33 @@ def test_a_checkout_with_changes_is_measured_again(name: str, says: bool) -> Non
     from measurement import is_commit
 
     assert is_commit(name) is says
+
+
+@pytest.mark.parametrize(
+    ("count", "left_out", "probability"),
+    [(1, 0, 0), (3, 0, 0.75), (5, 0, 0.9375), (6, 0, 0.96875), (9, 1, 0.9609375), (15, 3, 0.96484375)],
+)
+def test_the_interval_of_a_median_is_that_of_the_tables(
+    count: int, left_out: int, probability: float
+) -> None:
+    """The tables of the sign test, as in Conover, Practical Nonparametric Statistics."""
+    from engine import median_interval
+
+    values = [float(number) for number in range(count)]
+    assert median_interval(values[::-1]) == (values[left_out], values[-1 - left_out], probability)
+
+
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        (sys.executable, "it has the same code"),
+        ("/no/python", "there is no program /no/python; expected the Python of an environment"),
+    ],
+)
+def test_a_wrong_second_version_ends_the_command_before_anything_is_measured(
+    python: str, message: str
+) -> None:
+    words = [sys.executable, str(PERF / "engine.py"), "--against", python]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
