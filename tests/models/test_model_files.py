@@ -39,13 +39,13 @@ def test_the_digest_is_that_of_names_and_contents(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, read, really = _folder(tmp_path), [], model_files._read
+    folder, read, really = _folder(tmp_path), [], model_files.file_digest
 
-    def watched(place: Path) -> str:
-        read.append(place.name)
+    def watched(place: str | Path) -> str:
+        read.append(Path(place).name)
         return really(place)
 
-    monkeypatch.setattr(model_files, "_read", watched)
+    monkeypatch.setattr(model_files, "file_digest", watched)
     digest_of_files(folder, PARTS)
     model_files._content.cache_clear()
     read.clear()

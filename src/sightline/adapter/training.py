@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
@@ -22,6 +21,7 @@ from sightline.adapter.trainer import Trainer, TrainingStep
 from sightline.adapter.training_checkpoint import TrainingCheckpoint
 from sightline.adapter.validate import Validation, validate
 from sightline.errors import UserError
+from sightline.formats.digests import file_digest, text_digest
 from sightline.formats.files import refuse_unwritable
 from sightline.models.embedder import embedder
 from sightline.models.local.load import Loaded, load
@@ -236,11 +236,8 @@ def _recorded_settings(training: Training, identity: str, images: Mapping[str, s
         "model": identity,
         "adapter": msgspec.to_builtins(training.adapter),
         **msgspec.to_builtins(training.recipe),
-        "data": [
-            [file.resolve().parent.name, hashlib.sha256(file.read_bytes()).hexdigest()]
-            for file in map(Path, training.data)
-        ],
-        "images": hashlib.sha256(" ".join(sorted(images)).encode()).hexdigest(),
+        "data": [[file.resolve().parent.name, file_digest(file)] for file in map(Path, training.data)],
+        "images": text_digest(" ".join(sorted(images))),
         "without": {label: list(values) for label, values in training.without.items()},
         "held_out": training.held_out,
         "max_answer_tokens": training.max_answer_tokens,

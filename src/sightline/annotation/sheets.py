@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from sightline.annotation.values import checked_values
 from sightline.errors import UserError
 from sightline.escaping import unescape_formula
 from sightline.formats.content import read_bytes
+from sightline.formats.digests import text_digest
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 
 ITEM, BY, ACTION, REMARK = "item", "by", "action", "remark"
@@ -219,7 +219,7 @@ def _stands(state: State, annotator: int, item: int, values: object) -> bool:
 def _form(row: ProjectRow, state: State, name: str, item: int, values: object) -> str:
     """The id of an imported judgement: one file that is imported twice at once adds it once."""
     about = (row.number, state.last, name, item, values)
-    return "import-" + hashlib.sha256(repr(about).encode()).hexdigest()[:40]
+    return "import-" + text_digest(repr(about))[:40]
 
 
 def _shown(item: Item, part: str) -> str:

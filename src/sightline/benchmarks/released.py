@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from sightline.benchmarks.base import Benchmark
+from sightline.formats.digests import json_digest
 
 DIGITS = 16
 """The number of hexadecimal digits of a pinned digest."""
@@ -26,8 +26,7 @@ def record_digest(sample: str, record: Any) -> str:
     Returns:
         The first `DIGITS` digits of a SHA-256.
     """
-    content = msgspec.json.encode([sample, record], order="sorted")
-    return hashlib.sha256(content).hexdigest()[:DIGITS]
+    return json_digest([sample, record])[:DIGITS]
 
 
 def foreign_samples(

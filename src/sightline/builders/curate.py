@@ -18,7 +18,7 @@ from sightline.builders.built_folder import Contents, built_image_path, everythi
 from sightline.builders.checked_images import CheckedImages
 from sightline.builders.curation_funnel import Funnel, ImageStatus, curation_report, start_funnel
 from sightline.builders.execution import Execution
-from sightline.builders.manifest import BuildManifest, build_identity, fingerprint, indented_json
+from sightline.builders.manifest import BuildManifest, build_identity, indented_json
 from sightline.builders.near_duplicates import BITS, DISTANCE, find_duplicates, image_hashes, import_imagehash
 from sightline.builders.read import read_all
 from sightline.builders.review_lists import Mark, MarkWords
@@ -26,6 +26,7 @@ from sightline.builders.source_ids import ids_of
 from sightline.builders.text_area import text_share, word_area
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.formats.digests import json_digest
 from sightline.images import BadImage
 from sightline.models.ocr import Reader, Word
 from sightline.scoring.majority import majority
@@ -106,7 +107,7 @@ def curate(
     settings = {
         **asdict(options),
         "reader": reader.identity if reader is not None else None,
-        "human": fingerprint(msgspec.to_builtins(marks)) if marks is not None else None,
+        "human": json_digest(msgspec.to_builtins(marks)) if marks is not None else None,
     }
     funnel = start_funnel(gallery, settings)
     funnel = funnel.drop("copy", _copies(funnel))

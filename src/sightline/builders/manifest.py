@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import sightline
 from sightline.decoding import decode_json
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.digests import file_digest
+from sightline.formats.digests import file_digest, json_digest
 from sightline.formats.files import write_atomically
 from sightline.formats.journal import header_of
 
@@ -94,7 +93,7 @@ def build_identity(
         "settings": settings,
         "versions": {"sightline": sightline.__version__, **(versions or {})},
     }
-    return BuildIdentity(header, fingerprint([header, *content] if content else header))
+    return BuildIdentity(header, json_digest([header, *content] if content else header))
 
 
 def read_manifest(folder: Path) -> BuildManifest:
@@ -159,18 +158,6 @@ def image_versions() -> dict[str, str]:
 
     codecs = {name: features.version(name) or "" for name in ("jpg", "zlib")}
     return {"pillow": PIL.__version__, **codecs}
-
-
-def fingerprint(content: Any) -> str:
-    """Hash plain data.
-
-    Args:
-        content: Anything that msgspec encodes as JSON.
-
-    Returns:
-        The SHA-256 of its JSON with sorted keys.
-    """
-    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
 def indented_json(content: Any) -> bytes:

@@ -7,7 +7,6 @@ inside them. The distance of two images is the smaller of the two distances.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from sightline.builders.execution import Execution
 from sightline.builders.image_io import open_upright
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.formats.digests import text_digest
 from sightline.images import BadImage, check_unchanged
 from sightline.progress import progress
 from sightline.types import ImageFile
@@ -154,7 +154,7 @@ def _hash_file(file: ImageFile) -> tuple[str, bytes | BadImage]:
 
 def _key(version: str, digest: str) -> bytes:
     # The text is part of the keys of stored hashes: another one would compute every hash again.
-    return hashlib.sha256(f"alike, ImageHash {version}\n{digest}".encode()).digest()
+    return bytes.fromhex(text_digest(f"alike, ImageHash {version}\n{digest}"))
 
 
 def _without_border(image: Image) -> Image:

@@ -17,7 +17,6 @@ from sightline.builders.manifest import (
     BuildManifest,
     ExcludedFolder,
     build_identity,
-    fingerprint,
     read_excluded,
 )
 from sightline.builders.rephrasing_replies import read_rephrasings
@@ -33,6 +32,7 @@ from sightline.builders.sources import SourceItem
 from sightline.engine.client import ModelClient
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
+from sightline.formats.digests import json_digest
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.prompts import fill, load
 from sightline.types import Answer, ImageFile, Message, user
@@ -113,7 +113,7 @@ def prepare_rephrasing(
         "asks": MAX_ATTEMPTS,
         "min_words": min_words,
         "seed": seed,
-        "questions": fingerprint([[source.id, source.question, source.references] for source in sources]),
+        "questions": json_digest([[source.id, source.question, source.references] for source in sources]),
     }
     plain = msgspec.json.decode(msgspec.json.encode(settings))
     return RephraseJob(usable, files, plain, excluded, dropped, passed_over or {})

@@ -7,7 +7,6 @@ that the original of that size is comparable too.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -22,6 +21,7 @@ from sightline.builders.sources import SourceItem
 from sightline.builders.style_network import Weights, import_torch, on_device, paint, read_weights
 from sightline.data.styles import NETWORK_STYLES, weights_file
 from sightline.errors import UserError, unknown_name
+from sightline.formats.digests import file_digest
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.prompts import load
 
@@ -237,7 +237,7 @@ def _style(name: str, folder: Path) -> Style:
         path = weights_file(name, folder)
     else:
         raise unknown_name("style", name, (*STYLES, "a path of weights"))
-    return Style(path.stem, str(path.absolute()), hashlib.sha256(path.read_bytes()).hexdigest())
+    return Style(path.stem, str(path.absolute()), file_digest(path))
 
 
 def _painted(image: Image, style: Style, device: str) -> Image:

@@ -28,7 +28,6 @@ from sightline.builders.manifest import (
     BuildManifest,
     ExcludedFolder,
     build_identity,
-    fingerprint,
     image_versions,
     read_excluded,
     read_manifest,
@@ -36,7 +35,7 @@ from sightline.builders.manifest import (
 from sightline.builders.process_pool import map_in_processes
 from sightline.builders.sources import SourceItem
 from sightline.errors import EnvironmentFailedError
-from sightline.formats.digests import changed_files, file_digest
+from sightline.formats.digests import changed_files, file_digest, json_digest
 from sightline.formats.files import write_atomically
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import FinishedSource
@@ -115,7 +114,7 @@ class _CheckedSources(Struct, frozen=True, dict=True):
     def identity(self) -> BuildIdentity:
         """The identity of the whole build."""
         each = [self.fingerprint_of(source) for source in self.sources]
-        return BuildIdentity(self._header, fingerprint([self._header, self.dropped, self.excluded, each]))
+        return BuildIdentity(self._header, json_digest([self._header, self.dropped, self.excluded, each]))
 
     def fingerprint_of(self, source: SourceItem) -> str:
         """The fingerprint of one source: the content of its image counts, its path does not."""
@@ -123,7 +122,7 @@ class _CheckedSources(Struct, frozen=True, dict=True):
         if not source.options:
             # Folders that were built before sources had options stay finished.
             del plain["options"]
-        return fingerprint([self._header, plain])
+        return json_digest([self._header, plain])
 
 
 class _SourceTask(Struct, frozen=True):

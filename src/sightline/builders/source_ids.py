@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from sightline.builders.image_io import SUFFIXES
+from sightline.formats.digests import text_digest
 
 LONGEST_ID = 120
 """Largest length of an id in characters. File systems take names of 255 bytes; builders append to ids."""
@@ -53,4 +53,4 @@ def _is_lossless(name: str, path: str) -> bool:
 def _digest(name: str, number: str) -> str:
     # No name holds the null byte, so that the first of two 'x' differs from an 'x-1'.
     key = f"{name}\0{number}" if number else name
-    return hashlib.sha256(key.encode()).hexdigest()[:8]
+    return text_digest(key)[:8]

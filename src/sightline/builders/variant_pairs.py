@@ -10,9 +10,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sightline.builders.manifest import MANIFEST, fingerprint, read_manifest
+from sightline.builders.manifest import MANIFEST, read_manifest
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest
+from sightline.formats.digests import file_digest, json_digest
 from sightline.formats.group_file import read_groups
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group
 
@@ -108,7 +108,7 @@ def _pair(original: GroupLine, line: GroupLine, folder: Path, digests: dict[str,
         )
     shown = texts if kind == "text" else (_images(original, folder), _images(line, folder))
     targets = tuple(
-        fingerprint(
+        json_digest(
             [one.group, one.variant, text, [_digest(folder / image, digests) for image in one.images]]
         )
         for one, text in zip((original, line), texts, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections import Counter, defaultdict
@@ -16,6 +15,7 @@ from sightline.benchmarks.records import data_folder
 from sightline.benchmarks.release import Release, ReleasedRecords, UserRecords
 from sightline.data.pull import load_samples
 from sightline.errors import unknown_name
+from sightline.formats.digests import file_digest
 from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import progress
 from sightline.types import ImageRef, Sample
@@ -184,9 +184,7 @@ def _check_split(
     return SplitCheck(
         split=records.split,
         file=records.name,
-        released=hashlib.sha256((root / released.name).read_bytes()).hexdigest() == released.sha256
-        if released
-        else None,
+        released=file_digest(root / released.name) == released.sha256 if released else None,
         samples=len(samples),
         images=len(samples_of),
         clusters=len(clusters),

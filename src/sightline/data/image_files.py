@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from sightline.data.archive_download import write_error
 from sightline.data.download_error import DownloadError
 from sightline.data.image_manifest import MissingImage
+from sightline.formats.digests import text_digest
 
 _PARTIAL = "sightline-"
 _BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
@@ -49,7 +49,7 @@ def partial_path(final: Path, url: str) -> Path:
     Returns:
         A path in the same folder, whose name has a fixed length.
     """
-    return final.with_name(f"{_PARTIAL}{hashlib.sha256(url.encode()).hexdigest()[:16]}.part")
+    return final.with_name(f"{_PARTIAL}{text_digest(url)[:16]}.part")
 
 
 def remove_partial_files(finals: Iterable[Path]) -> None:

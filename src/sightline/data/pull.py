@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from sightline.data.archive_download import InvalidReleaseError, download_archiv
 from sightline.data.unpack import unpack
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.content import read_bytes
+from sightline.formats.digests import file_digest, text_digest
 from sightline.formats.leftovers import temporary_folder
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, inspect_image
@@ -185,7 +185,7 @@ def _verify_file(folder: Path, path: str, forms: Mapping[str, str]) -> None:
     """Check that the folder holds a released file in one of its forms, by SHA-256."""
     for name, expected in forms.items():
         if (folder / name).is_file():
-            digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            digest = file_digest(folder / name)
             if digest != expected:
                 raise InvalidReleaseError(f"{path} has the SHA-256 {digest}, but the release has {expected}")
             return
@@ -244,7 +244,7 @@ def _archive(release: Release, to: Path, origin: str | None, show_progress: bool
         yield Path(origin)
         return
     url = origin or release.url
-    partial = to / f".{release.name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.part"
+    partial = to / f".{release.name}-{text_digest(url)[:12]}.part"
     try:
         download_archive(url, partial, show_progress=show_progress)
         yield partial

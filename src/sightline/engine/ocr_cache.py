@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -10,6 +9,7 @@ from functools import partial
 import msgspec
 
 from sightline.engine.store import Store
+from sightline.formats.digests import text_digest
 from sightline.images import BadImage
 from sightline.models.ocr import Reader, Word
 from sightline.types import ImageFile
@@ -96,4 +96,4 @@ def _key(reader: Reader, version: ImageVersion) -> bytes:
     digest, transform = version
     # Results of earlier versions lack the corners of rotated text.
     named = "\n".join(["corners", reader.identity, digest, transform])
-    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()
+    return bytes.fromhex(text_digest(named))

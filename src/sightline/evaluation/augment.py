@@ -5,7 +5,6 @@ The augmented text-only models of ConTextual (Wadhawan et al. 2024, section 3.1)
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from sightline.engine.captioning import SAMPLING, Captioner
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.engine.counts import Counts
 from sightline.errors import UserError
+from sightline.formats.digests import text_digest
 from sightline.models.augmented import CAPTIONED
 from sightline.models.base import Model
 from sightline.models.ocr import Reader
@@ -234,5 +234,5 @@ def _caption_model(spec: Spec, keyless: bool) -> CaptionModel:
 def _caption_file(path: str) -> CaptionFile:
     captions = read_captions(path, needed=True)
     lines = {name: " ".join(text.split()) for name, text in captions.items()}
-    digest = hashlib.sha256(repr(sorted(lines.items())).encode()).hexdigest()
+    digest = text_digest(repr(sorted(lines.items())))
     return CaptionFile(path, digest, {name: text for name, text in lines.items() if text})

@@ -14,8 +14,8 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.released import foreign_samples
 from sightline.errors import UserError
 from sightline.evaluation.prepared import PreparedTask, Survey
+from sightline.formats.digests import SetDigest
 from sightline.plugins import wrong_return
-from sightline.results.data_digest import SetDigest
 from sightline.types import Probe, Sample
 
 _encoder = msgspec.json.Encoder(order="sorted")

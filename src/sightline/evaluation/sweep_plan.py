@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError, unknown_name
+from sightline.formats.digests import text_digest
 from sightline.models.augmented import AUGMENTATIONS, CAPTIONED
 from sightline.plan.spec import Spec
 from sightline.reporting.option_texts import options_text
@@ -136,7 +136,7 @@ def _distinct_names(points: Sequence[SweepPoint]) -> list[str]:
 
 
 def _digest(point: SweepPoint) -> str:
-    return hashlib.sha256(exact_text([point.spec.model, point.values]).encode()).hexdigest()[:8]
+    return text_digest(exact_text([point.spec.model, point.values]))[:8]
 
 
 def _check_values(option: str, values: Sequence[Any]) -> None:

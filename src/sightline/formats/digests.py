@@ -1,14 +1,32 @@
-"""The SHA-256 of files, and the files whose content has changed."""
+"""Digests: the SHA-256 of JSON, of texts, of files and of sets of texts, all in hexadecimal."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 READERS = 4
 """The number of threads that compute digests; hashing releases the interpreter lock."""
+
+
+def json_digest(content: Any, unknown: Callable[[Any], Any] | None = None) -> str:
+    """The SHA-256 of plain data as JSON with sorted keys.
+
+    Args:
+        content: Anything that msgspec encodes as JSON.
+        unknown: Makes plain data of any other object; None refuses those.
+    """
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted", enc_hook=unknown)).hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """The SHA-256 of a text in UTF-8, whose surrogates without a partner count too."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def file_digest(path: str | Path) -> str:
@@ -59,3 +77,69 @@ def changed_files(folder: Path, files: Mapping[str, str]) -> list[str]:
             for (name, expected), digest in zip(files.items(), digests, strict=True)
             if digest != expected
         ]
+
+
+_DIGITS = 32
+"""Hexadecimal digits of a digest. Earlier versions wrote 64, of the samples in their order."""
+
+_BETWEEN = "-"
+"""Stands between the digest of the texts and that of the first images."""
+
+
+class SetDigest:
+    """The digest of texts in any order: the sum of their SHA-256, so that memory does not grow.
+
+    >>> first, second = SetDigest(), SetDigest()
+    >>> for text in (b"a", b"b"):
+    ...     first.add(text)
+    >>> for text in (b"b", b"a"):
+    ...     second.add(text)
+    >>> first.hexdigest() == second.hexdigest()
+    True
+    """
+
+    def __init__(self) -> None:
+        """Start without texts."""
+        self._sum = 0
+
+    def add(self, text: bytes) -> None:
+        """Add a text.
+
+        Args:
+            text: The text. A text that is added twice counts twice.
+        """
+        self._sum += int.from_bytes(hashlib.sha256(text).digest())
+
+    def hexdigest(self) -> str:
+        """The digest of the texts so far.
+
+        Returns:
+            32 hexadecimal digits.
+        """
+        return f"{self._sum % 16**_DIGITS:0{_DIGITS}x}"
+
+
+def data_digest(texts: str, images: str) -> str:
+    """Join the digest of the texts of all samples and that of their first images.
+
+    Args:
+        texts: The digest of the texts.
+        images: The digest of the images.
+
+    Returns:
+        The `data_digest` of a result.
+    """
+    return texts + _BETWEEN + images
+
+
+def texts_of_data_digest(digest: str) -> str:
+    """Take the digest of the texts from that of a run or of a result.
+
+    Args:
+        digest: The `data_digest`.
+
+    Returns:
+        The digest of the texts; '' if an earlier version wrote it, for which the order counted.
+    """
+    texts = digest.partition(_BETWEEN)[0]
+    return texts if len(texts) == _DIGITS else ""

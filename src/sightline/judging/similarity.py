@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.formats.digests import text_digest
 from sightline.metric_types import MetricValue
 from sightline.metrics.confusion import ComparedTexts, confused
 from sightline.models.embedder import Embedder
@@ -170,7 +170,7 @@ class Similarity:
         return (matrix[[rows[keys[text]] for text in several]] for several in texts)
 
     def _key(self, text: str) -> bytes:
-        return hashlib.sha256(f"{self.identity}\n{text}".encode("utf-8", "surrogatepass")).digest()
+        return bytes.fromhex(text_digest(f"{self.identity}\n{text}"))
 
 
 def partner_groups(group: Group) -> list[Group]:

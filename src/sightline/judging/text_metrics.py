@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.text_metrics import requested_metrics
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.formats.digests import text_digest
 from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric
 from sightline.progress import Advance, progress
 from sightline.types import Group, Outcome
@@ -161,7 +161,7 @@ class TextMeasures:
         response, reference = pair
         # The length separates the two texts.
         text = f"{name} {self.identities[name]}\n{len(response)}\n{response}{reference}"
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        return bytes.fromhex(text_digest(text))
 
 
 def _chunks(groups: Iterable[Group]) -> Iterator[list[Group]]:

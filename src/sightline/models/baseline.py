@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import AsyncIterator, Sequence
 
+from sightline.formats.digests import text_digest
 from sightline.models.offline_model import OfflineModel
 from sightline.types import Answer, Failure, Request, Text
 
@@ -42,7 +42,7 @@ class ChanceBaseline(OfflineModel):
         for index, request in enumerate(requests):
             text = "\n".join(part.text for part in request.messages[-1].parts if isinstance(part, Text))
             choices = _choices(text)
-            digest = hashlib.sha256(f"{self._seed}/{request.key}".encode()).digest()
+            digest = bytes.fromhex(text_digest(f"{self._seed}/{request.key}"))
             guess = choices[int.from_bytes(digest[:8], "big") % len(choices)]
             yield index, Answer(guess, finish_reason="stop", version=self.name)
 

@@ -6,10 +6,10 @@ import hashlib
 import secrets
 from typing import Any, NamedTuple
 
-import msgspec
 import pybase64
 from msgspec.structs import replace
 
+from sightline.formats.digests import json_digest
 from sightline.models.chat_request import DETAIL
 from sightline.models.image_references import ImageTraffic
 from sightline.output import print_note
@@ -83,7 +83,7 @@ class CachedImages:
     def exchange(self, request: Request) -> _Exchange:
         """Begin to send a request."""
         options = {name: request.sampling[name] for name in PROCESSOR_OPTIONS if name in request.sampling}
-        digest = hashlib.sha256(msgspec.json.encode(options, order="sorted")).hexdigest()[:16]
+        digest = json_digest(options)[:16]
         # A part without `image_url` has no place for OpenAI's `detail`.
         takes_uuids = DETAIL not in request.sampling and self.works is not False
         return _Exchange(self, digest if options else "", takes_uuids=takes_uuids)

@@ -6,16 +6,14 @@ Here they are found by their names before that, so that answers of different ser
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-import msgspec
-
 from sightline.errors import UserError
+from sightline.formats.digests import json_digest
 from sightline.secret_text import is_secret_name
 
 _FROM_ENVIRONMENT = "the environment variable that the provider reads"
@@ -195,5 +193,4 @@ def _names(value: Any, within: str = "") -> Iterator[str]:
 
 def _digest(value: Any) -> str:
     """The digest of a value; for objects that only Python can pass, such as a client, of their type."""
-    encoded = msgspec.json.encode(value, order="sorted", enc_hook=lambda thing: type(thing).__qualname__)
-    return hashlib.sha256(encoded).hexdigest()[:16]
+    return json_digest(value, lambda thing: type(thing).__qualname__)[:16]

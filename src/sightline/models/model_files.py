@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from sightline.errors import UserError
+from sightline.formats.digests import file_digest, text_digest
 from sightline.paths import cache_folder
 
 LARGE = 16 * 1024 * 1024
@@ -122,16 +123,16 @@ def digest_of_files(folder: Path, parts: Iterable[Path]) -> str:
 def _content(path: Path, stamp: tuple[int, ...]) -> str:
     """The digest of one file's content; `stamp`, its size and times, distinguishes its states."""
     if stamp[0] < LARGE:
-        return _read(path)
+        return file_digest(path)
     # One file for each digest: parallel processes need no lock, and nothing needs parsing.
-    state = hashlib.sha256(f"{path}\n{stamp}".encode()).hexdigest()
+    state = text_digest(f"{path}\n{stamp}")
     cache_file = cache_folder() / "digests" / state
     try:
         content = cache_file.read_text("ascii")
     except (OSError, UnicodeDecodeError):
         content = ""
     if len(content) != 64:
-        content = _read(path)
+        content = file_digest(path)
         _keep(content, cache_file)
     return content
 
@@ -145,8 +146,3 @@ def _keep(content: str, cache_file: Path) -> None:
     except OSError:
         # Without the cache only time is lost.
         return
-
-
-def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

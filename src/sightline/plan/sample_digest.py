@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from sightline.formats.digests import json_digest
 from sightline.types import ImageFile, Sample
 
 if TYPE_CHECKING:  # `compare --help` loads this module
     from sightline.benchmarks.base import Benchmark
     from sightline.images import BadImage
-
-_encode = msgspec.json.Encoder(order="sorted").encode
 
 _BETWEEN = "-"
 """Stands between the digest of the texts and that of the images."""
@@ -96,7 +92,7 @@ def hold_images(first: str, second: str) -> bool:
 
 
 def _digest(content: Any) -> str:
-    return hashlib.sha256(_encode(content)).hexdigest()[:16]
+    return json_digest(content)[:16]
 
 
 def _digest_in_order(

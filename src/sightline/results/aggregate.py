@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import sightline
+from sightline.formats.digests import SetDigest, data_digest
 from sightline.judging.agreement import agreements
 from sightline.judging.groups import FEW_PROBES, AnswerLookup, CollectedAnswers
 from sightline.judging.judges import HumanJudge, Judge, can_decide
@@ -31,7 +32,6 @@ from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.tally import tally
 from sightline.metrics.verdict_codes import VerdictCoder
 from sightline.results.corrected import corrected_values
-from sightline.results.data_digest import SetDigest, with_images
 from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.summary import Summary, long_response_notes, summary_notes
 from sightline.scoring.similarity import SIMILAR
@@ -79,7 +79,7 @@ class _GroupTotals:
 
     def data_digest(self) -> str:
         """The digest of the texts of all samples, and of the first images of the groups so far."""
-        return with_images(self._texts, self._images.hexdigest())
+        return data_digest(self._texts, self._images.hexdigest())
 
 
 class CountedAnswers(Struct, frozen=True, kw_only=True):

@@ -12,9 +12,9 @@ from msgspec import Struct
 from sightline.decoding import decode_json
 from sightline.errors import UserError, some_of
 from sightline.formats.content import read_bytes
+from sightline.formats.digests import texts_of_data_digest
 from sightline.formats.whole_results import METRICS, UNFINISHED
 from sightline.registry import export_formats
-from sightline.results.data_digest import texts_of
 from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.earlier_options import complete_options
 from sightline.results.folder import FILES
@@ -177,7 +177,7 @@ def _identity_of_result(file: Path) -> dict[str, Any]:
     written = decode_json(read_bytes(file), _WrittenResult, file, "the result of a run", expected=REMEDY)
     fields = msgspec.structs.asdict(written)
     options = complete_options(written.benchmark, written.setting, fields.pop("options"))
-    return {**fields, "data_digest": texts_of(written.data_digest), **options}
+    return {**fields, "data_digest": texts_of_data_digest(written.data_digest), **options}
 
 
 def _identity(description: EvaluationDescription) -> dict[str, Any]:
@@ -189,5 +189,5 @@ def _identity(description: EvaluationDescription) -> dict[str, Any]:
         "judge": judge_names(description),
         **complete_options(description.benchmark, description.setting, recorded),
         "ids_digest": description.ids_digest,
-        "data_digest": texts_of(description.data_digest),
+        "data_digest": texts_of_data_digest(description.data_digest),
     }

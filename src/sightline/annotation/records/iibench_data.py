@@ -20,9 +20,10 @@ from sightline.benchmarks.contextual.folder import IMAGE
 from sightline.benchmarks.iibench.records import LABELS, IIBenchQuestion, IIBenchRecord, ImageMetadata
 from sightline.builders.built_folder import IMAGES, Contents, write_folder
 from sightline.builders.checked_images import CheckedImages
-from sightline.builders.manifest import BuildManifest, build_identity, fingerprint, indented_json
+from sightline.builders.manifest import BuildManifest, build_identity, indented_json
 from sightline.builders.source_ids import ids_of
 from sightline.escaping import escape_formula
+from sightline.formats.digests import json_digest
 from sightline.formats.tables import csv_bytes
 from sightline.scoring.majority import majority
 from sightline.scoring.multiple_choice import SIX_LETTERS
@@ -221,7 +222,7 @@ def write_annotations(images: Sequence[AnnotatedImage], gallery: CheckedImages, 
         sources={path: file.digest for path, file in copied.items()},
         dropped=dropped,
     )
-    digests = fingerprint({name: file.digest for name, file in gallery.files.items()})
+    digests = json_digest({name: file.digest for name, file in gallery.files.items()})
     identity = build_identity(KIND, {"images": digests})
     return write_folder(out, identity, contents, copied, manifest=BuildManifest, force=True)
 

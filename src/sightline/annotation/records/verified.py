@@ -22,10 +22,10 @@ from sightline.builders.checked_images import check_images
 from sightline.builders.manifest import (
     BuildManifest,
     build_identity,
-    fingerprint,
     indented_json,
 )
 from sightline.builders.review_lists import Mark
+from sightline.formats.digests import json_digest
 from sightline.formats.tables import csv_bytes
 from sightline.metric_types import MetricValue
 from sightline.metrics.metric_values import clustered_mean
@@ -132,7 +132,7 @@ def write_accepted(
         sources={path: file.digest for path, file in gallery.files.items()},
         dropped={one.line.key: "humans mark it wrong" for one in rejected},
     )
-    lines = fingerprint([one.line.key for one in reviewed])
+    lines = json_digest([one.line.key for one in reviewed])
     identity = build_identity(KIND, {"rule": rule, "lines": lines})
     manifest = partial(VerifiedManifest, missing=gallery.broken)
     return write_folder(out, identity, contents, gallery.files, manifest=manifest, force=True)

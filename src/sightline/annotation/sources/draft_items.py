@@ -64,9 +64,9 @@ def draft_name(item: int, values: Values) -> str:
     Returns:
         The name.
     """
-    from sightline.builders.manifest import fingerprint
+    from sightline.formats.digests import json_digest
 
-    return f"{item}-{fingerprint(sorted(values.items()))[:16]}"
+    return f"{item}-{json_digest(sorted(values.items()))[:16]}"
 
 
 def _accepted(store: AnnotationStore, number: int, state: State) -> list[tuple[Item, str]]:

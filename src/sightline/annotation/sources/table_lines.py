@@ -8,10 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.benchmarks.contextual.folder import ANSWER, COLUMNS, IMAGE, image_path
-from sightline.builders.manifest import fingerprint
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.digests import file_digest_or_error
+from sightline.formats.digests import file_digest_or_error, json_digest
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import ImageRef
 
@@ -67,7 +66,7 @@ def read_table_lines(paths: Sequence[Path]) -> list[TableLine]:
         keys: set[str] = set()
         for where, row in table_rows(table, path):
             cells = {name: row[name] for name in columns}
-            key = fingerprint(cells)[:16]
+            key = json_digest(cells)[:16]
             if key in keys:
                 raise UserError("occurs twice", file=path, record=where, expected="each line once")
             keys.add(key)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from urllib.parse import urlsplit
+
+from sightline.formats.digests import text_digest
 
 NAME = "contextual"
 """The benchmark's name, and that of its folder of data."""
@@ -85,4 +86,4 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return text_digest(text)[:32]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from sightline.formats.digests import json_digest
 from sightline.models.chat_request import ChatRequestEncoder
 from sightline.types import Answer, Failure, Request
 
@@ -89,7 +89,7 @@ def key_of(body: Mapping[str, Any]) -> str:
     Returns:
         The digest of what it asks.
     """
-    return sha256(msgspec.json.encode(body, order="sorted")).hexdigest()
+    return json_digest(body)
 
 
 def completion(answer: Answer, model: str, key: str, created: int) -> dict[str, Any]:

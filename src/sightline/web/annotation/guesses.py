@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from threading import Lock
+
+from sightline.formats.digests import text_digest
 
 WRONG_TOKENS = 20
 """The different wrong tokens that an address may show in WINDOW_SECONDS."""
@@ -27,7 +28,7 @@ class Guesses:
             token: The token.
             now: Seconds since 1970.
         """
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        digest = bytes.fromhex(text_digest(token))
         with self._lock:
             if len(self._times) > MOST_ADDRESSES:
                 self._times = {name: times for name in self._times if (times := self._recent(name, now))}
