@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sightline.formats.digests import file_digest
 from sightline.models import model_files
 from sightline.models.model_files import answer_files, digest_of_files
 
@@ -39,13 +40,13 @@ def test_the_digest_is_that_of_names_and_contents(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, read, really = _folder(tmp_path), [], model_files.file_digest
+    folder, read = _folder(tmp_path), []
 
     def watched(place: str | Path) -> str:
         read.append(Path(place).name)
-        return really(place)
+        return file_digest(place)
 
-    monkeypatch.setattr(model_files, "file_digest", watched)
+    monkeypatch.setattr("sightline.models.model_files.file_digest", watched)
     digest_of_files(folder, PARTS)
     model_files._content.cache_clear()
     read.clear()

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.records import refuse_repeated_ids
+from sightline.decoding import json_records
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 
 
 def read_captions(file: str | None, needed: bool) -> dict[str, str]:

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sightline.decoding import UNDECODABLE, fault
+from sightline.decoding import UNDECODABLE, fault, json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 
 Record = TypeVar("Record")
 

@@ -12,10 +12,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from sightline.builders.sources import confined
-from sightline.decoding import UNDECODABLE, fault
+from sightline.decoding import UNDECODABLE, fault, json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from sightline.builders.coco import CocoInstances
 from sightline.builders.masking import VARIANTS, Colour, Lines, Masking, Shape
+from sightline.decoding import json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 
 LEFT_OUT = ("000000581719",)
 """The image that is in the authors' files (1,501 images) but not among the paper's 4,500 maskings: only

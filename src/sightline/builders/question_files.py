@@ -12,9 +12,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.builders.sources import SourceItem, confined, refuse_duplicate_ids, table_sources
+from sightline.decoding import json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 
 LONG = 11
 """Smallest number of words of a question to rephrase: 'more than 10 words' (MM-R3, section 3.2)."""

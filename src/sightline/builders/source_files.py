@@ -17,9 +17,9 @@ from sightline.builders.sources import (
     table_sources,
     with_columns,
 )
+from sightline.decoding import json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 from sightline.formats.tables import read_table, table_rows
 
 LANDMARK = ("landmark_id", "landmark")

@@ -16,10 +16,9 @@ from msgspec import Struct, field
 
 from sightline.builders.image_io import SUFFIXES
 from sightline.builders.source_ids import ids_of
-from sightline.decoding import UNDECODABLE
+from sightline.decoding import UNDECODABLE, Records, json_records, unknown_field
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import Records, json_records, unknown_field
 from sightline.formats.image_paths import is_below
 from sightline.formats.tables import RawTable, read_table, table_rows
 from sightline.scoring.letters import LETTERS

@@ -8,9 +8,9 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from sightline.data.image_download import ImageDownload, download_images
+from sightline.decoding import json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 from sightline.formats.tables import read_table, table_rows
 
 IMAGES = "images"

@@ -6,13 +6,18 @@ import gzip
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeVar
 
+import msgspec
+
+from sightline.decoding import decode_line
 from sightline.errors import UserError
+
+T = TypeVar("T")
 
 MAX_FILE = 4 * 1024**3
 """The most bytes of a file that is read whole, decompressed."""
@@ -85,6 +90,31 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     yield number, line
     if is_empty:
         raise _empty(path)
+
+
+def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None = None) -> Iterator[T]:
+    """Read a JSON Lines file as structs, line by line.
+
+    Args:
+        path: The file; it may be gzipped.
+        kind: The struct that each line holds.
+        prepare: Changes a decoded line before it is converted; None leaves lines as they are.
+
+    Yields:
+        One struct per line; empty lines are skipped.
+
+    Raises:
+        UserError: The file cannot be read, or a line is not such a struct; it names the line and the field.
+    """
+    decoder = msgspec.json.Decoder(kind)
+
+    def decode(line: bytes) -> T:
+        if prepare is None:
+            return decoder.decode(line)
+        return msgspec.convert(prepare(msgspec.json.decode(line)), kind)
+
+    for number, line in numbered_lines(path):
+        yield decode_line(decode, line, number, path, kind)
 
 
 def read_line(file: IO[bytes] | gzip.GzipFile, number: int, path: Path) -> bytes:

@@ -1,132 +1,16 @@
-"""Decoding JSON with the line of an error, writing files atomically, and checks before writing."""
+"""Writing files atomically, and checks before writing."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-
-from sightline.errors import UserError, did_you_mean
+from sightline.errors import UserError
 from sightline.formats.atomic_file import AtomicFile
-from sightline.formats.content import numbered_lines
-from sightline.formats.lenient_json import lenient_json
-
-T = TypeVar("T")
-
-_UNKNOWN_FIELD = re.compile("Object contains unknown field `(.*)`")
-
-Records = list[tuple[str, dict[str, Any]]]
-"""Records with their position in the file, such as 'line 3' or 'entry 3'."""
-
-
-def json_records(content: bytes, path: Path) -> Records:
-    """Decode a JSON list, JSON Lines, or one JSON object.
-
-    Args:
-        content: The content of the file.
-        path: The file, for error messages.
-
-    Returns:
-        The records with their positions.
-
-    Raises:
-        UserError: The content is not JSON, or an entry is not an object; it names the line or the entry.
-    """
-    if content.lstrip().startswith(b"["):
-        return [_object(f"entry {n}", entry, path) for n, entry in enumerate(_whole(content, path), 1)]
-    lines = [(n, line) for n, line in enumerate(content.splitlines(), 1) if line.strip()]
-    rows: Records = []
-    for number, line in lines:
-        try:
-            rows.append(_object(f"line {number}", _decode(line), path))
-        except ValueError:
-            if rows:
-                raise _broken(line, path, number) from None
-            return [_object("entry 1", _whole(content, path), path)]
-    return rows
-
-
-def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None = None) -> Iterator[T]:
-    """Read a JSON Lines file as structs, line by line.
-
-    Args:
-        path: The file; it may be gzipped.
-        kind: The struct that each line holds.
-        prepare: Changes a decoded line before it is converted; None leaves lines as they are.
-
-    Yields:
-        One struct per line; empty lines are skipped.
-
-    Raises:
-        UserError: The file cannot be read, or a line is not such a struct; it names the line and the field.
-    """
-    decoder = msgspec.json.Decoder(kind)
-
-    def decode(line: bytes) -> T:
-        if prepare is None:
-            return decoder.decode(line)
-        return msgspec.convert(prepare(msgspec.json.decode(line)), kind)
-
-    for number, line in numbered_lines(path):
-        yield decode_line(decode, line, number, path, kind)
-
-
-def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path, kind: type[Any]) -> T:
-    """Decode a line of a JSON Lines file.
-
-    Args:
-        decode: Converts a line to a struct.
-        line: The line.
-        number: Its number in the file, from 1.
-        path: The file.
-        kind: The struct.
-
-    Returns:
-        The struct.
-
-    Raises:
-        UserError: The line is not such a struct; it names the line and the field.
-    """
-    try:
-        return decode(line)
-    except msgspec.ValidationError as error:
-        text, _, location = str(error).partition(" - at `$")
-        field = re.sub(r"^\.|`$", "", location) or None
-        if (unknown := _UNKNOWN_FIELD.fullmatch(text)) and field is None:
-            known = [one.encode_name for one in msgspec.structs.fields(kind)]
-            raise unknown_field(unknown[1], known, path, f"line {number}") from None
-        raise UserError(text, file=path, record=f"line {number}", field=field) from None
-    except (ValueError, RecursionError):
-        raise _broken(line, path, number) from None
-
-
-def unknown_field(name: str, known: Iterable[str], path: Path, record: str) -> UserError:
-    """Make the error for a field or a column that a file should not have.
-
-    Args:
-        name: The field.
-        known: The fields that exist.
-        path: The file.
-        record: The position of the record.
-
-    Returns:
-        The error, with the most similar field.
-    """
-    known = list(known)
-    return UserError(
-        f"is an unknown field{did_you_mean(name, known)}",
-        file=path,
-        record=record,
-        field=name,
-        expected=f"only {', '.join(known)}",
-    )
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
@@ -212,46 +96,3 @@ def refuse_unwritable(folder: Path, option: str = "--out") -> None:
     except OSError as error:
         expected = f"a writable folder for {option}"
         raise UserError(f"cannot be written: {error.strerror}", file=folder, expected=expected) from None
-
-
-def _whole(content: bytes, path: Path) -> Any:
-    try:
-        return _decode(content)
-    except ValueError:
-        raise _broken(content, path) from None
-
-
-def _decode(content: bytes) -> Any:
-    try:
-        return msgspec.json.decode(content)
-    except msgspec.ValidationError:
-        # A number is too large.
-        return lenient_json(content)
-    except ValueError:
-        # Python's json module writes a missing cell or an undefined score as NaN, which is not JSON.
-        if b"NaN" in content or b"Infinity" in content:
-            return lenient_json(content)
-        raise
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _broken(content: bytes, path: Path, first: int = 1) -> UserError:
-    """The error for content that is not JSON; `first` is the line number of its first line."""
-    line, text = first, "holds half of a surrogate pair, which is not a character"
-    expected = "complete JSON (a list, or one object a line); is the file truncated?"
-    try:
-        lenient_json(content)
-    except json.JSONDecodeError as error:
-        line, text = first + error.lineno - 1, f"is not valid JSON: {error.msg}"
-    except UnicodeDecodeError as error:
-        line, text = first + content.count(b"\n", 0, error.start), f"is not UTF-8 text: {error.reason}"
-    except RecursionError:
-        text, expected = "is nested too deeply", f"at most {sys.getrecursionlimit():,} levels"
-    return UserError(text, file=path, record=f"line {line}", expected=expected)
-
-
-def _object(where: str, entry: Any, path: Path) -> tuple[str, dict[str, Any]]:
-    if not isinstance(entry, dict):
-        raise UserError("is not a record", file=path, record=where, found=entry, expected="a JSON object")
-    return where, entry

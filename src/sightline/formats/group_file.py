@@ -16,9 +16,9 @@ from typing import IO, NamedTuple
 
 import msgspec
 
+from sightline.decoding import decode_line
 from sightline.errors import UserError
 from sightline.formats.content import BUFFER, BYTE_ORDER_MARK, opened, read_line
-from sightline.formats.files import decode_line
 from sightline.formats.groups import ORIGINAL, GroupLine, check_line, repeated_variant
 from sightline.formats.hashes import has_repeats, text_hash
 

@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.decoding import Records
 from sightline.formats.atomic_file import AtomicLineFile
-from sightline.formats.files import Records, read_lines
+from sightline.formats.content import read_lines
 from sightline.formats.prediction import (
     Layout,
     Prediction,

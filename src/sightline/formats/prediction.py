@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
+from sightline.decoding import Records
 from sightline.errors import UserError
-from sightline.formats.files import Records
 from sightline.types import Labels, Usage, Verdict
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sightline.decoding import json_records
 from sightline.errors import UserError, did_you_mean
 from sightline.formats import jsonl, lmms_eval, vlmevalkit
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 from sightline.formats.inspect_log import is_inspect_log, read_inspect_log
 from sightline.formats.prediction import AnswerFiles, Layout, Prediction, PredictionFile
 from sightline.formats.tables import read_table, table_rows

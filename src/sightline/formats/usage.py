@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sightline.formats.lenient_json import lenient_json
+from sightline.decoding import lenient_json
 from sightline.types import Usage
 
 MAX_TOKENS = 10**12

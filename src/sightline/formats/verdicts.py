@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from sightline.formats.atomic_file import AtomicLineFile
-from sightline.formats.files import read_lines
+from sightline.formats.content import read_lines
 from sightline.types import Verdict
 
 _HUMAN = {"scorer": "human", "kind": "human"}

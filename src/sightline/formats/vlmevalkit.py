@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Any
 
-from sightline.formats.files import Records
+from sightline.decoding import Records
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,

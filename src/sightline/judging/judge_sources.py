@@ -12,9 +12,9 @@ from msgspec import Struct, field
 
 from sightline.benchmarks.base import answer_cases
 from sightline.benchmarks.text_metrics import NAMES
+from sightline.decoding import json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.read import read_predictions
 from sightline.formats.run_metadata import read_run_metadata

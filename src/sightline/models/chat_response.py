@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from sightline.formats.lenient_json import lenient_json
+from sightline.decoding import lenient_json
 from sightline.formats.usage import decode_usage
 from sightline.models.reply_body import too_deep
 from sightline.types import Answer, Failure

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sightline.decoding import Records
 from sightline.formats.export import AnswersToExport, ExportFormat, counted, repeats_note
-from sightline.formats.files import Records, json_list, write_atomically
+from sightline.formats.files import json_list, write_atomically
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,

@@ -22,9 +22,9 @@ from sightline.benchmarks.contextual.folder import (
     table_name,
 )
 from sightline.benchmarks.records import data_folder, refuse_repeated_ids
+from sightline.decoding import json_records, unknown_field
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records, unknown_field
 from sightline.formats.tables import read_table, table_rows
 from sightline.types import ImageRef, Labels, Sample
 

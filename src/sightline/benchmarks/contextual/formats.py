@@ -18,10 +18,11 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.contextual import appendix_cases
 from sightline.benchmarks.contextual.folder import IMAGE, INSTRUCTION
+from sightline.decoding import Records, json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 from sightline.formats.export import AnswersToExport, ExportFormat, counted, model_name, repeats_note
-from sightline.formats.files import Records, json_records, write_atomically
+from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import id_field, response_of
 from sightline.formats.prediction import (
     AnswerFiles,

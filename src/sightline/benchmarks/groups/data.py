@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from sightline.decoding import json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 from sightline.formats.export import counted
-from sightline.formats.files import json_records
 from sightline.formats.group_file import GroupFile, open_groups, size_of
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group
 from sightline.formats.jsonl import id_field

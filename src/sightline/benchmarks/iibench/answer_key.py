@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sightline.benchmarks.iibench.records import IIBenchQuestion
+from sightline.decoding import json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
-from sightline.formats.files import json_records
 from sightline.scoring.letters import LETTERS
 
 

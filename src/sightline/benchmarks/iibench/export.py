@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sightline.benchmarks.iibench.formats import SPLITS
+from sightline.decoding import json_records
 from sightline.errors import UserError
 from sightline.formats.content import read_bytes
 from sightline.formats.export import AnswersToExport, ExportFormat, counted
-from sightline.formats.files import json_records, write_atomically
+from sightline.formats.files import write_atomically
 from sightline.scoring.letters import carry_letter
 from sightline.types import Outcome
 

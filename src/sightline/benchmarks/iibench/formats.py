@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
-from sightline.formats.files import Records
+from sightline.decoding import Records
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,

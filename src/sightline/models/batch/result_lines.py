@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from sightline.formats.lenient_json import lenient_json
+from sightline.decoding import lenient_json
 from sightline.models.chat_response import failure_of_status, read_response
 from sightline.models.reply_body import MAX_BYTES, too_deep, too_large
 from sightline.types import Answer, Failure
