@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
 
@@ -126,3 +127,21 @@ def _shorten(found: object) -> str:
     """A found value as Python writes it, long enough for the messages of other libraries."""
     text = repr(found)
     return text if len(text) <= MAX_FOUND else text[: MAX_FOUND - 3] + "..."
+
+
+@contextmanager
+def needs_extra(extra: str, message: str, file: object = None) -> Iterator[None]:
+    """Import packages of an extra; where one is missing, the error names the command that installs it.
+
+    Args:
+        extra: The extra, such as `table`.
+        message: What needs the package.
+        file: The file that needs it, if there is one.
+
+    Raises:
+        UserError: A package is not installed.
+    """
+    try:
+        yield
+    except ImportError:
+        raise UserError(message, file=file, expected=f"pip install 'sightline[{extra}]'") from None

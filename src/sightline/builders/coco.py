@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from sightline.builders.sources import confined
 from sightline.decoding import UNDECODABLE, fault, json_records
-from sightline.errors import UserError
+from sightline.errors import UserError, needs_extra
 from sightline.formats.content import read_bytes
 
 if TYPE_CHECKING:
@@ -181,13 +181,8 @@ def import_coco_mask() -> Any:
     Raises:
         UserError: It is not installed; the error names the command that installs it.
     """
-    try:
+    with needs_extra("build", "pycocotools is not installed, which reads COCO's segmentations"):
         from pycocotools import mask
-    except ImportError:
-        raise UserError(
-            "pycocotools is not installed, which reads COCO's segmentations",
-            expected="pip install 'sightline[build]'",
-        ) from None
     return mask
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from sightline.builders.execution import Execution
 from sightline.builders.image_io import open_upright
 from sightline.engine.store import Store
-from sightline.errors import UserError
+from sightline.errors import needs_extra
 from sightline.formats.digests import text_digest
 from sightline.images import BadImage, check_unchanged
 from sightline.progress import progress
@@ -60,13 +60,8 @@ def import_imagehash() -> Any:
     Raises:
         UserError: It is not installed; the error names the command that installs it.
     """
-    try:
+    with needs_extra("build", "ImageHash is not installed, which finds near-duplicates"):
         import imagehash
-    except ImportError:
-        raise UserError(
-            "ImageHash is not installed, which finds near-duplicates",
-            expected="pip install 'sightline[build]'",
-        ) from None
     return imagehash
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.errors import UserError, some_of
+from sightline.errors import UserError, needs_extra, some_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,10 +144,8 @@ def import_torch() -> Any:
     """
     # torch reads this at its first allocation: large pages save a fifth of the time of these layers.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-    try:
+    with needs_extra("local", "restyling needs torch"):
         import torch
-    except ImportError:
-        raise UserError("restyling needs torch", expected="pip install 'sightline[local]'") from None
     return torch
 
 

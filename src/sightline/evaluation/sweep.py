@@ -30,6 +30,7 @@ from sightline.evaluation.write_sweep import write_sweep
 from sightline.metric_types import MetricValue
 from sightline.output import print_note
 from sightline.replicas.kept import replicas_kept
+from sightline.reporting.tables_text import import_pandas
 from sightline.reporting.varied_options import ResultPoint
 from sightline.results.folder import ResultsFolder
 from sightline.results.same_run import refuse_other_sweep
@@ -112,16 +113,13 @@ class Sweep(Struct, frozen=True):
         Raises:
             UserError: Pandas is not installed.
         """
-        try:
-            import pandas
-        except ModuleNotFoundError:
-            raise UserError("pandas is not installed", expected="pip install 'sightline[table]'") from None
         rows = [
             {"model": point.result.model, **point.values, **msgspec.structs.asdict(metric)}
             for point in self.results
             for metric in point.result.metrics
         ]
-        return pandas.DataFrame(rows, columns=None if rows else ["model", *MetricValue.__struct_fields__])
+        columns = None if rows else ["model", *MetricValue.__struct_fields__]
+        return import_pandas().DataFrame(rows, columns=columns)
 
 
 async def run_sweep(

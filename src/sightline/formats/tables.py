@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sightline.decoding import Records
-from sightline.errors import UserError
+from sightline.errors import UserError, needs_extra
 
 LONGEST_CELL = 2**31 - 1
 """The default of the csv module, 131,072 characters, is too small for the responses of reasoning models."""
@@ -90,11 +90,8 @@ def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def _workbook(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
-    try:
+    with needs_extra("table", "an xlsx table needs openpyxl, which is not installed", path):
         from openpyxl import load_workbook
-    except ImportError:
-        message = "an xlsx table needs openpyxl, which is not installed"
-        raise UserError(message, file=path, expected="pip install 'sightline[table]'") from None
     try:
         sheet = load_workbook(io.BytesIO(content), read_only=True).worksheets[0]
         lines = [[_text(cell) for cell in line] for line in sheet.iter_rows(values_only=True)]

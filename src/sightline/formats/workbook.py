@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Sequence
 
-from sightline.errors import UserError
+from sightline.errors import needs_extra
 
 LONGEST_CELL = 32_767
 """The most characters of a cell."""
@@ -26,13 +26,9 @@ def workbook_bytes(rows: Sequence[Sequence[str]]) -> bytes:
     Raises:
         UserError: The extra `table` is not installed.
     """
-    try:
+    with needs_extra("table", "an xlsx table needs openpyxl, which is not installed"):
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
-    except ImportError:
-        raise UserError(
-            "an xlsx table needs openpyxl, which is not installed", expected="pip install 'sightline[table]'"
-        ) from None
     book = Workbook(write_only=True)
     sheet = book.create_sheet("table")
     for row in rows:

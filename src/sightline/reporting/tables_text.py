@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from sightline.errors import UserError, unknown_name
+from sightline.errors import needs_extra, unknown_name
 from sightline.reporting.html_table import html
 from sightline.reporting.latex_table import latex
 from sightline.reporting.markdown import markdown
@@ -100,8 +100,6 @@ def import_pandas() -> Any:
     Raises:
         UserError: It is not installed.
     """
-    try:
+    with needs_extra("table", "pandas is not installed"):
         import pandas
-    except ModuleNotFoundError:
-        raise UserError("pandas is not installed", expected="pip install 'sightline[table]'") from None
     return pandas

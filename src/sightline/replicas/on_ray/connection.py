@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from sightline.errors import UserError
+from sightline.errors import UserError, needs_extra
 from sightline.replicas.on_ray import node_entry
 from sightline.replicas.on_ray.connecting import connect
 
@@ -49,10 +49,8 @@ def import_ray() -> Any:
     Raises:
         UserError: It is not installed.
     """
-    try:
+    with needs_extra("cluster", "--on ray needs Ray"):
         import ray
-    except ImportError:
-        raise UserError("--on ray needs Ray", expected="pip install 'sightline[cluster]'") from None
     return ray
 
 

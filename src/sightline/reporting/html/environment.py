@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.errors import UserError
+from sightline.errors import needs_extra
 from sightline.reporting.html.figures import interval, number, signed
 from sightline.reporting.html.short_texts import shorten, without_servers
 from sightline.visible import visible, visible_lines
@@ -36,10 +36,8 @@ def environment(*folders: Path) -> Environment:
     Raises:
         UserError: Jinja2 is not installed.
     """
-    try:
+    with needs_extra("web", "Jinja2 is not installed"):
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError:
-        raise UserError("Jinja2 is not installed", expected="pip install 'sightline[web]'") from None
     made = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
