@@ -183,7 +183,6 @@ URL = "postgresql://me:p%40w%2Fsecret@127.0.0.1:1/name"
         ["score", "codis", URL],
         ["run", URL, "--model", "baseline/chance"],
         ["runs", "show", URL],
-        ["store", "repair", URL, "--out", "new.db"],
         ["store", "verify", "--store", f"{URL}?sslpassword=secret"],
         ["store", "merge", URL, "--into", "new.db"],
         ["serve", "--sotre", URL],

@@ -19,6 +19,7 @@ from sightline.cli.main import main
 from sightline.counts import counted
 from sightline.engine.keys import with_key
 from sightline.engine.store import Store
+from sightline.engine.tables import SCHEMA_VERSION
 from sightline.types import Answer, Request, Verdict, user
 
 Capture = pytest.CaptureFixture[str]
@@ -26,7 +27,7 @@ Capture = pytest.CaptureFixture[str]
 HOSTILE = "evil\x1b[31m\u202egnp.\u2066"
 """A name with an escape sequence and with characters that turn the direction of writing."""
 
-SUBCOMMANDS = ("info", "verify", "repair", "merge", "gc", "export")
+SUBCOMMANDS = ("info", "verify", "merge", "gc", "export")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ def test_info_lists_tables_models_dates_and_runs(capsys: Capture, folder: Path) 
     found = as_json(capsys, "info")
     rows = {table["table"]: table["rows"] for table in found["tables"]}
     assert (rows["answers"], rows["requests"], rows["runs"], rows["verdicts"]) == (40, 40, 2, 1)
-    assert (found["schema_version"], found["needs_migration"], found["models"]) == (5, False, ["m"])
+    assert (found["schema_version"], found["models"]) == (SCHEMA_VERSION, ["m"])
     assert [(one["run"], one["task"], one["state"]) for one in found["runs"]] == [
         (1, "groups:default", "complete"),
         (2, "groups:default", "complete"),
@@ -125,8 +126,8 @@ def test_a_damaged_store_verifies_with_status_1_and_names_the_row(capsys: Captur
     assert all("sightline" in one["remedy"] for one in found["listed"])
     status, out, _ = run(capsys, "verify", "--quiet")
     assert status == 1
-    assert "faults in sightline.db" in out
-    assert out.count("store repair sightline.db --out NEW") == 1
+    assert "2 faults in sightline.db" in out or "1 fault in sightline.db" in out
+    assert out.count("store merge sightline.db --into NEW") == 1
 
 
 def test_the_faults_of_a_table_stand_together(capsys: Capture) -> None:
@@ -141,37 +142,6 @@ def test_the_faults_of_a_table_stand_together(capsys: Capture) -> None:
     of_answers = out[out.index("\nanswers") : out.index("\nruns")]
     assert "id 5" in of_answers
     assert "does not exist in requests" in " ".join(of_answers.split())
-
-
-def test_a_repair_without_loss_has_status_0(capsys: Capture, folder: Path) -> None:
-    status, out, err = run(capsys, "repair", "sightline.db", "--out", "new.db", "--quiet")
-    assert (status, err) == (0, "")
-    assert "nothing is lost" in out
-    assert out.endswith("written: new.db\n")
-    assert content("new.db") == content("sightline.db")
-
-
-def test_a_repair_with_a_loss_has_status_1_and_lists_the_runs(capsys: Capture, folder: Path) -> None:
-    damage(folder / "sightline.db")
-    report = as_json(capsys, "repair", "sightline.db", "--out", "new.db", "--quiet", status=1)
-    assert [one["run"] for one in report["incomplete_runs"]] == [1]
-    assert next(one for one in report["tables"] if one["table"] == "answers")["rows"] == 39
-    assert run(capsys, "verify", "--quiet", "--store", "new.db")[0] == 0
-    status, out, _ = run(capsys, "repair", "sightline.db", "--out", "other.db", "--quiet")
-    assert status == 1
-    assert "run 1 is kept, but is not finished any more" in out
-
-
-def test_a_repair_says_that_a_run_without_a_description_is_lost(capsys: Capture, folder: Path) -> None:
-    store = Store.open("sightline.db")
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("UPDATE runs SET body = x'00' WHERE id = 1")
-    store.close()
-    report = as_json(capsys, "repair", "sightline.db", "--out", "new.db", "--quiet", status=1)
-    assert (report["lost_runs"], report["incomplete_runs"]) == ([1], [])
-    assert next(one for one in report["tables"] if one["table"] == "answers")["rows"] == 40
-    _, out, _ = run(capsys, "repair", "sightline.db", "--out", "other.db", "--quiet")
-    assert "no description of run 1 is readable" in " ".join(out.split())
 
 
 def test_a_merge_lists_the_runs_and_their_new_numbers(capsys: Capture, folder: Path) -> None:
@@ -215,7 +185,7 @@ def test_a_merge_that_leaves_damaged_rows_out_says_so_with_status_1(capsys: Capt
     text = " ".join(out.split())
     assert status == 1
     assert "1 row of answers is damaged and not copied; the first: id 5:" in text
-    assert "run 1 lacks what is damaged, and is not finished any more" in text
+    assert "run 1 is not finished any more: 1 of its probes have no attempt" in text
     assert "`sightline store verify --store sightline.db` lists" in text
     [merged] = as_json(capsys, "merge", "sightline.db", "--into", "t.db", "--quiet", status=1)
     assert [(one["table"], one["rows"]) for one in merged["lost"]] == [("answers", 1)]
@@ -282,12 +252,6 @@ def test_the_records_of_one_run_are_in_the_order_of_its_probes(capsys: Capture, 
         (["info", "--store", "there.txt"], "there.txt"),
         (["verify", "--store", "missing.db"], "there is no store"),
         (["gc", "--store", "missing.db"], "there is no store"),
-        (["repair", "missing.db", "--out", "new.db"], "missing.db"),
-        (["repair", "there.txt", "--out", "new.db"], "there.txt"),
-        (["repair", "sightline.db", "--out", "sightline.db"], "sightline.db"),
-        (["repair", "sightline.db", "--out", "there.txt"], "exists already"),
-        (["repair", "sightline.db", "--out", "no/such/folder/new.db"], "no/such/folder"),
-        (["repair", "postgresql://user@host/x", "--out", "new.db"], "a SQLite file"),
         (["merge", "missing.db", "--into", "t.db"], "there is no store"),
         (["merge", "sightline.db", "--into", "sightline.db"], "is a source and the target"),
         (["merge", "sightline.db"], "--into"),
@@ -340,7 +304,6 @@ def test_hostile_names_are_shown_as_text(capsys: Capture, folder: Path) -> None:
         (["verify", "--quiet", "--store", f"{HOSTILE}.db"], 0),
         (["merge", f"{HOSTILE}.db", "--into", f"{HOSTILE}2.db", "--quiet"], 0),
         (["merge", f"{HOSTILE}.db", "--into", f"{HOSTILE}.db", "--quiet"], 2),
-        (["repair", f"{HOSTILE}.db", "--out", f"{HOSTILE}3.db", "--quiet"], 0),
         (["gc", "--store", f"{HOSTILE}.db"], 0),
         (["gc", "--store", f"{HOSTILE}9.db"], 2),
         (["export", "runs", "--store", f"{HOSTILE}.db", "--out", f"{HOSTILE}.jsonl", "--quiet"], 0),
@@ -391,17 +354,13 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_no_half_written_export_or_repair(folder: Path, big: Path) -> None:
+def test_ctrl_c_leaves_no_half_written_export(folder: Path, big: Path) -> None:
     shutil.copy(big, folder / "big.db")
-    for words in (
-        ["export", "answers", "--store", "big.db", "--out", "out.jsonl"],
-        ["repair", "big.db", "--out", "out.db"],
-    ):
-        assert _interrupted(words, folder) == 130
-        assert {path.name for path in folder.iterdir()} - {"big.db-wal", "big.db-shm"} == {
-            "big.db",
-            "sightline.db",
-        }
+    assert _interrupted(["export", "answers", "--store", "big.db", "--out", "out.jsonl"], folder) == 130
+    assert {path.name for path in folder.iterdir()} - {"big.db-wal", "big.db-shm"} == {
+        "big.db",
+        "sightline.db",
+    }
     assert (folder / "big.db").read_bytes() == big.read_bytes()
 
 

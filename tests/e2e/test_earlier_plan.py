@@ -26,7 +26,7 @@ from sightline.evaluation import earlier_plan, plan_key
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.images import ImageLimits
-from sightline.maintenance.clean import CleaningOptions, clean
+from sightline.maintenance.store_maintenance import CleaningOptions, clean
 from sightline.models.baseline import ChanceBaseline
 from sightline.plan.plan import Plan
 from sightline.plan.samples import Samples

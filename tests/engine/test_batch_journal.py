@@ -13,9 +13,8 @@ from sightline.cli.main import main
 from sightline.engine.answers import Attempt
 from sightline.engine.keys import KeyedRequest, with_key
 from sightline.engine.store import Store
-from sightline.maintenance.clean import CleaningOptions, clean
 from sightline.maintenance.merge import merge
-from sightline.maintenance.repair import repair
+from sightline.maintenance.store_maintenance import CleaningOptions, clean
 from sightline.maintenance.verify import find_faults, verify
 from sightline.types import Answer, Failure, Request, user
 
@@ -170,7 +169,7 @@ def test_a_merge_copies_what_is_not_fetched(tmp_path: Path, store_url: str) -> N
     target.close()
 
 
-def test_a_store_with_batches_is_sound_cleaned_exported_and_repaired(
+def test_a_store_with_batches_is_sound_cleaned_and_exported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -180,20 +179,18 @@ def test_a_store_with_batches_is_sound_cleaned_exported_and_repaired(
     store.claims.release()
     assert list(find_faults(store, show_progress=False)) == []
     store.close()
-    repair("s.db", Path("repaired.db"), show_progress=False)
-    for name in ("s.db", "repaired.db"):
-        assert [(one.table, one.rows) for one in clean(name, CleaningOptions()).dropped][:1] == [
-            ("batch_requests", 1)
-        ]
-        assert list(verify(name, show_progress=False)) == []
-        assert main(["store", "export", "batches", "--out", f"{name}.jsonl", "--store", name]) == 0
-        (line,) = map(json.loads, Path(f"{name}.jsonl").read_text().splitlines())
-        assert (line["address"], line["file"], line["keys"]) == (ADDRESS, "file-1", keys(2))
+    assert [(one.table, one.rows) for one in clean("s.db", CleaningOptions()).dropped][:1] == [
+        ("batch_requests", 1)
+    ]
+    assert list(verify("s.db", show_progress=False)) == []
+    assert main(["store", "export", "batches", "--out", "out.jsonl", "--store", "s.db"]) == 0
+    (line,) = map(json.loads, Path("out.jsonl").read_text().splitlines())
+    assert (line["address"], line["file"], line["keys"]) == (ADDRESS, "file-1", keys(2))
     assert main(["store", "info", "--store", "s.db"]) == 0
     assert "batches at providers that are not fetched yet" in capsys.readouterr().out
 
 
-def test_a_request_of_no_batch_is_found_and_removed_by_a_repair(tmp_path: Path) -> None:
+def test_a_request_of_no_batch_is_found(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     asyncio.run(store.batches.add(ADDRESS, "file-1", keys(1)))
     with store.database.core_write() as connection:
@@ -201,5 +198,3 @@ def test_a_request_of_no_batch_is_found_and_removed_by_a_repair(tmp_path: Path) 
     (fault,) = find_faults(store, show_progress=False)
     assert "batch 1 does not exist in batches" in fault.problem
     store.close()
-    repair(str(tmp_path / "s.db"), tmp_path / "new.db", show_progress=False)
-    assert list(verify(str(tmp_path / "new.db"), show_progress=False)) == []

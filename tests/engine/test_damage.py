@@ -7,13 +7,9 @@ from pathlib import Path
 import pytest
 
 from sightline.engine.answers import Attempt
-from sightline.engine.dictionaries import Dictionaries
 from sightline.engine.keys import with_key
-from sightline.engine.requests import Requests
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
-from sightline.maintenance.faults import Fault
-from sightline.maintenance.removal import remove_faulty
 from sightline.types import Answer, ImageFile, Request, user
 
 _KEYED = with_key(Request("", (user("a question of some length, a question of some length"),), {}), "m")
@@ -105,18 +101,6 @@ def test_probes_without_their_definitions_are_named(store: Store) -> None:
     _change(_filled(store), "DELETE FROM definitions")
     with pytest.raises(EnvironmentFailedError, match=r"row 0 of the table probes.*definitions"):
         list(store.runs.probes(1))
-
-
-def test_a_request_that_a_repair_left_empty_is_filled_by_the_same_request(store: Store) -> None:
-    key, canonical = _KEYED.request.key, _KEYED.canonical
-    store.answers.add([Attempt(key, canonical, Answer("some words"))])
-    remove_faulty(store, [Fault(table="requests", key={"id": 1}, problem="its texts are lost")])
-    assert store.answers.request(key) == b""
-    store.answers.add([Attempt(key, canonical, Answer("some words"))])
-    assert store.answers.request(key) == canonical
-    with store.database.write() as connection:
-        Requests(Dictionaries("s")).add(connection, {bytes.fromhex(key): b""})
-    assert store.answers.request(key) == canonical
 
 
 @pytest.mark.parametrize("change", ["x''", "x'00ff'", "substr(body, 1, length(body) - 3)"])

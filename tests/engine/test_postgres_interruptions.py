@@ -16,7 +16,6 @@ from sightline.engine.database_errors import TransactionLostError, repeat_if_los
 from sightline.engine.keys import key_of, with_key
 from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
-from sightline.maintenance.opening import version_of
 from sightline.types import Answer, Request, user
 
 pytestmark = pytest.mark.postgres
@@ -147,13 +146,12 @@ def test_opening_a_store_waits_for_a_migration_however_long_it_takes(
     Store.open(postgres_url).close()
     monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
     with psycopg.connect(postgres_url) as other:
-        for opens in (lambda: Store.open(postgres_url).close(), lambda: version_of(postgres_url)):
-            # What `back_up` holds up to the end of a migration.
-            other.execute("LOCK TABLE meta, answers")
-            migration = threading.Timer(2.5, other.rollback)
-            migration.start()
-            opens()
-            migration.join()
+        # What `back_up` holds up to the end of a migration.
+        other.execute("LOCK TABLE meta, answers")
+        migration = threading.Timer(2.5, other.rollback)
+        migration.start()
+        Store.open(postgres_url).close()
+        migration.join()
 
 
 def test_two_writers_that_block_each_other_both_succeed(postgres_url: str) -> None:

@@ -14,7 +14,7 @@ from tests.postgres_server import PostgresServer
 
 from sightline.engine import requests, runs
 from sightline.engine.store import Store
-from sightline.maintenance.clean import CleaningOptions, clean
+from sightline.maintenance.store_maintenance import CleaningOptions, clean
 from sightline.maintenance.verify import verify
 from sightline.plan.stored_probe import StoredProbe
 

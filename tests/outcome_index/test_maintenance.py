@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sightline.engine import index_tables
 from sightline.engine.store import Store
-from sightline.maintenance.clean import CleaningOptions, clean
-from sightline.maintenance.sizes import table_sizes
+from sightline.maintenance.store_maintenance import CleaningOptions, clean, table_sizes
 from sightline.outcome_index.group_filter import GroupFilter
 from sightline.outcome_index.index import OutcomeIndex
 

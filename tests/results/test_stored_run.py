@@ -132,5 +132,5 @@ def test_a_damaged_run_is_named_and_hides_no_other(tmp_path: Path, body: Any, da
     with pytest.raises(EnvironmentFailedError, match=f"row {bad} of the table runs.*store verify"):
         read_stored_run(store, bad)
     faults = list(find_faults(store, show_progress=False))
-    assert any(fault.table == "runs" and fault.key == {"id": bad} for fault in faults)
+    assert any(fault.table == "runs" and fault.row == f"id {bad}" for fault in faults)
     store.close()

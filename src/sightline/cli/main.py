@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EnvironmentFailedError as error:
         return _stop(error, FAILED, debug)
     except Exception as error:
-        return _stop_unexpected(error, words, debug)
+        return _stop_unexpected(error, debug)
     except KeyboardInterrupt as interruption:
         message = str(interruption) or "all answers so far are kept; run the same command to continue"
         # A terminal that hung up takes no message.
@@ -123,20 +123,14 @@ def _refuse_unknown_options(words: Sequence[str], parser: argparse.ArgumentParse
             raise UserError(f"unknown option {name}{did_you_mean(name, known)}; see `{parser.prog} --help`")
 
 
-def _stop_unexpected(error: Exception, words: Sequence[str], debug: bool) -> int:
-    """Report an error of a plugin, of the operating system, of a damaged store, or of Sightline itself."""
+def _stop_unexpected(error: Exception, debug: bool) -> int:
+    """Report an error of a plugin, of the operating system, or of Sightline itself."""
     from sightline.plugins import error_of_plugin
 
     if of_plugin := error_of_plugin(error):
         return _stop(error, WRONG, debug, str(of_plugin))
     if isinstance(error, OSError):
         return _stop(error, FAILED, debug)
-    from sightline.cli.quickstart_command import STORE
-    from sightline.maintenance.wrong_values import damage_by_wrong_value
-
-    is_named = any(word.partition("=")[0] == "--store" for word in words)
-    if damage := damage_by_wrong_value(words if is_named else [*words, STORE]):
-        return _stop(error, FAILED, debug, str(damage))
     return _stop(error, FAILED, debug, f"internal error: {error!r}; use --debug for the traceback")
 
 

@@ -25,7 +25,7 @@ COMMANDS = {
     "score": "judge answers that were collected earlier, compute the metrics",
     "compare": "compare runs group by group, with significance tests",
     "runs": "list, show, name, tag and delete the runs in the store",
-    "store": "inspect, verify, repair, merge, clean and export stores",
+    "store": "inspect, verify, merge, clean and export stores",
     "report": "print tables of runs or results folders",
     "show": "print the most informative groups of a run, or those that differ from another run",
     "worker": "answer for a local model by the chat completions protocol, on one machine or a cluster",

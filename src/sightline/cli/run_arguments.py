@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,10 +62,10 @@ def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
     alike = [word for word in folders if is_run_name(word) and holds_results(Path(word))]
     if not alike or not ("://" in store or Path(store).exists()):
         return
-    from sightline.maintenance.opening import unchanged_store
+    from sightline.engine.store import Store
 
     try:
-        with unchanged_store(store) as opened:
+        with closing(Store.open(store, create=False)) as opened:
             names = opened.labels.names()
     except (UserError, EnvironmentFailedError) as error:  # the folders need no store
         print_note(f"results folder {', '.join(alike)}; runs of the same name are not known: {error}")

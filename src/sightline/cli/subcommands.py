@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from sightline.errors import unknown_name
@@ -33,15 +33,20 @@ def add_command(commands: argparse._SubParsersAction[AnyParser], name: str, summ
 
 
 def add_subcommands(
-    parser: argparse.ArgumentParser, command: str, summaries: Mapping[str, str], chosen: str
+    parser: argparse.ArgumentParser,
+    command: str,
+    summaries: Mapping[str, str],
+    chosen: str,
+    registers: Mapping[str, Callable[[argparse.ArgumentParser], None]] | None = None,
 ) -> argparse.ArgumentParser:
-    """Add the subcommands of a command, with the options of the chosen one, module `cli.COMMAND_SUBCOMMAND`.
+    """Add the subcommands of a command, with the options of the chosen one.
 
     Args:
         parser: The parser of the command.
         command: The name of the command.
         summaries: The summary of each subcommand by name.
         chosen: The word after the command; '' if there is none.
+        registers: What adds the options of each; None if each is a module `cli.COMMAND_SUBCOMMAND`.
 
     Returns:
         The parser of the chosen subcommand, or that of the command.
@@ -57,10 +62,13 @@ def add_subcommands(
     for name, summary in summaries.items():
         child = add_command(below, name, summary)
         if name == chosen:
-            module = importlib.import_module(f"sightline.cli.{command}_{name}")
-            child.description = sentence(module.SUMMARY)
-            module.register(child)
             innermost = child
+            if registers is not None:
+                registers[name](child)
+            else:
+                module = importlib.import_module(f"sightline.cli.{command}_{name}")
+                child.description = sentence(module.SUMMARY)
+                module.register(child)
     return innermost
 
 

@@ -170,35 +170,18 @@ def damage(name: str, table: str, row: int, reason: str) -> StoreFailedError:
 
 
 def damaged_store(name: str, reason: str) -> StoreFailedError:
-    """Make the error of a damaged store.
-
-    Args:
-        name: What the message calls the database.
-        reason: What is damaged.
-
-    Returns:
-        The error.
-    """
+    """Make the error of a damaged store; `reason` says what is damaged."""
     message = (
         f"the store {name} is damaged: {reason}. `sightline store verify --store {shlex.quote(name)}` lists "
-        f"everything that is damaged, {repair_command(name)}"
+        f"everything that is damaged, {damage_remedy(name)}"
     )
     return StoreFailedError(message, reason)
 
 
-def repair_command(name: str) -> str:
-    """Say what keeps the sound part of a damaged store.
-
-    Args:
-        name: What messages call the database.
-
-    Returns:
-        The command, and what it does.
-    """
-    if "://" in name and not name.startswith("sqlite"):
-        copy = f"sightline store merge {shlex.quote(name)} --into NEW"
-        return f"`{copy}` copies what is sound, or restore a backup of the server"
-    return f"`sightline store repair {shlex.quote(name)} --out NEW` keeps what is sound"
+def damage_remedy(name: str) -> str:
+    """Say what keeps the sound part of a damaged store."""
+    copy = f"`sightline store merge {shlex.quote(name)} --into NEW` copies what is sound"
+    return f"{copy}; docs/store.md (Damaged files) says more"
 
 
 def no_store(name: object, hint: str = "") -> NoStoreError:

@@ -23,7 +23,6 @@ from sightline.engine.answers import State, state_of
 from sightline.engine.connection import Connection
 from sightline.engine.core_connection import plain
 from sightline.engine.database import Database, insert
-from sightline.engine.database_errors import repair_command
 from sightline.engine.dictionaries import COMMON, Dictionaries, add_common_dictionary
 from sightline.engine.endpoint_log import list_models
 from sightline.engine.request_parts import model_of
@@ -233,10 +232,7 @@ def migrate(connection: CoreConnection, name: str, version: int) -> None:
                 else:
                     change(connection)
     except (ValueError, TypeError) as error:
-        is_file = connection.dialect.name == "sqlite"
-        # `store merge`, which copies what is sound of a server, would have to migrate it, too.
-        remedy = repair_command(name) if is_file else "a backup of the server restores it"
         raise EnvironmentFailedError(
-            f"the store {name} has a damaged row and cannot be migrated ({error}); it stays as it was. "
-            f"{remedy}"
+            f"the store {name} has a damaged row and cannot be migrated ({error}); it stays as it was: "
+            "restore a backup"
         ) from None

@@ -16,8 +16,6 @@ from sightline.engine.texts import Texts
 
 _DECODER = msgspec.msgpack.Decoder(list[int | bytes])
 """The body of a request: the number of its frame, then for each part the number of a text, or a digest."""
-_FRAME_ONLY = b"\x91"
-"""The first byte of a body that has only a frame."""
 
 
 class StoredRequest(NamedTuple):
@@ -40,7 +38,7 @@ class Requests:
         self._name = dictionaries.name
 
     def add(self, connection: Connection, requests: Mapping[bytes, bytes]) -> dict[bytes, int]:
-        """Add the requests that the store does not have, and those that a repair left with an empty text.
+        """Add the requests that the store does not have.
 
         Args:
             connection: A connection that writes.
@@ -50,13 +48,8 @@ class Requests:
             Key -> the number of the request.
         """
         announce_insert(connection, "texts")
-        query = "SELECT key, id, body FROM requests WHERE key IN ({})"
-        rows = list(rows_in(connection, query, list(requests)))
-        numbers = {key: number for key, number, _ in rows}
-        lost = self._empty(connection, {key: bytes(body) for key, _, body in rows if requests[key]})
-        new = {
-            key: divide(canonical) for key, canonical in requests.items() if key not in numbers or key in lost
-        }
+        numbers = self.numbers(connection, list(requests))
+        new = {key: divide(canonical) for key, canonical in requests.items() if key not in numbers}
         if new:
             pieces = (piece for frame, parts in new.values() for piece in (frame, *parts))
             texts = self.texts.add(connection, (piece for piece in pieces if isinstance(piece, bytes)))
@@ -64,17 +57,9 @@ class Requests:
             for key, (frame, parts) in new.items():
                 refs = [texts[part] if isinstance(part, bytes) else part.digest for part in parts]
                 bodies[key] = msgspec.msgpack.encode([texts[frame], *refs])
-            for key in sorted(lost):
-                connection.change("UPDATE requests SET body = ? WHERE key = ?", (bodies[key], key))
             insert_new(connection, "requests", ("key", "body"), bodies.items())
             numbers |= self.numbers(connection, list(new))
         return numbers
-
-    def _empty(self, connection: Connection, bodies: Mapping[bytes, bytes]) -> set[bytes]:
-        """The keys of the requests, key -> body, whose JSON is empty."""
-        frames = {key for key, body in bodies.items() if body[:1] == _FRAME_ONLY}
-        number = self.texts.number(connection, b"") if frames else None
-        return {key for key in frames if number is not None and bodies[key] == frame_only(number)}
 
     def numbers(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
         """Look up the numbers of requests.
@@ -190,15 +175,3 @@ class Requests:
             )
         except (KeyError, ValueError):
             raise damage(self._name, "requests", number, "its texts are not those of a request") from None
-
-
-def frame_only(number: int) -> bytes:
-    """Make the body of a request that has no parts.
-
-    Args:
-        number: The number of the text that is its frame.
-
-    Returns:
-        The body.
-    """
-    return msgspec.msgpack.encode([number])

@@ -228,13 +228,12 @@ class Runs:
             held = sorted([*held[ready:], *self._probes_of(run, chunk)])
         yield from held
 
-    def chunks(self, run: int, after: int = -1, skip: Sequence[int] = ()) -> Iterator[ProbeChunk]:
+    def chunks(self, run: int, after: int = -1) -> Iterator[ProbeChunk]:
         """Read the probes of a run in chunks.
 
         Args:
             run: Its number.
             after: The first position of the chunk to continue after; -1 for all.
-            skip: The first positions of chunks that are left out.
 
         Yields:
             The chunks in the order of their first positions.
@@ -242,22 +241,21 @@ class Runs:
         Raises:
             EnvironmentFailedError: A chunk is damaged.
         """
-        while page := self._page(run, after, skip):
+        while page := self._page(run, after):
             yield from page
             after = page[-1].first
 
     @repeat_if_lost
-    def _page(self, run: int, last: int, skip: Sequence[int]) -> list[ProbeChunk]:
+    def _page(self, run: int, last: int) -> list[ProbeChunk]:
         """The next chunks after a position."""
-        skipped = f"AND probes.place NOT IN ({', '.join('?' * len(skip))})" if skip else ""
         query = (
             "SELECT probes.place, probes.answer_keys, definitions.id, definitions.body FROM probes "
             "LEFT JOIN definitions ON definitions.id = probes.definitions "
-            f"WHERE probes.run = ? AND probes.place > ? {skipped} ORDER BY probes.place LIMIT ?"
+            "WHERE probes.run = ? AND probes.place > ? ORDER BY probes.place LIMIT ?"
         )
         chunks = []
         with self._database.read() as connection:
-            for place, keys, row, body in connection.rows(query, (run, last, *skip, PAGE)):
+            for place, keys, row, body in connection.rows(query, (run, last, PAGE)):
                 if body is None:
                     reason = f"run {run}: its definitions are missing"
                     raise damage(self._database.name, "probes", place, reason)

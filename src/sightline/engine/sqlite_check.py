@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
+import struct
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sightline.engine.database_errors import damaged_store, no_store, repair_command
+from sightline.engine.database_errors import damaged_store, no_store
 from sightline.errors import UserError
 
-if TYPE_CHECKING:
-    from sightline.engine.write_ahead_log import CommittedPages
-
-_READINGS = 3
-"""How often a log must look damaged: another process may write to it during a reading."""
-_SECONDS = 0.05
-"""The time between two readings."""
 _SMALLEST_PAGE = 512
 """SQLite takes a file without a whole page for an empty one, and overwrites it."""
+_LOG_HEADER = struct.Struct(">8I")
 
 
 def check_sqlite_file(path: Path, *, create: bool) -> None:
@@ -33,11 +25,14 @@ def check_sqlite_file(path: Path, *, create: bool) -> None:
     Raises:
         NoStoreError: The file is empty, and no store is to be created.
         UserError: The file is not a SQLite database, or that of another program.
-        StoreFailedError: The write-ahead log is damaged.
+        StoreFailedError: The file beside it is not its write-ahead log.
     """
     log = path.with_name(f"{path.name}-wal")
-    _check_log(path, log)
     size, has_log = path.stat().st_size, log.exists()
+    if has_log and (problem := _log_problem(size, log)):
+        raise damaged_store(
+            str(path), f"{problem}: put both files of one backup here, or move {log.name} away"
+        )
     try:
         tables = _tables(path, has_log=has_log)
     except sqlite3.DatabaseError:
@@ -45,20 +40,14 @@ def check_sqlite_file(path: Path, *, create: bool) -> None:
     if 0 < size < _SMALLEST_PAGE:
         raise _not_a_database(path, create=create)
     if tables == set() and not create:
-        raise no_store(path, _copied_alone(log) if size and not has_log else "")
+        alone = f" (if this is the copy of a store in use, {log.name} of the original is missing beside it)"
+        raise no_store(path, alone if size and not has_log else "")
     if tables and not tables >= {"meta", "answers"}:
         raise not_a_store(path)
 
 
 def not_a_store(name: object) -> UserError:
-    """Make the error of a database of another program.
-
-    Args:
-        name: The file, or what messages call the database.
-
-    Returns:
-        The error.
-    """
+    """Make the error of a database of another program; `name` is what messages call it."""
     return UserError("this database is not a Sightline store", file=name, expected="a Sightline store")
 
 
@@ -67,52 +56,29 @@ def _not_a_database(path: Path, *, create: bool) -> UserError:
     return UserError(
         "this file is not a SQLite database",
         file=path,
-        expected=f"{stores}; if it was a store, {repair_command(str(path))}",
+        expected=f"{stores}; if it was a store, docs/store.md (Damaged files) says what can be kept",
     )
 
 
-def _copied_alone(log: Path) -> str:
-    return f" (if this is the copy of a store in use, {log.name} of the original is missing beside it)"
+def _log_problem(size: int, log: Path) -> str:
+    """Why a file is not the log of a database of this size; '' if it may be.
 
-
-def _check_log(path: Path, log: Path) -> None:
-    """SQLite drops what follows the first damaged page, and with an empty file the whole log."""
-    for reading in range(_READINGS):
-        if reading:
-            time.sleep(_SECONDS)
-        if not (problem := _problem(path, log)):
-            return
-    raise damaged_store(str(path), problem)
-
-
-def _problem(path: Path, log: Path) -> str:
-    """What is wrong with a write-ahead log; '' if nothing is, or if there is none."""
-    found = _committed(log)
-    if found is None:
-        return ""
-    if found.pages > 0 and not path.stat().st_size:
+    SQLite drops such a file without a word, and with it the latest answers.
+    """
+    with log.open("rb") as file:
+        header = file.read(_LOG_HEADER.size)
+    if len(header) < _LOG_HEADER.size:
+        return ""  # no transaction is in it
+    if not size:
         return f"the file is empty, and its write-ahead log {log.name} is not"
-    if found.damaged:
-        pages = "1 page is" if found.damaged == 1 else f"{found.damaged:,} pages are"
-        return f"{pages} damaged in its write-ahead log {log.name}, which holds the latest answers"
-    if found.is_damaged:
-        return f"the header of its write-ahead log {log.name} is damaged, which holds the latest answers"
-    return ""
-
-
-def _committed(log: Path) -> CommittedPages | None:
-    """What is committed in a write-ahead log; None if there is none, as while no process uses the store."""
-    try:
-        file = os.open(log, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        # It imports numpy, which takes longer than the rest of a small run.
-        from sightline.engine.write_ahead_log import committed_pages, logged_page_size
-
-        return committed_pages(file, logged_page_size(file))
-    finally:
-        os.close(file)
+    magic, *_, sum_1, sum_2 = _LOG_HEADER.unpack(header)
+    # Section 4.2 of SQLite's file format; the last bit of the magic number is the order of the bytes.
+    words = struct.unpack(f"{'>' if magic & 1 else '<'}6I", header[:24])
+    a = b = 0
+    for x, y in zip(words[::2], words[1::2], strict=True):
+        a = (a + x + b) & 0xFFFFFFFF
+        b = (b + y + a) & 0xFFFFFFFF
+    return "" if (a, b) == (sum_1, sum_2) else f"{log.name} is no write-ahead log, or its header is damaged"
 
 
 def _tables(path: Path, *, has_log: bool) -> set[str] | None:

@@ -51,18 +51,6 @@ class Texts:
             self.training_due = max(numbers.values()) >= _texts_before_training(newest)
         return {text: numbers[digest] for text, digest in digests.items()}
 
-    def number(self, connection: Connection, text: bytes) -> int | None:
-        """Look up the number of a text.
-
-        Args:
-            connection: A connection to the store.
-            text: A text.
-
-        Returns:
-            Its number; None if the store does not have it.
-        """
-        return self._numbers(connection, [text_digest(text)]).get(text_digest(text))
-
     def read(self, connection: Connection, numbers: Iterable[int]) -> dict[int, bytes]:
         """Read texts.
 

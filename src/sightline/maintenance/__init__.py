@@ -1,1 +1,1 @@
-"""Maintenance of stores: their content and size, checks, repair, merging, cleaning, export."""
+"""Maintenance of stores: their content and size, checks, merging, cleaning, export."""

@@ -1,35 +1,54 @@
-"""Joins stores: everything that the sources hold is in the target afterwards, each record once."""
+"""Adds stores to another one: each run and attempt once, and nothing that is damaged."""
 
 from __future__ import annotations
 
-import hashlib
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 from msgspec import Struct
-from sqlalchemy import func, insert, select
+from sqlalchemy import ColumnElement, RowMapping, Table, and_, delete, func, select, update
+from sqlalchemy import insert as insert_into
+from sqlalchemy.engine import Connection as CoreConnection
 
 from sightline.engine import schema
+from sightline.engine.answers import decode_result
+from sightline.engine.batch_journal import drop_answered
 from sightline.engine.connect import display, sqlite_path
-from sightline.engine.database import insert_new
+from sightline.engine.core_connection import plain
+from sightline.engine.database import change_rows_in, insert, insert_new, lock_table, rows_in
+from sightline.engine.database_errors import damage, repeat_if_lost
+from sightline.engine.dictionaries import COMMON, Dictionaries
+from sightline.engine.endpoint_log import list_models
+from sightline.engine.probe_chunks import probes_of
+from sightline.engine.requests import Requests
+from sightline.engine.runs import write_chunk
 from sightline.engine.store import Store
-from sightline.errors import EnvironmentFailedError, UserError
-from sightline.maintenance.merge_annotations import merge_annotations
-from sightline.maintenance.merge_answers import merge_answers
-from sightline.maintenance.merge_batches import merge_batches
-from sightline.maintenance.merge_runs import MergedRun, merge_runs
-from sightline.maintenance.opening import refuse_newer, unchanged_store
-from sightline.maintenance.sound_rows import LostRows, SoundRows
-from sightline.progress import progress
-
-CACHES = (schema.vectors, schema.readings)
-"""Caches by content. Metadata of image files belongs to the paths of one machine, and is not copied."""
+from sightline.errors import UserError
+from sightline.maintenance.verify import RowChecks, missing_in, read_pages, row_name
+from sightline.progress import Advance, progress
+from sightline.results.stored_run import read_stored_run
+from sightline.types import Answer
 
 
-_TURN = hashlib.sha256(b"a merge").hexdigest()
-"""The key that a merge claims in the target, as if it were a request."""
-_WAIT_SECONDS = 0.25
+class MergedRun(Struct, frozen=True, kw_only=True):
+    """A run of a source, its number in the target, whether it was there, and what was not copied of it."""
+
+    run: int
+    into: int
+    state: Literal["added", "completed", "there already"]
+    note: str = ""
+
+
+class LostRows(Struct, frozen=True, kw_only=True):
+    """Damaged rows of a table that were not copied: how many, the first one, and what is wrong with it."""
+
+    table: str
+    rows: int
+    first: str
+    problem: str
 
 
 class MergedStore(Struct, frozen=True, kw_only=True):
@@ -56,97 +75,27 @@ class MergedStore(Struct, frozen=True, kw_only=True):
     notes: Sequence[str] = ()
 
 
+MERGE_LOCK = 7_316_449
+"""An arbitrary number: merges into a PostgreSQL store take turns by it, and `gc` looks at it."""
+
+
 def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> Iterator[MergedStore]:
     """Add everything that stores hold to another store. Merged twice, or in another order, it is the same.
 
-    Rows are checked as `verify` checks them; what is damaged is left out.
-
-    Merges into one store take turns. While one goes on, the store is not cleaned.
-
-    Args:
-        sources: Paths or database URLs; they are not changed.
-        target: The path or database URL of the other store; it is created if it does not exist.
-        show_progress: Whether progress is displayed.
-
-    Yields:
-        What was copied from each source, as soon as it is.
+    Each source is copied in one transaction. Rows are checked as `verify` checks them; damaged ones are left
+    out.
 
     Raises:
-        UserError: A source is no store, a newer one, or the target; found before anything is written.
-        EnvironmentFailedError: A store fails; the same command copies the rest.
+        UserError: A source is no store, or the target; found before anything is written.
+        EnvironmentFailedError: A store fails; nothing of this source is copied.
     """
     for source in sources:
         if _is_same(source, target):
             raise UserError("is a source and the target", file=display(source), expected="another --into")
-        refuse_newer(source)
-    store = Store.open(target)
-    try:
-        with _turn(store):
-            for source in sources:
-                yield _merge_one(source, store, show_progress=show_progress)
-    finally:
-        store.close()
-
-
-@contextmanager
-def _turn(target: Store) -> Iterator[None]:
-    """Wait until no other process merges into a store, and hold the others back until the block ends."""
-    with target.claims.renewed():
-        while not target.claims.take([_TURN]):
-            time.sleep(_WAIT_SECONDS)
-        try:
-            yield
-        finally:
-            with suppress(EnvironmentFailedError):  # a claim that is not released lapses
-                target.claims.release()
-
-
-def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
-    with unchanged_store(url) as source:
-        sound = SoundRows(source)
-        with source.database.core_read() as connection:
-            count = connection.execute(select(func.count()).select_from(schema.answers)).scalar_one()
-        with progress(f"merge {display(url)}", count, "rows", show_progress=show_progress) as advance:
-            answers = merge_answers(source, sound, target, advance)
-        _merge_endpoints(sound, target)
-        merge_batches(sound, target)
-        _merge_caches(sound, target)
-        notes = merge_annotations(sound, target)
-        runs = merge_runs(source, sound, target)
-    return MergedStore(
-        source=display(url),
-        attempts=count,
-        new_attempts=answers.new,
-        answered_requests=answers.answered,
-        different_answers=answers.different,
-        runs=runs,
-        lost=sound.lost(),
-        notes=notes,
-    )
-
-
-def _merge_endpoints(sound: SoundRows, target: Store) -> None:
-    table = schema.endpoints
-    with target.database.core_read() as connection:
-        rows = connection.execute(select(table.c.created, table.c.body))
-        known = {(created, bytes(body)) for created, body in rows}
-    for page in sound.pages(table):
-        new = [
-            {name: row[name] for name in ("created", "identity", "body")}
-            for row in page
-            if (row["created"], bytes(row["body"])) not in known
-        ]
-        if new:
-            with target.database.core_write() as connection:
-                connection.execute(insert(table), new)
-
-
-def _merge_caches(sound: SoundRows, target: Store) -> None:
-    for table in CACHES:
-        for page in sound.pages(table):
-            with target.database.write() as connection:
-                rows = [(bytes(row["key"]), bytes(row["body"])) for row in page]
-                insert_new(connection, table.name, ("key", "body"), rows)
+        Store.open(source, create=False).close()
+    with closing(Store.open(target)) as store:
+        for source in sources:
+            yield _merge_one(source, store, show_progress=show_progress)
 
 
 def _is_same(source: str, target: str) -> bool:
@@ -154,3 +103,306 @@ def _is_same(source: str, target: str) -> bool:
     if paths[0] is None or paths[1] is None:
         return source == target
     return paths[0].exists() and paths[1].exists() and paths[0].samefile(paths[1])
+
+
+@repeat_if_lost
+def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
+    with closing(Store.open(url, create=False)) as source, target.database.core_write() as connection:
+        if not target.database.is_file:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MERGE_LOCK})")
+        merging = _Merge(source, connection, target.name)
+        with progress(f"merge {display(url)}", None, "rows", show_progress=show_progress) as advance:
+            merging.copy_answers(advance)
+        merging.copy_endpoints()
+        merging.copy_batches()
+        for cache in (schema.vectors, schema.readings):  # images belong to the paths of one machine
+            for page in merging.sound_pages(cache):
+                rows = [(bytes(row["key"]), bytes(row["body"])) for row in page]
+                insert_new(merging.target, cache.name, ("key", "body"), rows)
+        notes = merging.copy_annotations()
+        runs = [merging.copy_run(run) for page in merging.sound_pages(schema.runs) for run in page]
+        return MergedStore(
+            source=display(url),
+            attempts=merging.attempts,
+            new_attempts=merging.new,
+            answered_requests=merging.answered,
+            different_answers=merging.different,
+            runs=runs,
+            lost=merging.lost(),
+            notes=notes,
+        )
+
+
+class _Attempt(NamedTuple):
+    """An attempt, independent of the store that holds it; attempts are ordered by time."""
+
+    created: float
+    content: bytes
+    state: int
+
+
+class _Merge:
+    """Copies what is sound of one store to another, in the transaction of a connection to that one."""
+
+    def __init__(self, source: Store, core: CoreConnection, name: str) -> None:
+        self.source, self.core, self.target = source, core, plain(core)
+        self.attempts = self.new = self.answered = self.different = 0
+        self._checks = RowChecks(source.name)
+        self._requests = Requests(Dictionaries(name))
+        self._dictionaries = Dictionaries(name)
+        self._lost: defaultdict[str, dict[str, str]] = defaultdict(dict)
+
+    def lost(self) -> list[LostRows]:
+        """The rows that were left out, by table."""
+        return [
+            LostRows(table=table, rows=len(rows), first=first, problem=problem)
+            for table, rows in self._lost.items()
+            for first, problem in [next(iter(rows.items()))]
+        ]
+
+    def sound_pages(self, table: Table, *conditions: ColumnElement[bool]) -> Iterator[list[RowMapping]]:
+        """Read a table of the source; damaged rows are left out."""
+        for page in read_pages(self.source.database, table, *conditions):
+            with self.source.database.core_read() as connection:
+                sound = self._sound(connection, table, page)
+            yield sound
+
+    def _sound(self, core: CoreConnection, table: Table, rows: Sequence[RowMapping]) -> list[RowMapping]:
+        problems = self._checks.problems(core, table, rows)
+        for row, problem in zip(rows, problems, strict=True):
+            if problem:
+                self._leave_out(table, row, problem)
+        return [row for row, problem in zip(rows, problems, strict=True) if not problem]
+
+    def _leave_out(self, table: Table, row: RowMapping, problem: str) -> None:
+        self._lost[str(table.name)].setdefault(row_name(table, row), problem)
+
+    def copy_answers(self, advance: Advance) -> None:
+        """Copy the attempts that the target lacks. The first answer by time counts."""
+        with self.source.database.core_read() as core:
+            self.attempts = core.scalar(select(func.count()).select_from(schema.answers)) or 0
+        for page in self.sound_pages(schema.answers):
+            attempts: defaultdict[bytes, list[_Attempt]] = defaultdict(list)
+            with self.source.database.core_read() as core:
+                numbers = {row["request"] for row in page}
+                query = select(schema.requests).where(schema.requests.c.id.in_(numbers))
+                rows = self._sound(core, schema.requests, core.execute(query).mappings().all())
+                requests = self._checks.requests.by_number(plain(core), [row["id"] for row in rows])
+                for row in page:
+                    if (request := requests.get(row["request"])) is None:
+                        problem = f"request {row['request']} does not exist in requests, or is damaged"
+                        self._leave_out(schema.answers, row, problem)
+                        continue
+                    content = self._checks.dictionaries.decompress(
+                        plain(core), row["body"], "answers", row["id"]
+                    )
+                    attempts[request.key].append(_Attempt(row["created"], content, row["state"]))
+            numbers_here = self._requests.add(self.target, dict(requests.values()))
+            list_models(self.target, [request.canonical for request in requests.values()])
+            self._add_attempts({numbers_here[key]: found for key, found in attempts.items()})
+            advance(len(page))
+
+    def _add_attempts(self, attempts: Mapping[int, Iterable[_Attempt]]) -> None:
+        """Add attempts by the number of their request.
+
+        The answers of a request count in the order of their rows. If a new attempt is not the latest, the
+        attempts of its request are written again in the order of time.
+        """
+        here: defaultdict[int, dict[_Attempt, int]] = defaultdict(dict)
+        query = "SELECT request, id, state, body, created FROM answers WHERE request IN ({})"
+        for request, row, state, body, created in rows_in(self.target, query, sorted(attempts)):
+            content = self._dictionaries.decompress(self.target, body, "answers", row)
+            here[request][_Attempt(created, content, state)] = row
+        rows: list[tuple[int, _Attempt]] = []
+        moved: list[int] = []
+        for request, found in attempts.items():
+            new = sorted(set(found) - here[request].keys())
+            self.new += len(new)
+            if new and (known := self._texts(here[request])):
+                self.answered += 1
+                self.different += not self._texts(dict.fromkeys(new, 0)) <= known
+            if new and here[request] and new[0] < max(here[request]):
+                moved += here[request].values()
+                new = sorted({*new, *here[request]})
+            rows += ((request, attempt) for attempt in new)
+        change_rows_in(self.target, "DELETE FROM answers WHERE id IN ({})", (), moved)
+        values = [
+            (request, one.state, self._dictionaries.compress(self.target, one.content, COMMON), one.created)
+            for request, one in rows
+        ]
+        insert(self.target, "answers", ("request", "state", "body", "created"), values)
+
+    def _texts(self, attempts: Mapping[_Attempt, int]) -> set[str]:
+        """The texts of the answers among attempts, attempt -> its row in the target."""
+        texts = set()
+        for one, row in attempts.items():
+            try:
+                result = decode_result(one.state, one.content)
+            except msgspec.MsgspecError as error:
+                raise damage(self._dictionaries.name, "answers", row, str(error)) from None
+            texts.update([result.text] if isinstance(result, Answer) else ())
+        return texts
+
+    def copy_endpoints(self) -> None:
+        """Copy checks of endpoints."""
+        table = schema.endpoints
+        known = {
+            (created, bytes(body))
+            for created, body in self.core.execute(select(table.c.created, table.c.body))
+        }
+        for page in self.sound_pages(table):
+            names = ("created", "identity", "body")
+            rows = [[row[name] for name in names] for row in page]
+            insert(
+                self.target, table.name, names, [row for row in rows if (row[0], bytes(row[2])) not in known]
+            )
+
+    def copy_batches(self) -> None:
+        """Copy batches that the source has not fetched, except what the target has in a batch or answered."""
+        table, names = schema.batches, ("address", "file", "batch", "state", "requests", "created")
+        numbers: dict[int, int] = {}
+        for page in self.sound_pages(table):
+            for row in page:
+                same = and_(table.c.address == row["address"], table.c.file == row["file"])
+                number = self.core.scalar(select(table.c.id).where(same))
+                numbers[row["id"]] = number or self._inserted(table, {name: row[name] for name in names})
+        for page in self.sound_pages(schema.batch_requests) if numbers else ():
+            keys = [(bytes(row["key"]), numbers[row["batch"]]) for row in page if row["batch"] in numbers]
+            insert_new(self.target, schema.batch_requests.name, ("key", "batch"), keys)
+        if numbers:
+            drop_answered(self.target)
+
+    def _inserted(self, table: Table, values: Mapping[str, Any]) -> int:
+        """Insert a row; returns its number."""
+        return int(self.core.execute(insert_into(table).values(**values).returning(table.c.id)).scalar_one())
+
+    def copy_annotations(self) -> list[str]:
+        """Copy annotation projects; one that both stores have gets the annotators and entries that it lacks.
+
+        Returns:
+            Notes on projects whose name was taken.
+        """
+        notes: list[str] = []
+        for page in self.sound_pages(schema.annotation_projects):
+            for project in page:
+                number = self._copy_project(project, notes)
+                annotators = self._copy_annotators(project["id"], number)
+                self._copy_log(project["id"], number, annotators)
+        return notes
+
+    def _copy_project(self, project: RowMapping, notes: list[str]) -> int:
+        """Add a project with its items, which never change, unless it is there; returns its number."""
+        projects, items = schema.annotation_projects, schema.annotation_items
+        uid = projects.c.uid == project["uid"]
+        if found := self.core.scalar(select(projects.c.id).where(uid).with_for_update()):
+            return int(found)
+        taken = set(self.core.scalars(select(projects.c.name)))
+        names = (project["name"], *(f"{project['name']}-{again}" for again in range(2, len(taken) + 3)))
+        name = next(name for name in names if name not in taken)
+        if name != project["name"]:
+            notes.append(f"the annotation project {names[0]} is called {name}: another one has its name")
+        body = msgspec.json.encode({**msgspec.json.decode(project["body"]), "name": name})
+        values = {key: project[key] for key in ("uid", "secret", "created", "closed")}
+        number = self._inserted(projects, {**values, "name": name, "body": body})
+        for page in self.sound_pages(items, items.c.project == project["id"]):
+            rows = [(number, row["number"], row["body"]) for row in page]
+            insert(self.target, items.name, ("project", "number", "body"), rows)
+        return number
+
+    def _copy_annotators(self, project: int, number: int) -> dict[int, int]:
+        """Add annotators by name; returns the number of each in the target by its number in the source."""
+        table = schema.annotators
+        there = self.core.execute(select(table.c.body, table.c.number).where(table.c.project == number))
+        known = {msgspec.json.decode(body)["name"].casefold(): one for body, one in there}
+        numbers = {}
+        for page in self.sound_pages(table, table.c.project == project):
+            for row in page:
+                annotator = msgspec.json.decode(row["body"])
+                name = annotator["name"].casefold()
+                if name not in known:
+                    known[name] = max(known.values(), default=0) + 1
+                    body = msgspec.json.encode({**annotator, "number": known[name]})
+                    values = [(number, known[name], body)]
+                    insert(self.target, table.name, ("project", "number", "body"), values)
+                numbers[row["number"]] = known[name]
+        return numbers
+
+    def _copy_log(self, project: int, number: int, annotators: Mapping[int, int]) -> None:
+        """Add the entries whose form the target lacks, in their order."""
+        table = schema.annotation_log
+        known = set(self.core.scalars(select(table.c.form).where(table.c.project == number)))
+        for page in self.sound_pages(table, table.c.project == project):
+            rows = []
+            for row in page:
+                if row["form"] not in known:
+                    entry = msgspec.json.decode(row["body"])
+                    by = annotators.get(entry["annotator"], entry["annotator"])
+                    rows.append((number, row["form"], msgspec.json.encode({**entry, "annotator": by})))
+            insert(self.target, table.name, ("project", "form", "body"), rows)
+
+    def copy_run(self, run: RowMapping) -> MergedRun:
+        """Copy a run that the target lacks, or what it lacks of one that was not finished.
+
+        A run has one identity in all stores. One that lost something is not finished in the target.
+        """
+        runs, probes, verdicts = schema.runs.c, schema.probes, schema.verdicts
+        query = select(runs.id, runs.finished).where(runs.uid == run["uid"]).with_for_update()
+        there = self.core.execute(query).one_or_none()
+        if there is not None and there.finished is not None:
+            return MergedRun(run=run["id"], into=there.id, state="there already")
+        lost_before = self._lost_of_runs()
+        chunks = sum(len(page) for page in self.sound_pages(probes, probes.c.run == run["id"]))
+        bodies = [
+            row["body"] for page in self.sound_pages(verdicts, verdicts.c.run == run["id"]) for row in page
+        ]
+        lacks = "damaged rows of it are not copied" if self._lost_of_runs() > lost_before else ""
+        if run["finished"] is not None and not lacks:
+            lacks = missing_in(self.source, read_stored_run(self.source, run["id"]), self.target)
+        finished = None if lacks else run["finished"]
+        if there is None:
+            number = self._inserted(schema.runs, {name: run[name] for name in ("uid", "body", "created")})
+        else:
+            number = there.id
+            if finished is None and chunks <= self._chunks_there(number):
+                return MergedRun(run=run["id"], into=number, state="there already")
+            for table in (probes, verdicts):
+                self.core.execute(delete(table).where(table.c.run == number))
+        for page in self.sound_pages(probes, probes.c.run == run["id"]):
+            with self.source.database.read() as connection:
+                read = [self._checks.chunk(connection, row) for row in page]
+            for chunk in read:
+                write_chunk(self.target, self._dictionaries, number, probes_of(chunk))
+        insert(self.target, verdicts.name, ("run", "body"), [(number, body) for body in bodies])
+        values = {"body": run["body"], "finished": finished}
+        self.core.execute(update(schema.runs).where(runs.id == number).values(**values))
+        if there is not None:
+            return MergedRun(run=run["id"], into=number, state="completed")
+        notes = self._copy_labels(run["id"], number)
+        if finished is None and run["finished"] is not None:
+            notes.append(f"run {number} is not finished any more: {lacks}")
+        return MergedRun(run=run["id"], into=number, state="added", note="; ".join(notes))
+
+    def _lost_of_runs(self) -> int:
+        return sum(len(self._lost.get(name, ())) for name in ("probes", "verdicts"))
+
+    def _chunks_there(self, number: int) -> int:
+        query = select(func.count()).select_from(schema.probes).where(schema.probes.c.run == number)
+        return self.core.scalar(query) or 0
+
+    def _copy_labels(self, run: int, number: int) -> list[str]:
+        """Copy tags, note and name of a run; returns a note if another run has its name."""
+        tags, labels, notes = schema.run_tags, schema.run_labels, []
+        for page in self.sound_pages(tags, tags.c.run == run):
+            insert_new(self.target, tags.name, ("tag", "run"), [(row["tag"], number) for row in page])
+        for page in self.sound_pages(labels, labels.c.run == run):
+            for row in page:
+                name, holder = row["name"], None
+                if name is not None:
+                    # Otherwise two processes could both find that nobody has the name.
+                    lock_table(self.target, labels.name, "SHARE ROW EXCLUSIVE")
+                    holder = self.core.scalar(select(labels.c.run).where(labels.c.name == name))
+                if holder is not None:
+                    notes.append(f"run {number} has no name: {name} is the name of run {holder}")
+                    name = None
+                self.core.execute(insert_into(labels).values(run=number, name=name, note=row["note"]))
+        return notes

@@ -1,27 +1,197 @@
-"""Reads everything in a store and says what is wrong."""
+"""Reads everything in a store and says what is wrong: with its file, rows, references and runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
 
-from msgspec.structs import replace
-from sqlalchemy import Column, Table, exists, func, select
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Column, ColumnElement, RowMapping, Table, and_, exists, select, tuple_
+from sqlalchemy.engine import Connection as CoreConnection
 
+from sightline.annotation.bodies import DECODERS
 from sightline.engine import schema
+from sightline.engine.answers import decode_result, state_of
+from sightline.engine.caches import check_image_row
 from sightline.engine.connect import display, sqlite_path
-from sightline.engine.database import Database
-from sightline.engine.database_errors import StoreFailedError, repair_command
+from sightline.engine.connection import Connection
+from sightline.engine.core_connection import plain
+from sightline.engine.database import LOOKUP, Database, rows_in
+from sightline.engine.database_errors import StoreFailedError, damage_remedy
+from sightline.engine.dictionaries import PLAIN, Dictionaries
+from sightline.engine.endpoint_log import EndpointRecord
+from sightline.engine.probe_chunks import KEY_BYTES, ProbeChunk, probes_of
+from sightline.engine.requests import Requests
+from sightline.engine.runs import keys_of_row
 from sightline.engine.store import Store
-from sightline.maintenance.damaged_tables import Unreadable, read_around_damage
-from sightline.maintenance.faults import DELETE, GC, Fault, key_of
-from sightline.maintenance.opening import unchanged_store
-from sightline.maintenance.row_checks import RowChecks
-from sightline.maintenance.run_checks import faults_of_runs
-from sightline.maintenance.sqlite.pages import Pages
-from sightline.maintenance.table_reader import read_pages
-from sightline.progress import Advance, progress
+from sightline.engine.texts import text_digest
+from sightline.formats.verdicts import decode_verdict
+from sightline.plan.stored_probe import StoredProbe, read_stored_probes
+from sightline.progress import progress
+from sightline.results.stored_run import StoredRun, decode_run, read_row
+
+PAGE = 500
+"""Rows that are read at once, so that memory stays small and no other process waits for long."""
+LARGEST = 1 << 53
+"""No store has a row with a larger number."""
+LARGEST_TIME = 253402300800.0
+"""The first second of the year 10000."""
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def read_pages(
+    source: Database | CoreConnection, table: Table, *conditions: ColumnElement[bool]
+) -> Iterator[Sequence[RowMapping]]:
+    """Read a table in the order of its primary key, from a database or in the transaction of a connection."""
+    key = list(table.primary_key.columns)
+    query = select(*(column.label(column.key) for column in table.columns)).where(*conditions)
+    page: Sequence[RowMapping] = ()
+    while True:
+        rest = (
+            query.where(tuple_(*key) > tuple_(*(page[-1][column.key] for column in key))) if page else query
+        )
+        with source.core_read() if isinstance(source, Database) else nullcontext(source) as connection:
+            page = connection.execute(rest.order_by(*key).limit(PAGE)).mappings().all()
+        if page:
+            yield page
+        if len(page) < PAGE:
+            return
+
+
+def row_name(table: Table, row: RowMapping) -> str:
+    """The primary key of a row in one line, such as `run 1, place 0`."""
+    values = ((column.key, row[column.key]) for column in table.primary_key.columns)
+    return ", ".join(f"{name} {value.hex() if isinstance(value, bytes) else value}" for name, value in values)
+
+
+class RowChecks:
+    """Checks the rows of one store: values have their types, bodies decode, digests and keys fit."""
+
+    def __init__(self, name: str) -> None:
+        self.dictionaries = Dictionaries(name)
+        self.requests = Requests(self.dictionaries)
+
+    def problems(self, core: CoreConnection, table: Table, rows: Sequence[RowMapping]) -> list[str]:
+        """What is wrong with each of these rows; '' if nothing is."""
+        connection = plain(core)
+        if table is schema.requests:
+            with suppress(ValueError, StoreFailedError):
+                self._check_requests(connection, rows)  # all together, which reads each text once
+                return [""] * len(rows)
+        return [self._problem(connection, table, row) for row in rows]
+
+    def _problem(self, connection: Connection, table: Table, row: RowMapping) -> str:
+        try:
+            self._check(connection, table, row)
+        except StoreFailedError as error:
+            return error.reason
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    def _check(self, connection: Connection, table: Table, row: RowMapping) -> None:
+        _check_types(table, row)
+        name, body = str(table.name), row.get("body", b"")
+        if name in ("dictionaries", "texts", "answers", "definitions"):
+            body = self.dictionaries.decompress(connection, body, name, row["id"])
+        match name:
+            case "dictionaries":
+                _require(row["id"] != PLAIN, "it has the number of no dictionary")
+            case "texts":
+                _require(text_digest(body) == row["digest"], "its content is not that of its digest")
+            case "definitions":
+                digest = hashlib.sha256(body).digest()
+                _require(digest == row["digest"], "its content is not that of its digest")
+            case "requests":
+                self._check_requests(connection, [row])
+            case "answers":
+                state = state_of(_decoded(partial(decode_result, row["state"]), body))
+                _require(state == row["state"], f"its state {row['state']} is not that of its body")
+            case "probes":
+                for _, probe in _decoded(probes_of, self.chunk(connection, row)):
+                    _decoded(_PROBE.decode, probe)
+            case "batch_requests":
+                _require(len(row["key"]) == KEY_BYTES, "its key is no SHA-256")
+            case "vectors":
+                _require(len(body) % 4 == 0, "it is no list of numbers")
+            case _ if name in _DECODERS:
+                _decoded(_DECODERS[name], body)
+
+    def _check_requests(self, connection: Connection, rows: Sequence[RowMapping]) -> None:
+        for row in rows:
+            _check_types(schema.requests, row)
+        canonical = self.requests.read(connection, {row["id"]: row["body"] for row in rows})
+        for row in rows:
+            digest = hashlib.sha256(canonical[row["id"]]).digest()
+            _require(digest == row["key"], "its key is not the SHA-256 of its canonical JSON")
+
+    def chunk(self, connection: Connection, row: RowMapping) -> ProbeChunk:
+        """The chunk of probes in a row; ValueError or StoreFailedError if it is damaged."""
+        number = row["definitions"]
+        found = connection.rows("SELECT body FROM definitions WHERE id = ?", (number,))
+        _require(bool(found), f"its definitions, row {number} of definitions, do not exist")
+        body = self.dictionaries.decompress(connection, found[0][0], "definitions", number)
+        keys = _decoded(partial(keys_of_row, row["run"], row["place"], number), row["answer_keys"])
+        return ProbeChunk(row["place"], body, keys)
+
+
+_PROBE = msgspec.json.Decoder(StoredProbe)
+_DECODERS: Mapping[str, Callable[[bytes], object]] = {
+    "runs": lambda body: decode_run(0, msgspec.json.decode(body), is_finished=True),
+    "verdicts": decode_verdict,
+    "endpoints": msgspec.json.Decoder(EndpointRecord).decode,
+    "images": check_image_row,
+    "readings": msgspec.json.decode,
+    **{table: decoder.decode for table, decoder in DECODERS.items()},
+}
+"""Table -> what decodes the bodies of its rows, where they are not compressed."""
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise ValueError(problem)
+
+
+def _decoded(decode: Callable[[T], S], body: T) -> S:
+    try:
+        return decode(body)
+    except ValueError as error:
+        raise ValueError(f"it cannot be decoded: {error}") from None
+
+
+def _check_types(table: Table, row: RowMapping) -> None:
+    """Raise ValueError for a value that its column cannot have: SQLite accepts every type in every column."""
+    for column in table.columns:
+        name, value, expected = column.key, row[column.key], column.type.python_type
+        if value is None and column.nullable:
+            continue
+        types = (float, int) if expected is float else (expected,)
+        _require(
+            isinstance(value, types),
+            f"its {name} is of type {type(value).__name__}, expected {expected.__name__}",
+        )
+        if expected is int:
+            _require(0 <= value < LARGEST, f"its {name} is no number of a store: {value}")
+        if name in ("created", "finished", "closed"):
+            _require(abs(value) < LARGEST_TIME, f"its {name} is no time: {value}")
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """Something that is wrong in a store: the table ('' for the file), the row and run if known, a remedy."""
+
+    table: str = ""
+    row: str = ""
+    run: int | None = None
+    problem: str
+    remedy: str = ""
+
 
 REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
     (schema.answers.c.request, schema.requests.c.id),
@@ -36,121 +206,113 @@ REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
 )
 """Columns that name a row of another table."""
 
-MOST_STRUCTURE = 100
-"""Faults of the structure of a file that are listed."""
-
 
 def verify(url: str, *, show_progress: bool) -> Iterator[Fault]:
-    """Find what is wrong in a store that may be too damaged to be opened. An older one is checked in a copy.
-
-    Args:
-        url: A path or a database URL.
-        show_progress: Whether progress is displayed.
-
-    Yields:
-        The faults, each with a remedy.
+    """Find what is wrong in a store, which may be too damaged to be opened.
 
     Raises:
-        UserError: There is no store, or a newer Sightline wrote it.
+        UserError: There is no store, or one of another version.
         EnvironmentFailedError: The server of the store fails.
     """
-    remedy = repair_command(display(url))
+    remedy = damage_remedy(display(url))
     try:
-        with unchanged_store(url) as store:
+        with closing(Store.open(url, create=False)) as store:
             for fault in find_faults(store, show_progress=show_progress):
-                yield replace(fault, remedy=fault.remedy or remedy)
+                yield msgspec.structs.replace(fault, remedy=fault.remedy or remedy)
     except StoreFailedError as error:
-        path = sqlite_path(url)
-        if path is None:
+        if sqlite_path(url) is None:
             raise
-        for problem in (*_missing_end(path), error.reason):
-            yield Fault(problem=problem, remedy=remedy)
-
-
-def _missing_end(path: Path) -> Iterator[str]:
-    """SQLite refuses a truncated file without saying why."""
-    with Pages(path) as pages:
-        if pages.missing:
-            counted, there = pages.count + pages.missing, pages.count
-            yield f"the header of the file counts {counted:,} pages, the file has {there:,}: its end is lost"
+        yield Fault(problem=error.reason, remedy=remedy)
 
 
 def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
-    """Find what is wrong in a store.
-
-    Args:
-        store: The store.
-        show_progress: Whether progress is displayed.
-
-    Yields:
-        The faults: of the file, of single rows, of references between tables, of runs.
-    """
-    database = store.database
-    tables = schema.metadata.sorted_tables
-    yield from _faults_of_file(database)
-    checks = RowChecks(store.name)
-    rows = sum(_count(database, table) for table in tables)
-    with progress("verify", rows, "rows", show_progress=show_progress) as advance:
-        for table in tables:
-            yield from _faults_of_rows(database, checks, table, advance)
+    """Find what is wrong in the file, in single rows, in references between tables, and in finished runs."""
+    database, checks = store.database, RowChecks(store.name)
+    if database.is_file:  # a server checks its own files
+        try:
+            with database.core_read() as connection:
+                found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        except StoreFailedError as error:
+            found = [error.reason]
+        yield from (Fault(problem=str(line)) for line in found if line != "ok")
+    with progress("verify", None, "rows", show_progress=show_progress) as advance:
+        for table in schema.metadata.sorted_tables:
+            remedy = (
+                "`sightline runs delete {id}` deletes the run, its answers stay"
+                if table is schema.runs
+                else ""
+            )
+            for page in _readable_pages(database, table):
+                if isinstance(page, Fault):
+                    yield page
+                    continue
+                with database.core_read() as connection:
+                    problems = checks.problems(connection, table, page)
+                yield from (
+                    _fault(table, row, problem, remedy.format_map(row))
+                    for row, problem in zip(page, problems, strict=True)
+                    if problem
+                )
+                advance(len(page))
     for column, target in REFERENCES:
-        yield from _dangling(database, column, target)
-    yield from faults_of_runs(store)
-
-
-def _count(database: Database, table: Table) -> int:
-    """The number of rows of a table, for the progress; 0 if they cannot be counted."""
-    try:
-        with database.core_read() as connection:
-            return connection.execute(select(func.count()).select_from(table)).scalar_one()
-    except StoreFailedError:
-        return 0
-
-
-def _faults_of_file(database: Database) -> Iterator[Fault]:
-    """What SQLite finds in the structure of the file; a server checks its own files."""
-    try:
-        with database.core_read() as connection:
-            if connection.dialect.name != "sqlite":
-                return
-            found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_STRUCTURE})").scalars().all()
-    except StoreFailedError as error:
-        found = [error.reason]
-    yield from (Fault(problem=str(line)) for line in found if line != "ok")
-
-
-def _faults_of_rows(database: Database, checks: RowChecks, table: Table, advance: Advance) -> Iterator[Fault]:
-    for page in read_around_damage(database, table):
-        if isinstance(page, Unreadable):
-            yield Fault(table=str(table.name), problem=f"{page.where} cannot be read: {page.reason}")
-            continue
-        with database.core_read() as connection:
-            for row, problem in checks.problems(connection, table.name, page):
-                yield Fault(
-                    table=str(table.name),
-                    key=key_of(table, row),
-                    run=row.get("run"),
-                    problem=problem,
-                    remedy=DELETE.format(row["id"]) if table is schema.runs else "",
-                )
-        advance(len(page))
-
-
-def _dangling(database: Database, column: Column[Any], target: Column[Any]) -> Iterator[Fault]:
-    """Rows that name a row of another table that does not exist."""
-    is_dangling = ~exists().where(target == column)
-    try:
-        for page in read_pages(database, column.table, column.is_not(None), is_dangling):
+        remedy = "`sightline store gc` drops such rows" if target.table is schema.runs else ""
+        dangling = and_(column.is_not(None), ~exists().where(target == column))
+        for page in _readable_pages(database, column.table, dangling):
+            if isinstance(page, Fault):
+                yield page
+                continue
             for row in page:
-                yield Fault(
-                    table=str(column.table.name),
-                    key=key_of(column.table, row),
-                    run=row.get("run"),
-                    problem=f"{column.key} {row[column.key]} does not exist in {target.table.name}",
-                    remedy=GC if target.table is schema.runs else "",
-                )
+                problem = f"{column.key} {row[column.key]} does not exist in {target.table.name}"
+                yield _fault(column.table, row, problem, remedy)
+    yield from _faults_of_runs(store)
+
+
+def _readable_pages(
+    database: Database, table: Table, *conditions: ColumnElement[bool]
+) -> Iterator[Sequence[RowMapping] | Fault]:
+    """The pages of a table up to the first one that cannot be read, and a fault in its place."""
+    try:
+        yield from read_pages(database, table, *conditions)
     except StoreFailedError as error:
-        yield Fault(
-            table=str(column.table.name),
-            problem=f"its references to {target.table.name} cannot be checked: {error.reason}",
-        )
+        yield Fault(table=str(table.name), problem=f"some rows cannot be read: {error.reason}")
+
+
+def _fault(table: Table, row: RowMapping, problem: str, remedy: str) -> Fault:
+    name = row_name(table, row)
+    return Fault(table=str(table.name), row=name, run=row.get("run"), problem=problem, remedy=remedy)
+
+
+def _faults_of_runs(store: Store) -> Iterator[Fault]:
+    """Finished runs that lack something; those with a damaged row are left to the check of rows."""
+    try:
+        runs = store.runs.all()
+    except StoreFailedError:
+        return
+    for row in runs:
+        with suppress(StoreFailedError):
+            run = read_row(store, row)
+            with store.database.read() as connection:
+                problem = missing_in(store, run, connection) if run.is_finished else ""
+            if problem:
+                remedy = "run the same command again, which asks only what is missing"
+                yield Fault(table="runs", run=run.number, problem=problem, remedy=remedy)
+
+
+def missing_in(store: Store, run: StoredRun, answers: Connection) -> str:
+    """What a finished run of a store lacks if its answers are those of a connection; '' if nothing."""
+    samples, without, last = 0, 0, None
+    probes = read_stored_probes(store, run.number)
+    attempted = (
+        "SELECT DISTINCT requests.key FROM requests JOIN answers ON answers.request = requests.id "
+        "WHERE requests.key IN ({})"
+    )
+    while batch := list(islice(probes, LOOKUP)):
+        for probe in batch:
+            samples += probe.sample != last
+            last = probe.sample
+        if run.stopped is None:
+            keys = {bytes.fromhex(probe.key) for probe in batch if probe.error is None}
+            without += len(keys) - sum(1 for _ in rows_in(answers, attempted, sorted(keys)))
+    if samples < (planned := run.description.planned_samples):
+        return f"{planned - samples:,} of its {planned:,} samples have no probes"
+    return f"{without:,} of its probes have no attempt" if without else ""

@@ -1,1 +1,0 @@
-"""Reading SQLite files page by page, without SQLite, which refuses damaged ones."""

@@ -1,0 +1,612 @@
+"""Cleans a store (`store gc`), measures it (`store info`) and exports its records."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    LargeBinary,
+    RowMapping,
+    Table,
+    delete,
+    exists,
+    func,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy import table as table_named
+from sqlalchemy.engine import Connection as CoreConnection
+from sqlalchemy.exc import DBAPIError
+
+from sightline.engine import index_tables, renewals, run_leases, schema
+from sightline.engine.batch_journal import drop_answered
+from sightline.engine.connect import connect, display, sqlite_path
+from sightline.engine.core_connection import plain
+from sightline.engine.database import LOOKUP, parts
+from sightline.engine.database_errors import StoreFailedError, damage
+from sightline.engine.dictionaries import Dictionaries
+from sightline.engine.existing_run import no_run
+from sightline.engine.probe_chunks import split_keys
+from sightline.engine.request_parts import model_of
+from sightline.engine.requests import Requests
+from sightline.engine.run_labels import Labels
+from sightline.engine.runs import keys_of_row
+from sightline.engine.sqlite_check import check_sqlite_file
+from sightline.engine.store import Store
+from sightline.engine.tables import SCHEMA_VERSION
+from sightline.errors import EnvironmentFailedError, UserError, unknown_name
+from sightline.formats.atomic_file import AtomicLineFile
+from sightline.judging.judges import JudgeModel
+from sightline.local_time import local_time
+from sightline.maintenance.merge import MERGE_LOCK
+from sightline.maintenance.verify import read_pages
+from sightline.plan.stored_probe import read_stored_probes
+from sightline.progress import progress
+from sightline.results.run_list import list_runs
+from sightline.results.run_names import find_run
+from sightline.results.stored_run import read_row
+
+CACHES = (schema.images, schema.vectors, schema.readings, schema.results, schema.plans)
+
+
+class CleaningOptions(Struct, frozen=True, kw_only=True):
+    """What goes besides leftovers: caches with the index, unfinished runs, answers that no run refers to."""
+
+    caches: bool = False
+    unfinished_runs: bool = False
+    unreferenced_answers: bool = False
+    dry_run: bool = False
+
+
+class Dropped(Struct, frozen=True, kw_only=True):
+    """Rows that go from a table, and why."""
+
+    table: str
+    rows: int
+    reason: str
+
+
+class Cleaning(Struct, frozen=True, kw_only=True):
+    """What was dropped, or would be.
+
+    Attributes:
+        dropped: The rows by table and reason.
+        cache_bytes: The bytes in the caches that stay.
+        bytes_before: The size of the store.
+        bytes_after: Its size now; None after a dry run.
+    """
+
+    dropped: Sequence[Dropped]
+    cache_bytes: int
+    bytes_before: int
+    bytes_after: int | None
+
+
+def clean(url: str, options: CleaningOptions) -> Cleaning:
+    """Drop what no run needs.
+
+    Raises:
+        UserError: There is no store, or another process works with it.
+        EnvironmentFailedError: The database fails; nothing is dropped then.
+    """
+    _refuse_busy_file(url)
+    with closing(Store.open(url, create=False)) as store:
+        with store.database.core_read() as connection:
+            before = file_sizes(connection).bytes
+        with store.database.core_write() as connection:
+            _refuse_busy_store(connection, store)
+            dropped = [one for one in _drop(connection, store.name, options) if one.rows]
+            names = index_tables.existing(connection)
+            index = [one for one in index_tables.metadata.sorted_tables if one.name in names]
+            cache_bytes = _content_bytes(connection, [*CACHES, *index])
+            if options.dry_run:
+                connection.rollback()
+    after = None if options.dry_run else _vacuum(url)
+    return Cleaning(dropped=dropped, cache_bytes=cache_bytes, bytes_before=before, bytes_after=after)
+
+
+def _refuse_busy_file(url: str) -> None:
+    """Refuse a SQLite store that another process has open: only a lone process gets this lock."""
+    path = sqlite_path(url)
+    if path is None or not path.exists():
+        return
+    check_sqlite_file(path, create=False)
+    try:
+        with closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise _busy(display(url)) from None
+    except sqlite3.DatabaseError:
+        return  # no store, which is reported when it is opened
+
+
+def _refuse_busy_store(connection: CoreConnection, store: Store) -> None:
+    """Refuse a store while a process works on a run of it, sends requests, or merges."""
+    if not store.database.is_file:
+        if not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({MERGE_LOCK})").scalar():
+            raise _busy(store.name, "a process that merges")
+        # No other process writes to these tables until the end of this transaction, or has looked up a row of
+        # texts, requests or definitions that it will refer to (`announce_insert`).
+        # They are locked in the order in which runs write to them: another order could become a deadlock.
+        connection.exec_driver_sql(
+            "LOCK TABLE texts, requests, answers, claims, definitions, probes, run_leases, runs "
+            "IN SHARE ROW EXCLUSIVE MODE"
+        )
+    if runs := sorted(store.leases.held()):
+        raise _busy(store.name, f"run {runs[0]}")
+    if store.claims.held():
+        raise _busy(store.name, "a process that sends requests")
+
+
+def _busy(name: str, found: str | None = None) -> UserError:
+    return UserError(
+        "another process works with this store",
+        file=name,
+        found=found,
+        expected="no run, viewer or worker that uses it; a killed one counts for "
+        f"{max(run_leases.LEASE_SECONDS, renewals.LEASE_SECONDS):.0f} seconds",
+    )
+
+
+def _drop(connection: CoreConnection, name: str, options: CleaningOptions) -> Iterator[Dropped]:
+    """Drop the rows, in an order in which each step leaves what the next one finds unused."""
+    runs = schema.runs.c
+    if options.unfinished_runs:
+        yield _delete(connection, schema.runs, runs.finished.is_(None), "runs that did not finish")
+    for table in (schema.probes, schema.verdicts, schema.run_labels, schema.run_tags):
+        orphan = ~exists().where(runs.id == table.c.run)
+        yield _delete(connection, table, orphan, "of runs that do not exist")
+    unused = ~exists().where(schema.probes.c.definitions == schema.definitions.c.id)
+    yield _delete(connection, schema.definitions, unused, "that no run has")
+    if options.unreferenced_answers:
+        numbers = list(_unused_requests(connection, name))
+        for table, column in (
+            (schema.answers, schema.answers.c.request),
+            (schema.requests, schema.requests.c.id),
+        ):
+            yield _delete_numbers(connection, table, column, numbers, "that no run refers to")
+    in_batches = drop_answered(plain(connection))
+    yield Dropped(table="batch_requests", rows=in_batches, reason="that are answered")
+    texts = list(_unused_texts(connection, name))
+    yield _delete_numbers(connection, schema.texts, schema.texts.c.id, texts, "that no request has")
+    for table in (schema.claims, schema.run_leases, schema.spending):  # no process works with the store now
+        yield _delete(connection, table, None, "of processes that ended")
+    index = index_tables.existing(connection)
+    if options.caches:
+        for table in CACHES:
+            yield _delete(connection, table, None, "cache, filled again when needed")
+        for table_name in index:
+            rows = connection.scalar(select(func.count()).select_from(table_named(table_name))) or 0
+            yield Dropped(table=table_name, rows=rows, reason="index, built again when needed")
+        index_tables.drop_tables(connection)
+    elif index:
+        indexes = index_tables.indexes.c
+        gone = connection.scalars(select(indexes.id).where(~exists().where(runs.id == indexes.run))).all()
+        index_tables.drop_indexes(connection, gone)
+        yield Dropped(table="index_runs", rows=len(gone), reason="of runs that do not exist")
+
+
+def _delete(
+    connection: CoreConnection, table: Table, goes: ColumnElement[bool] | None, reason: str
+) -> Dropped:
+    statement = delete(table) if goes is None else delete(table).where(goes)
+    return Dropped(table=str(table.name), rows=connection.execute(statement).rowcount, reason=reason)
+
+
+def _delete_numbers(
+    connection: CoreConnection, table: Table, column: Column[int], numbers: Sequence[int], reason: str
+) -> Dropped:
+    rows = sum(_delete(connection, table, column.in_(part), reason).rows for part in parts(numbers))
+    return Dropped(table=str(table.name), rows=rows, reason=reason)
+
+
+class _JudgedRun(Struct):
+    """The part of a run's body that says which models judge it."""
+
+    judges: Mapping[str, JudgeModel] | None = None
+
+
+def _unused_requests(connection: CoreConnection, name: str) -> Iterator[int]:
+    """Requests to which no run refers, except those to a judge of any run: reports read the replies."""
+    requests = Requests(Dictionaries(name))
+    used: set[int] = set()
+    for page in read_pages(connection, schema.probes):
+        for row in page:
+            try:
+                keys = keys_of_row(row["run"], row["place"], row["definitions"], row["answer_keys"])
+            except ValueError as error:
+                raise damage(name, "probes", row["place"], f"run {row['run']}: {error}") from None
+            used.update(requests.numbers(plain(connection), split_keys(keys)).values())
+    judges: set[str] = set()
+    for number, body in connection.execute(select(schema.runs.c.id, schema.runs.c.body)):
+        try:
+            of_run = msgspec.json.decode(body, type=_JudgedRun).judges or {}
+        except ValueError as error:
+            raise damage(name, "runs", number, str(error)) from None
+        judges |= {judge.identity for judge in of_run.values()}
+    for page in read_pages(connection, schema.requests):
+        bodies = {row["id"]: row["body"] for row in page if row["id"] not in used}
+        for number, canonical in requests.read(plain(connection), bodies).items():
+            try:
+                is_used = model_of(canonical) in judges
+            except ValueError as error:
+                raise damage(name, "requests", number, str(error)) from None
+            if not is_used:
+                yield number
+
+
+def _unused_texts(connection: CoreConnection, name: str) -> Iterator[int]:
+    requests = Requests(Dictionaries(name))
+    unused = set(connection.scalars(select(schema.texts.c.id)))
+    known = frozenset(unused)
+    for page in read_pages(connection, schema.requests):
+        for row in page:
+            named = {one for one in requests.references(row["id"], row["body"]) if isinstance(one, int)}
+            if not named <= known:
+                raise damage(name, "requests", row["id"], "a text of it does not exist")
+            unused -= named
+    yield from sorted(unused)
+
+
+def _vacuum(url: str) -> int:
+    """Give the room back; returns the size of the store."""
+    path = sqlite_path(url)
+    with closing(connect(url, create=False)) as database:
+        try:
+            if path is not None:
+                with closing(sqlite3.connect(path, isolation_level=None)) as file:
+                    file.execute("VACUUM")
+                    file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            with database.core_read() as connection:
+                if path is None:
+                    connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
+                return file_sizes(connection).bytes
+        except sqlite3.Error as error:
+            raise EnvironmentFailedError(
+                f"{path} was cleaned, but is as large as before: {error}; make room, then repeat the command"
+            ) from None
+
+
+# info
+
+CONTENT = {
+    "annotation_items": "what annotators see, item by item",
+    "annotation_leases": "items that annotators have in hand now",
+    "annotation_log": "every judgement of annotators",
+    "annotation_projects": "annotation projects: their tasks and sources",
+    "annotators": "annotators: names, roles, links",
+    "answers": "every attempt: an answer, or a failure",
+    "batch_requests": "requests in batches at providers",
+    "batches": "batches at providers that are not fetched yet",
+    "claims": "requests that a process is sending now, and batches that it waits for",
+    "definitions": "what the probes of runs are, shared by runs",
+    "dictionaries": "dictionaries of the compression",
+    "endpoints": "checks of endpoints, and what their servers said",
+    "images": "metadata of image files (cache)",
+    "meta": "the version of the schema, the URL of the last server",
+    "models": "the models that requests are for",
+    "plans": "what runs planned, found by the same run (cache)",
+    "probes": "the probes of each run, with the keys of their answers",
+    "readings": "OCR results (cache)",
+    "requests": "what was sent: numbers of texts, and images by digest",
+    "results": "results that rules judged (cache)",
+    "run_labels": "names and notes of runs",
+    "run_leases": "runs that a process works on now",
+    "run_tags": "tags of runs",
+    "runs": "the description of each run",
+    "spending": "what processes of runs with a budget have spent",
+    "texts": "texts of requests, each once",
+    "vectors": "text embeddings and values of text metrics (cache)",
+    "verdicts": "verdicts of humans",
+}
+"""What each table holds."""
+
+
+class TableSize(Struct, frozen=True, kw_only=True):
+    """A table: its rows, its bytes with its indexes (None if the database does not tell), what it holds."""
+
+    table: str
+    rows: int
+    bytes: int | None
+    content: str
+
+
+class FileSizes(Struct, frozen=True, kw_only=True):
+    """The room of a whole store.
+
+    Attributes:
+        database: The database and its version.
+        bytes: The size of the file, or of the database on its server.
+        log_bytes: The write-ahead log beside the file; None on a server.
+        free_bytes: Room in the file that `gc` gives back; None on a server, which reuses it by itself.
+    """
+
+    database: str
+    bytes: int
+    log_bytes: int | None
+    free_bytes: int | None
+
+
+class RunSize(Struct, frozen=True, kw_only=True):
+    """A run, and the bytes that only it needs: its description, the keys of its probes, its verdicts."""
+
+    run: int
+    task: str
+    model: str
+    started: str
+    state: str
+    bytes: int
+
+
+class Inventory(Struct, frozen=True, kw_only=True):
+    """What a store holds.
+
+    Attributes:
+        store: Its path or URL.
+        schema_version: The version of its schema.
+        sizes: The room that it takes.
+        tables: Its tables, the largest first.
+        models: The identities of the models that requests are for.
+        first_answer: When the first attempt was stored (local time); None without attempts.
+        last_answer: When the last one was.
+        runs: Its runs.
+    """
+
+    store: str
+    schema_version: int
+    sizes: FileSizes
+    tables: Sequence[TableSize]
+    models: Sequence[str]
+    first_answer: str | None
+    last_answer: str | None
+    runs: Sequence[RunSize]
+
+
+def take_inventory(url: str) -> Inventory:
+    """List what a store holds; nothing is changed."""
+    with closing(Store.open(url, create=False)) as store:
+        runs = list_runs(store)
+        with store.database.core_read() as connection:
+            created = schema.answers.c.created
+            first, last = connection.execute(select(func.min(created), func.max(created))).one()
+            of_runs: Counter[int] = Counter()
+            for run, body in (
+                (schema.runs.c.id, schema.runs.c.body),
+                (schema.probes.c.run, schema.probes.c.answer_keys),
+                (schema.verdicts.c.run, schema.verdicts.c.body),
+            ):
+                query = select(run, func.sum(func.length(body))).group_by(run)
+                for number, size in connection.execute(query):
+                    of_runs[number] += size
+            return Inventory(
+                store=display(url),
+                schema_version=SCHEMA_VERSION,
+                sizes=file_sizes(connection),
+                tables=table_sizes(connection),
+                models=sorted(connection.scalars(select(schema.models.c.identity))),
+                first_answer=None if first is None else local_time(first),
+                last_answer=None if last is None else local_time(last),
+                runs=[
+                    RunSize(
+                        run=line.number,
+                        task=line.task,
+                        model=line.model,
+                        started=line.started,
+                        state=line.state,
+                        bytes=of_runs[line.number],
+                    )
+                    for line in runs
+                ],
+            )
+
+
+def file_sizes(connection: CoreConnection) -> FileSizes:
+    """Measure a store."""
+    version = ".".join(str(part) for part in connection.dialect.server_version_info or ())
+    if connection.dialect.name == "postgresql":
+        size = connection.execute(select(func.pg_database_size(func.current_database()))).scalar_one()
+        return FileSizes(database=f"PostgreSQL {version}", bytes=size, log_bytes=None, free_bytes=None)
+    path = Path(str(connection.engine.url.database))
+    log = path.with_name(f"{path.name}-wal")
+    free, page = (
+        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+        for name in ("freelist_count", "page_size")
+    )
+    return FileSizes(
+        database=f"SQLite {version}",
+        bytes=path.stat().st_size,
+        log_bytes=log.stat().st_size if log.exists() else 0,
+        free_bytes=free * page,
+    )
+
+
+def table_sizes(connection: CoreConnection) -> list[TableSize]:
+    """Measure the tables of a store, the largest first."""
+    names = inspect(connection).get_table_names()
+    if connection.dialect.name == "postgresql":
+        query = text("SELECT pg_total_relation_size(cast(quote_ident(:name) AS regclass))")
+        bytes_of = {name: connection.execute(query, {"name": name}).scalar_one() for name in names}
+    else:
+        pages = (
+            "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_master USING (name) "
+            "WHERE aggregate = TRUE GROUP BY tbl_name"
+        )
+        bytes_of = {}
+        with suppress(DBAPIError):  # SQLite may be built without `dbstat`
+            bytes_of = {str(name): int(size) for name, size in connection.exec_driver_sql(pages)}
+    sizes = [
+        TableSize(
+            table=name,
+            rows=connection.execute(select(func.count()).select_from(table_named(name))).scalar_one(),
+            bytes=bytes_of.get(name),
+            content="index of outcomes (cache)" if name.startswith("index_") else CONTENT.get(name, ""),
+        )
+        for name in names
+    ]
+    return sorted(sizes, key=lambda one: (-(one.bytes or one.rows), one.table))
+
+
+def _content_bytes(connection: CoreConnection, tables: Iterable[Table]) -> int:
+    """The bytes in the columns of caches, without indexes."""
+    columns = [column for one in tables for column in one.columns if isinstance(column.type, LargeBinary)]
+    return sum(connection.scalar(select(func.sum(func.length(column)))) or 0 for column in columns)
+
+
+# export
+
+Record = Mapping[str, Any]
+
+
+def export_records(url: str, kind: str, out: Path, run: str | None, *, show_progress: bool) -> int:
+    """Write records of a store as JSON Lines; the file appears complete or not at all.
+
+    Args:
+        url: A path or a database URL.
+        kind: A key of `KINDS`.
+        out: The file.
+        run: Only the records of the run of this number or name; None for all.
+        show_progress: Whether progress is displayed.
+
+    Returns:
+        The number of records.
+
+    Raises:
+        UserError: There is no such kind, store or run.
+        EnvironmentFailedError: The store or the disk fails, or a record is damaged.
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of records", kind, KINDS)
+    count = 0
+    with closing(Store.open(url, create=False)) as store:
+        number = None if run is None else find_run(store, run)
+        if number is not None and number not in {row.number for row in store.runs.all()}:
+            raise no_run(number, store.name)
+        with (
+            AtomicLineFile(out) as file,
+            progress(f"export {kind}", None, "rows", show_progress=show_progress) as advance,
+        ):
+            for record in KINDS[kind](store, number):
+                file.write(msgspec.json.encode(record))
+                advance(1)
+                count += 1
+    return count
+
+
+def _runs(store: Store, run: int | None) -> Iterator[Record]:
+    """The runs; one whose description is damaged has the reason instead, and does not hide the others."""
+    labels = store.labels.all()
+    for row in store.runs.all():
+        if run in (None, row.number):
+            about = {"run": row.number, "created": row.created, "finished": row.finished}
+            about |= msgspec.to_builtins(labels.get(row.number, Labels()))
+            try:
+                read_row(store, row)
+                yield {**about, **store.runs.description(row)}
+            except StoreFailedError as error:
+                yield {**about, "damaged": error.reason}
+
+
+def _probes(store: Store, run: int | None) -> Iterator[Record]:
+    for number in _numbers(store, run):
+        for body in store.runs.probes(number):
+            yield {"run": number, **msgspec.json.decode(body)}
+
+
+def _verdicts(store: Store, run: int | None) -> Iterator[Record]:
+    for number in _numbers(store, run):
+        for verdict in store.runs.verdicts(number):
+            yield {"run": number, **msgspec.to_builtins(verdict)}
+
+
+def _numbers(store: Store, run: int | None) -> list[int]:
+    return [row.number for row in store.runs.all()] if run is None else [run]
+
+
+def _answers(store: Store, run: int | None) -> Iterator[Record]:
+    """All attempts with their requests, each once; those of a run in the order of its probes."""
+    dictionaries = Dictionaries(store.name)
+    requests = Requests(dictionaries)
+    pages = read_pages(store.database, schema.answers) if run is None else _attempts_of_run(store, run)
+    for page in pages:
+        with store.database.read() as connection:
+            found = requests.by_number(connection, {row["request"] for row in page})
+            bodies = [dictionaries.decompress(connection, row["body"], "answers", row["id"]) for row in page]
+        for row, body in zip(page, bodies, strict=True):
+            if (request := found.get(row["request"])) is None:
+                reason = f"its request {row['request']} does not exist"
+                raise damage(store.name, "answers", row["id"], reason)
+            yield {
+                "key": request.key.hex(),
+                "created": row["created"],
+                "result": msgspec.Raw(body),
+                "request": msgspec.Raw(request.canonical),
+            }
+
+
+def _attempts_of_run(store: Store, run: int) -> Iterator[Sequence[RowMapping]]:
+    answers, requests = schema.answers, schema.requests
+    query = select(answers, requests.c.key).join(requests, requests.c.id == answers.c.request)
+    probes = read_stored_probes(store, run)
+    read: set[bytes] = set()
+    while batch := [bytes.fromhex(probe.key) for probe in islice(probes, LOOKUP)]:
+        place = {key: number for number, key in enumerate(dict.fromkeys(batch)) if key not in read}
+        read |= place.keys()
+        with store.database.core_read() as connection:
+            rows = connection.execute(query.where(requests.c.key.in_(place))).mappings().all()
+        yield sorted(rows, key=lambda row: (place[bytes(row["key"])], row["id"]))
+
+
+def _endpoints(store: Store, run: int | None) -> Iterator[Record]:
+    for created, record in store.endpoints.records():
+        yield {"created": created, **msgspec.to_builtins(record)}
+
+
+def _annotations(store: Store, run: int | None) -> Iterator[Record]:
+    """The log of every annotation project, whatever runs its items are of."""
+    with store.database.core_read() as connection:
+        rows = connection.execute(select(schema.annotation_projects.c.id, schema.annotation_projects.c.name))
+        names = {row.id: row.name for row in rows}
+    for page in read_pages(store.database, schema.annotation_log):
+        for row in page:
+            yield {
+                "project": names.get(row["project"], str(row["project"])),
+                "number": row["id"],
+                "form": row["form"],
+                "entry": msgspec.Raw(row["body"]),
+            }
+
+
+def _batches(store: Store, run: int | None) -> Iterator[Record]:
+    """The batches at providers that are not fetched yet, whatever runs their requests are of."""
+    for page in read_pages(store.database, schema.batches):
+        for row in page:
+            requests = schema.batch_requests.c
+            with store.database.core_read() as connection:
+                keys = connection.scalars(select(requests.key).where(requests.batch == row["id"])).all()
+            yield {**row, "keys": sorted(key.hex() for key in keys)}
+
+
+KINDS: Mapping[str, Callable[[Store, int | None], Iterator[Record]]] = {
+    "runs": _runs,
+    "probes": _probes,
+    "answers": _answers,
+    "verdicts": _verdicts,
+    "endpoints": _endpoints,
+    "annotations": _annotations,
+    "batches": _batches,
+}
+"""Kind of records -> the function that reads them from a store, of one run or of all."""
