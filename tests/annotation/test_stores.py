@@ -77,7 +77,7 @@ def test_verify_finds_a_damaged_judgement(tmp_path: Path) -> None:
     with store.database.core_write() as connection:
         connection.exec_driver_sql("UPDATE annotation_log SET body = x'00' WHERE id = 1")
     faults = list(verify(str(tmp_path / "a.db"), show_progress=False))
-    assert [(fault.table, fault.key) for fault in faults] == [("annotation_log", {"id": 1})]
+    assert [(fault.table, fault.row) for fault in faults] == [("annotation_log", "id 1")]
 
 
 def test_the_log_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

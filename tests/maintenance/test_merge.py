@@ -298,6 +298,19 @@ def test_a_damaged_row_is_left_out_and_said_and_the_target_stays_sound(
     assert content(store_url) == content(sound)
 
 
+def test_a_finished_run_that_lost_rows_without_a_trace_is_not_finished_in_the_target(
+    tmp_path: Path, store_url: str
+) -> None:
+    """A file whose rows were recovered has no damaged rows: those of unreadable pages are gone."""
+    source = _change(make_store(tmp_path / "a.db", [range(30)]), "DELETE FROM answers WHERE id = 2")
+    [merged] = merge([str(source)], store_url, show_progress=False)
+    assert [run.note for run in merged.runs] == [
+        "run 1 is not finished any more: 1 of its probes have no attempt"
+    ]
+    assert [finished for finished, _ in content(store_url)[1].values()] == [False]
+    assert _merge([make_store(tmp_path / "b.db", [range(30)])], store_url) == ["added"]
+
+
 def test_a_merge_says_how_many_requests_the_target_had_answered(tmp_path: Path) -> None:
     first, second = make_store(tmp_path / "a.db", [range(30)]), make_store(tmp_path / "b.db", [range(20, 60)])
     merged = merge([str(first), str(second)], str(tmp_path / "t.db"), show_progress=False)

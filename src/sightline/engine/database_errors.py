@@ -155,17 +155,7 @@ def reason_of(error: BaseException | None) -> str:
 
 
 def damage(name: str, table: str, row: int, reason: str) -> StoreFailedError:
-    """Make the error of a row that cannot be read.
-
-    Args:
-        name: What the message calls the database.
-        table: The table.
-        row: The `id` of the row.
-        reason: What is wrong with it.
-
-    Returns:
-        The error.
-    """
+    """Make the error of a row that cannot be read; `name` is what messages call the database."""
     return damaged_store(name, f"row {row} of the table {table} cannot be read ({reason})")
 
 

@@ -23,26 +23,13 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+\.[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
 def temporary_path(path: Path) -> Path:
-    """Name the temporary file or folder that becomes another one.
-
-    Args:
-        path: What it becomes.
-
-    Returns:
-        A new name in the same folder.
-    """
+    """A new name in the same folder for what becomes `path`."""
     return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make a folder for the files of another one, and remove it at the end.
-
-    Args:
-        path: What its content is for; it need not exist, its parent must.
-
-    Yields:
-        The folder, beside `path`. It may be renamed.
+    """Make a folder beside `path` for what becomes it, which may be renamed, and remove it at the end.
 
     Raises:
         EnvironmentFailedError: The disk cannot be written.
@@ -64,14 +51,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Wait until no other process writes the files of a folder together.
-
-    Args:
-        folder: The folder.
-
-    Yields:
-        Nothing.
-    """
+    """Wait until no other process writes the files of a folder together."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         hold(descriptor)
@@ -81,11 +61,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 
 def hold(descriptor: int) -> None:
-    """Lock an open file or folder until it is closed, which the end of the process does too.
-
-    Args:
-        descriptor: Its descriptor.
-    """
+    """Lock an open file or folder until it is closed, which the end of the process does too."""
     if fcntl is not None:
         # A file system without locks keeps its leftovers.
         with suppress(OSError):
@@ -93,11 +69,7 @@ def hold(descriptor: int) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what killed processes left of a file or folder. What a live process has is locked, and stays.
-
-    Args:
-        path: What the temporary files and folders were to become.
-    """
+    """Remove what killed processes left of a file or folder. What a live process has is locked, and stays."""
     for name in _found(str(path.parent)).pop(path.name, ()):
         _remove_unless_held(path.with_name(name))
 
