@@ -234,7 +234,7 @@ class _Merge:
 
     def _texts(self, attempts: Mapping[_Attempt, int]) -> set[str]:
         """The texts of the answers among attempts, attempt -> its row in the target."""
-        texts = set()
+        texts: set[str] = set()
         for one, row in attempts.items():
             try:
                 result = decode_result(one.state, one.content)
@@ -251,11 +251,13 @@ class _Merge:
             for created, body in self.core.execute(select(table.c.created, table.c.body))
         }
         for page in self.sound_pages(table):
-            names = ("created", "identity", "body")
-            rows = [[row[name] for name in names] for row in page]
-            insert(
-                self.target, table.name, names, [row for row in rows if (row[0], bytes(row[2])) not in known]
-            )
+            new = [
+                {name: row[name] for name in ("created", "identity", "body")}
+                for row in page
+                if (row["created"], bytes(row["body"])) not in known
+            ]
+            if new:
+                self.core.execute(insert_into(table), new)
 
     def copy_batches(self) -> None:
         """Copy batches that the source has not fetched, except what the target has in a batch or answered."""
