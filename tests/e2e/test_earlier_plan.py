@@ -18,7 +18,6 @@ from PIL import Image
 
 import sightline
 from sightline.benchmarks.groups.benchmark import Groups
-from sightline.engine.check_rule import CLOSED
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.evaluation import code_digest as code
@@ -460,42 +459,6 @@ def test_notes_on_lines_that_are_not_asked_stay(run: Run, planned: Planned) -> N
     notes = [run().result.notes for _ in range(2)]
     assert notes[0] == notes[1]
     assert any("original" in note for note in notes[0])
-
-
-def test_an_endpoint_is_checked_before_its_cached_answers_are_used(run: Run, mock: Any) -> None:
-    words = ("--words", "|".join(f"It shows thing number {number}." for number in range(99)))
-    before, other = mock(*words), mock(*words, "--weights", "B")
-    first = run(model=before.model, model_id="mine")
-    asked = before.stats()["requests"]
-    again = run(model=before.model, model_id="mine")
-    assert again.counts.cached == first.counts.answered == 12
-    assert again.counts.sent == again.counts.checks == before.stats()["requests"] - asked > 0
-    with pytest.raises(UserError, match="is not the model that gave its cached answers"):
-        run(model=other.model, model_id="mine")
-    assert len(runs_of("sightline.db")) == 2, "the refused run left nothing behind"
-
-
-def test_the_check_of_an_endpoint_plans_only_the_samples_that_it_asks_again(
-    run: Run, mock: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompts = [f"Is it {number} or 3?" for number in range(60)]
-    write_groups(
-        [GroupLine(f"g{one}", "v", prompt=prompt) for one, prompt in enumerate(prompts)], Path("g.jsonl")
-    )
-    server = mock("--words", "|".join(f"It shows thing number {number}." for number in range(99)))
-    run(model=server.model)
-    planned: list[str] = []
-    probes = Plan._probes
-
-    def counted(self: Plan, sample: Any) -> Any:
-        planned.append(sample.id)
-        return probes(self, sample)
-
-    monkeypatch.setattr(Plan, "_probes", counted)
-    again = run(out="taken", model=server.model)
-    assert (again.counts.cached, again.counts.checks) == (60, 3)
-    assert len(planned) == len(set(planned)) <= CLOSED.most
-    assert content("out") == content("taken")
 
 
 IIBENCH_FILES = (*FILES, "predictions.jsonl", "submission.jsonl")

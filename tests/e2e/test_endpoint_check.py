@@ -37,12 +37,15 @@ def test_other_weights_end_the_run_before_it_writes_anything_unless_the_user_acc
     for remedy in ("--fresh", "--model-id", "--accept-changed"):
         assert remedy in told
     assert {path: path.read_bytes() for path in Path("out").iterdir()} == kept
-    assert other.stats()["requests"] == 9, "three requests, each three times"
+    assert "3 of 3 cached answers, stored 2" in told
+    assert other.stats()["requests"] == 3
     assert run(data, other, store_url, "--accept-changed") == 0
     result = json.loads(Path("out/metrics.json").read_text())
     assert any(note.startswith("--accept-changed: ") for note in result["notes"])
     assert result["options"]["accept_changed"] is True
     other.reset()
+    assert run(data, other, store_url) == 0
+    assert other.stats()["requests"] == 0, "all answers are cached"
     assert run(data, other, store_url, "--fresh", "b") == 0
     assert other.stats()["requests"] == 20
     capsys.readouterr()
@@ -57,8 +60,8 @@ def test_a_judge_with_other_weights_is_refused_too(
     server, judge = mock(*WORDS), mock("--words", "right|wrong")
     host = judge.model.partition("#")[0].removeprefix("http://").removesuffix("/v1")
     Path("sightline.toml").write_text(f'[models.judge]\nspec = "http://{host}/v1#mock"\nmodel_id = "judge"\n')
-    assert run(data, server, sqlite_url, "--judge", "judge") == 0
-    other = mock("--words", "true|false|right|wrong", "--weights", "B")
+    assert run(data, server, sqlite_url, "--judge", "judge", "--limit", "5") == 0
+    other = mock("--words", "It is none.")
     Path("sightline.toml").write_text(f'[models.judge]\nspec = "{other.model}"\nmodel_id = "judge"\n')
     capsys.readouterr()
     assert run(data, server, sqlite_url, "--judge", "judge") == 2

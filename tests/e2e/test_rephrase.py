@@ -280,16 +280,30 @@ def test_equivalence_is_written_for_humans_judged_by_a_model_and_remembered(
     assert values["human"]["reason"] == "not requested: --human FILE, of `annotate new equivalence`"
     assert values["similarity"]["value"] is None
     server.judge = "different"
-    assert main([*judging, "--fingerprint", "off"]) == 0
+    assert main(judging) == 0
     assert len(server.bodies) == 15
-    assert main(judging) == 2
-    assert "is not the model that gave its cached answers" in capsys.readouterr().err
     about = {"question": "equivalent", "kind": "human", "judge": "ann", "verdict": "right"}
     lines = [{"targets": pair.targets, **about} for pair in read_pairs(Path("out"))[:4]]
     Path("pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     capsys.readouterr()
     assert main(["build", "equivalence", "out", "--human", "pairs.jsonl"]) == 0
     assert "92.0† (+8.0)" in capsys.readouterr().out
+
+
+def test_a_changed_judge_of_equivalence_is_refused_where_it_is_asked_about_more_pairs(
+    build: Callable[..., int], server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judging = ["build", "equivalence", "out", "--judge", server.model, "--quiet"]
+    assert build("--limit", 2) == 0
+    assert main(judging) == 0
+    assert build("--force") == 0
+    server.bodies.clear()
+    server.judge = "different"
+    capsys.readouterr()
+    assert main(judging) == 2
+    assert "is not the model that gave its cached answers" in capsys.readouterr().err
+    assert 0 < len(server.bodies) <= 8
+    assert main([*judging, "--fingerprint", "off"]) == 0
 
 
 def test_similarity_takes_no_folder_for_its_embedder(

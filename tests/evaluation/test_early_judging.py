@@ -203,7 +203,7 @@ def test_an_interrupted_run_asks_no_judge_twice(data: Path, models: dict[str, En
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sightline")]
     asyncio.run(run(data))
     for model in models.values():
-        # What was in flight at the end is asked again, and an endpoint is checked with cached requests.
+        # What was in flight at the end is asked again, and an endpoint is checked with three cached requests.
         twice = [key for key, times in model.asked.items() if times > 1]
         assert len(twice) <= concurrency + 3
 
@@ -211,19 +211,38 @@ def test_an_interrupted_run_asks_no_judge_twice(data: Path, models: dict[str, En
 def test_a_changed_judge_is_refused_before_anything_else_is_asked_where_replies_are_cached(
     data: Path, models: dict[str, Endpoint]
 ) -> None:
-    asyncio.run(run(data, "first"))
+    asyncio.run(run(data, "first", limit=VAL // 2))
     cached = set(models["judge"].asked)
     models["judge"].asked.clear()
-    models["judge"].reply = lambda request: Answer("no", finish_reason="stop")
+    models["judge"].reply = lambda request: Answer("It is none.", finish_reason="stop")
 
     async def slow(request: Request) -> None:
         await asyncio.sleep(0.01)
 
     models["model"].wait = slow  # type: ignore[method-assign]
     with pytest.raises(UserError, match="judge is not the model that gave its cached answers"):
-        asyncio.run(run(data, "again", store="first.db", fresh="again"))
+        asyncio.run(run(data, "again", store="first.db"))
     assert models["judge"].asked
     assert set(models["judge"].asked) <= cached
+
+
+def test_a_changed_judge_is_refused_at_the_end_where_cached_replies_are_to_later_responses(
+    data: Path, models: dict[str, Endpoint]
+) -> None:
+    asyncio.run(run(data, "first"))
+    models["judge"].reply = lambda request: Answer("It is none.", finish_reason="stop")
+    begun = iter([Answer("The first response is another one.", finish_reason="stop")])
+    models["model"].reply = lambda request: next(begun, describe(request))
+
+    async def wait(request: Request) -> None:
+        if len(models["model"].asked) > VAL + 8:
+            async with asyncio.timeout(SECONDS):
+                await models["judge"].began.wait()
+
+    models["judge"].began.clear()
+    models["model"].wait = wait  # type: ignore[method-assign]
+    with pytest.raises(UserError, match="judge is not the model that gave its cached answers"):
+        asyncio.run(run(data, "again", store="first.db", fresh="again"))
 
 
 def test_an_error_of_the_judge_ends_the_run_at_its_end(data: Path, models: dict[str, Endpoint]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
@@ -208,7 +209,7 @@ class ModelClient:
             self.counts,
         )
         async with request_progress(title, self.counts, show_progress=show_progress):
-            await runner.run(requests, self._opened, self._endpoint_check(store))
+            await runner.run(requests, self._opened, self._endpoint_check(store), partial(iter, requests))
 
     def _endpoint_check(self, store: Store) -> EndpointCheck | None:
         """The check of the model, which takes place once; None if there is nothing to check."""

@@ -1,33 +1,51 @@
-"""Checks whether the endpoints of a model still have the model that gave the cached answers.
+"""Checks whether the endpoints of a model still have the model that gave its cached answers.
 
 An endpoint is known by URL and model name: another checkpoint can be served under the same name. The check
-takes place once, before anything else is sent, also if nothing else is left to send.
+takes place once, in a run that sends something, before its other requests. It compares what the server says
+of itself, and the texts of a few cached requests that are asked again. docs/models.md states its error rates.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.asking_again import AskingAgain, Means, is_comparable
-from sightline.engine.cached_evidence import LOOKED_UP, Asked, CachedEvidence, StoredRequests
-from sightline.engine.check_rule import CLOSED, report_changes
-from sightline.engine.endpoint_log import EndpointRecord
+from sightline.engine.account import Account
+from sightline.engine.answers import CachedAnswer
+from sightline.engine.budget import Budget
+from sightline.engine.call_queue import Call
+from sightline.engine.counts import Counts, count_answer
+from sightline.engine.endpoint_log import CheckResult, EndpointRecord
 from sightline.engine.keys import KeyedRequest
+from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
-from sightline.engine.request_selector import REQUESTS_PER_LOOKUP
+from sightline.engine.retry import is_capacity_refusal, report_to, retry_delay
+from sightline.engine.storable import storable
 from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread
+from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
+from sightline.engine.token_estimate import complete_usage
 from sightline.errors import UserError
+from sightline.local_time import local_time
 from sightline.models.base import Model
 from sightline.models.server_report import ServerReport
+from sightline.types import Answer, Failure, Request
 
-Reread = Callable[[], Iterable[KeyedRequest]]
-"""Starts another pass over the requests of a run, which leaves nothing behind."""
+OPEN, CLOSED = 3, 8
+"""Cached answers that are asked again at most. Closed answers of two models agree by chance: more of them are
+compared. They cost a few tokens each."""
+SHORT_CHARACTERS = 16
+"""Responses of at most this length are closed answers, such as "Yes." or "The answer is B."."""
+REQUESTS_PER_LOOKUP = 64
+LOOKED_UP = 4096
+"""Requests that are looked up if some are cached, but too few of these can be compared."""
+SHOWN_CHARACTERS = 60
 
 MODEL_REMEDY = (
     "--fresh TAG (ask everything again), --model-id NAME (a model of its own), or --accept-changed "
@@ -35,18 +53,102 @@ MODEL_REMEDY = (
 )
 NAMED_REMEDY = "--accept-changed (use the cached answers), or a model of sightline.toml with another model_id"
 """For a model that has no --fresh or --model-id: a judge, or a captioner."""
+_NO_ROOM = Failure("transient", "the budget has no room for the check")
 
 
 class CheckPolicy(Struct, frozen=True):
-    """What happens when an endpoint changed.
-
-    Attributes:
-        remedy: What the message says that the user can do.
-        accept_changed: Whether the cached answers are used nevertheless (--accept-changed).
+    """What a message says that the user can do, and whether --accept-changed uses the cached answers of an
+    endpoint that changed.
     """
 
     remedy: str
     accept_changed: bool = False
+
+
+class Means(NamedTuple):
+    """What a check sends with: budget, account, counts and limiters of the run."""
+
+    budget: Budget
+    account: Account
+    counts: Counts
+    limiters: Mapping[str, Limiter]
+
+
+class _Cached(NamedTuple):
+    """When the cached answers of a run were stored, and those to ask again with their requests."""
+
+    times: Sequence[float]
+    chosen: Sequence[tuple[KeyedRequest, CachedAnswer]]
+
+
+def is_comparable(request: Request, cached: Answer) -> bool:
+    """Decide whether a new answer can be compared with the cached one.
+
+    Only first draws at temperature 0 can: others draw anew.
+    """
+    return request.draw == 0 and request.sampling.get("temperature") == 0 and bool(cached.text.strip())
+
+
+def choose(texts: Mapping[str, str]) -> list[str]:
+    """Choose the cached answers to ask again.
+
+    Args:
+        texts: The texts of up to CLOSED comparable answers by request key, in the order of the run.
+
+    Returns:
+        The keys of the three longest if these are open answers: longer than SHORT_CHARACTERS, and different
+        from each other. Otherwise all keys.
+
+    >>> choose({"a": "Yes.", "b": "No.", "c": "Yes.", "d": "No."})
+    ['a', 'b', 'c', 'd']
+    """
+    longest = sorted(texts, key=lambda key: -len(texts[key]))[:OPEN]
+    found = {texts[key] for key in longest}
+    is_open = len(found) == len(longest) and all(len(text) > SHORT_CHARACTERS for text in found)
+    return longest if is_open else list(texts)
+
+
+def decide(chosen: int, compared: int, differing: int) -> CheckResult:
+    """Decide from the cached answers that were asked again.
+
+    Args:
+        chosen: How many should be compared.
+        compared: How many could be; others failed, or the budget had no room for them.
+        differing: How many of these differ.
+
+    Returns:
+        `changed` if most of the chosen ones differ, `unsure` if some do; without a difference `same`,
+        `incomplete` if some were not compared, or `not checked` if none was.
+    """
+    if 2 * differing > chosen:
+        return "changed"
+    if differing:
+        return "unsure"
+    if compared < chosen:
+        return "incomplete" if compared else "not checked"
+    return "same"
+
+
+def report_changes(earlier: Iterable[ServerReport], now: ServerReport) -> list[str]:
+    """List what a server says otherwise than at the time of the cached answers.
+
+    Args:
+        earlier: What it said at that time, if it was recorded.
+        now: What it says now.
+
+    Returns:
+        Texts such as "root is b, was a"; a field that one of two reports lacks is no change, except that the
+        server no longer lists the model.
+    """
+    changes: dict[str, None] = {}
+    for report in earlier:
+        if report.id is not None and now.id is None:
+            changes[f"it no longer lists the model {report.id}"] = None
+        for field in ("root", "max_model_len"):
+            before, current = getattr(report, field), getattr(now, field)
+            if before is not None and current is not None and before != current:
+                changes[f"{field} is {current}, was {before}"] = None
+    return list(changes)
 
 
 class EndpointCheck:
@@ -73,96 +175,43 @@ class EndpointCheck:
         self._identity = models[0].identity
         self._policy = policy
         self._began = self._log.now() if began is None else began
+        self._jitter = random.Random()
         self._is_done = False
-        self._so_far: CachedEvidence | None = None
+        self._error: UserError | None = None
 
-    @property
-    def is_due(self) -> bool:
-        """Whether `must_wait` found cached replies, and no check has taken place."""
-        return self._so_far is not None and self._so_far.has_cached and not self._is_done
-
-    async def must_wait(self, requests: Sequence[KeyedRequest]) -> bool:
-        """Decide whether the requests so far are too few for a check that is due.
-
-        Args:
-            requests: More requests of the run, which are not sent yet.
-
-        Returns:
-            True if the store answers some of those so far, but fewer than a check can need.
-
-        Raises:
-            EnvironmentFailedError: The store fails.
-        """
-        self._so_far = self._so_far or await self._evidence()
-        if self._so_far is None or self._is_done:
-            return False
-        await run_in_thread(self._so_far.add, _asked(requests))
-        return self.is_due and len(self._so_far.candidates) < CLOSED.most
-
-    async def before(
-        self,
-        requests: Iterable[KeyedRequest],
-        reread: Reread,
-        opened: OpenModels,
-        means: Means,
-    ) -> Iterable[KeyedRequest]:
-        """Check the endpoints if the store answers some of the requests.
-
-        Args:
-            requests: The requests of the run, which are read in a thread.
-            reread: Reads them again where the first ones do not suffice.
-            opened: Opens the models that are asked.
-            means: What the check may send to each endpoint.
-
-        Returns:
-            All requests, in their order.
-
-        Raises:
-            UserError: An endpoint changed, and the policy does not accept it.
-            EnvironmentFailedError: The store fails.
-        """
-        evidence = await self._evidence()
-        if evidence is None:
-            return requests
-        read_requests, found = await self._read_ahead(requests, reread, evidence)
-        await self._compare(evidence, found, opened, means)
-        return read_requests
-
-    async def of_stored(
-        self,
-        stored: StoredRequests,
-        opened: OpenModels,
-        means: Means,
+    async def before_sending(
+        self, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels, means: Means
     ) -> None:
-        """Check the endpoints where the store answers all requests: only those to ask again are made.
+        """Check the endpoints, unless that is done or no answer of the run is cached.
 
         Args:
-            stored: The requests of the run.
+            requests: Starts a pass over the requests of the run, in a thread.
             opened: Opens the models that are asked.
-            means: What the check may send to each endpoint.
+            means: What the check sends with.
 
         Raises:
             UserError: An endpoint changed, and the policy does not accept it.
             EnvironmentFailedError: The store fails.
         """
-        evidence = await self._evidence()
-        if evidence is None:
+        if self._error is not None:
+            raise self._error
+        if self._is_done or not await run_in_thread(self._log.has_requests, self._identity):
             return
-        asked = iter(stored.asked)
-        while await run_in_thread(evidence.add_next, asked):
-            pass
-        keys = {one.key for one in evidence.candidates}
-        made = await run_in_thread(lambda: list(stored.make(keys)))
-        found = {keyed.request.key: keyed for keyed in made}
-        await self._compare(evidence, found, opened, means)
+        cached = await run_until_cancelled(lambda stop: self._find_cached(until_set(requests(), stop)))
+        if not cached.times:
+            return
+        log = await run_in_thread(self._log.records, self._identity)
+        checks = [self._check(model, cached, log, opened, means) for model in self._models]
+        records = await asyncio.gather(*checks)
+        for record in records:
+            await run_in_thread(self._log.add, record)
+        self._is_done = True
+        self._conclude(records)
 
     async def record_contact(self, model: Model) -> None:
         """Record what the server of an open model says of itself, if that is not recorded yet.
 
         Later runs compare it with what the server says then.
-
-        Args:
-            model: The model.
         """
         if self._is_done or (report := await model.server_report()) is None:
             return
@@ -174,66 +223,31 @@ class EndpointCheck:
             )
             await run_in_thread(self._log.add, contact)
 
-    async def _evidence(self) -> CachedEvidence | None:
-        """The evidence of a check, without requests; None if there is nothing to check."""
-        if self._is_done or not await run_in_thread(self._log.has_requests, self._identity):
-            return None
-        records = await run_in_thread(self._log.records, self._identity)
-        return CachedEvidence(self._answers, records, self._began)
-
-    async def _read_ahead(
-        self, requests: Iterable[KeyedRequest], reread: Reread, evidence: CachedEvidence
-    ) -> tuple[Iterable[KeyedRequest], Mapping[str, KeyedRequest]]:
-        """Read requests until enough can be asked again; returns all requests, and those to ask again."""
-        iterator = iter(requests)
-        held: list[KeyedRequest] = []
-        found: dict[str, KeyedRequest] = {}
-
-        def read_chunk(source: Iterator[KeyedRequest], held: list[KeyedRequest]) -> bool:
-            nonlocal found
-            chunk = list(islice(source, REQUESTS_PER_LOOKUP))
-            held.extend(chunk)
-            evidence.add(_asked(chunk))
-            known = {**found, **{one.request.key: one for one in chunk}}
-            found = {one.key: known[one.key] for one in evidence.candidates}
-            return bool(chunk)
-
-        while len(held) < LOOKED_UP and await run_in_thread(read_chunk, iterator, held):
-            pass
-        if len(held) >= LOOKED_UP and not evidence.is_enough:
-            rest = islice(reread(), len(held), None)
-            while not evidence.is_enough and await run_in_thread(read_chunk, rest, []):
-                pass
-        return chain(held, iterator), found
-
-    async def _compare(
-        self,
-        evidence: CachedEvidence,
-        found: Mapping[str, KeyedRequest],
-        opened: OpenModels,
-        means: Means,
-    ) -> None:
-        """Check the endpoints, if the store answers some of the requests."""
-        if not evidence.has_cached:
-            return
-        candidates = [one for one in evidence.candidates if one.key in found]
-        reports = evidence.reports()
-        checks = [
-            self._check(model, reports, AskingAgain(model, candidates, found, means), opened)
-            for model in self._models
-        ]
-        records = await asyncio.gather(*checks)
-        for record in records:
-            await run_in_thread(self._log.add, record)
-        self._conclude(records)
-        self._is_done = True
+    def _find_cached(self, requests: Iterable[KeyedRequest]) -> _Cached:
+        """Look requests up until enough can be asked again."""
+        times: set[float] = set()
+        found: dict[str, tuple[KeyedRequest, CachedAnswer]] = {}
+        iterator, looked_up = iter(requests), 0
+        while chunk := list(islice(iterator, REQUESTS_PER_LOOKUP)):
+            cached = self._answers.answers_before([one.request.key for one in chunk], self._began)
+            times.update(one.created for one in cached.values())
+            for keyed in chunk:
+                one = cached.get(keyed.request.key)
+                if one is not None and len(found) < CLOSED and is_comparable(keyed.request, one.answer):
+                    found[keyed.request.key] = keyed, one
+            looked_up += len(chunk)
+            if len(found) == CLOSED or (times and looked_up >= LOOKED_UP):
+                break
+        chosen = choose({key: one.answer.text for key, (_, one) in found.items()})
+        return _Cached(sorted(times), [found[key] for key in chosen])
 
     async def _check(
         self,
         model: Model,
-        earlier: Mapping[str, Sequence[ServerReport]],
-        again: AskingAgain,
+        cached: _Cached,
+        log: Sequence[tuple[float, EndpointRecord]],
         opened: OpenModels,
+        means: Means,
     ) -> EndpointRecord:
         """Check one endpoint."""
         record = EndpointRecord(identity=self._identity, host=model.host, result="not checked")
@@ -243,25 +257,94 @@ class EndpointCheck:
             return replace(record, detail=error.message)
         report = await model.server_report()
         record = replace(record, report=report)
-        before = earlier.get(report.address, []) if report is not None else []
-        if report is not None and (changes := report_changes(before, report)):
-            return replace(record, result="changed", detail=", ".join(changes))
-        result, detail = await again.compare()
-        if result == "by name" and not before:
-            result = "not checked"
-        self.notes += [f"{model.host}: {note}" for note in again.version_notes]
-        return replace(record, result=result, detail=detail, asked=again.asked)
+        earlier = _reports_at(cached.times, log, report.address) if report is not None else []
+        if report is not None and (changes := report_changes(earlier, report)):
+            stored = f" (cached answers stored {_span(cached.times)})"
+            return replace(record, result="changed", detail=", ".join(changes) + stored)
+        if not cached.chosen:
+            result: CheckResult = "by name" if earlier else "not checked"
+            return replace(
+                record, result=result, detail="no cached answer at temperature 0 can be asked again"
+            )
+        results = await asyncio.gather(*[self._ask(model, *one, means) for one in cached.chosen])
+        self._note_versions(model, cached, results)
+        asked = sum(one is not _NO_ROOM for one in results)
+        result, detail = _compare([one for _, one in cached.chosen], results)
+        return replace(record, result=result, detail=detail, asked=asked)
+
+    async def _ask(
+        self, model: Model, keyed: KeyedRequest, cached: CachedAnswer, means: Means
+    ) -> Answer | Failure:
+        """Ask again, as far as the budget has room. The new answer is counted, not stored."""
+        budget, account, counts, _ = means
+        expected = budget.cost_of(complete_usage(keyed, cached.answer))
+        if not await account.reserve(model.name, budget, 1, expected):
+            return _NO_ROOM
+        counts.sent += 1
+        counts.checks += 1
+        cost: float | None = None
+        try:
+            result = await self._send(model, Call(keyed), means)
+            if isinstance(result, Answer):
+                cost = count_answer(keyed, result, budget, counts)
+            return result
+        finally:
+            account.settle(model.name, cost)
+
+    async def _send(self, model: Model, call: Call, means: Means) -> Answer | Failure:
+        """Send a request until it has an answer, or is not retried."""
+        budget, account, counts, limiters = means
+        limiter = limiters[model.host]
+        while True:
+            try:
+                await limiter.wait_for_slot()
+            except HostUnavailableError:
+                return Failure("transient", f"{model.host} is unavailable")
+            limiter.try_acquire()  # There is a slot: nothing was awaited since.
+            call.attempts += 1
+            try:
+                result = await _call(model, call.keyed.request)
+            except BaseException:
+                limiter.release()
+                raise
+            report_to(limiter, [result])
+            if isinstance(result, Answer):
+                return result
+            if is_capacity_refusal(result):
+                call.refusals += 1
+                counts.refused += 1
+            delay = retry_delay(call, result, self._jitter)
+            if delay is None:
+                return result
+            await asyncio.sleep(delay)
+            if not await account.reserve_attempt(model.name, budget):
+                return result
+            counts.retried += 1
+
+    def _note_versions(self, model: Model, cached: _Cached, results: Sequence[Answer | Failure]) -> None:
+        """Add a note for each version (model and system fingerprint) that differs from a cached answer's."""
+        versions = {
+            (one.answer.version, result.version): None
+            for (_, one), result in zip(cached.chosen, results, strict=True)
+            if isinstance(result, Answer)
+        }
+        self.notes += [
+            f"{model.host}: the server reports the version '{now}', a cached answer has '{before}'"
+            for before, now in versions
+            if before and now and before != now
+        ]
 
     def _conclude(self, records: Sequence[EndpointRecord]) -> None:
         """Add the notes. Raises UserError where an endpoint changed and the policy does not accept it."""
         name, policy = self._models[0].name, self._policy
         for record in records:
             if record.result == "changed" and not policy.accept_changed:
-                raise UserError(
+                self._error = UserError(
                     f"{name} is not the model that gave its cached answers: at {record.host},"
                     f" {record.detail}",
                     expected=policy.remedy,
                 )
+                raise self._error
             text = {
                 "changed": "--accept-changed: cached answers of {} are used although its endpoint changed",
                 "unsure": "it is uncertain whether {} is the model that gave its cached answers",
@@ -273,5 +356,57 @@ class EndpointCheck:
                 self.notes.append(f"{text.format(name)} (at {record.host}, {record.detail})")
 
 
-def _asked(requests: Iterable[KeyedRequest]) -> list[Asked]:
-    return [Asked(one.request.key, is_comparable(one.request.draw, one.request.sampling)) for one in requests]
+def _reports_at(
+    times: Iterable[float], log: Iterable[tuple[float, EndpointRecord]], address: str
+) -> list[ServerReport]:
+    """The reports of a URL that were the last ones at some times."""
+    reports = [
+        (created, record.report)
+        for created, record in log
+        if record.report is not None and record.report.address == address
+    ]
+    starts = [created for created, _ in reports]
+    last = {bisect_right(starts, time) - 1 for time in times}
+    return [reports[index][1] for index in sorted(last) if index >= 0]
+
+
+def _compare(cached: Sequence[CachedAnswer], results: Sequence[Answer | Failure]) -> tuple[CheckResult, str]:
+    """Compare new texts with the cached ones, except for white space; returns result and evidence."""
+    problems = [result.message for result in results if isinstance(result, Failure)]
+    differing = [
+        (result.text, one.answer.text)
+        for one, result in zip(cached, results, strict=True)
+        if isinstance(result, Answer) and result.text.split() != one.answer.text.split()
+    ]
+    compared = len(results) - len(problems)
+    decision = decide(len(results), compared, len(differing))
+    if not compared:
+        return decision, problems[0]
+    stored = _span([one.created for one in cached])
+    evidence = f"{len(differing)} of {compared} cached answers, stored {stored}, differ when asked again"
+    if differing:
+        now, before = map(_start, differing[0])
+        evidence += f", such as '{now}' for the cached '{before}'"
+    if problems:
+        evidence += f"; {len(problems)} more could not be asked again: {problems[0]}"
+    return decision, evidence
+
+
+async def _call(model: Model, request: Request) -> Answer | Failure:
+    try:
+        results = [storable(result) async for _, result in model.answer([request])]
+    except UserError as error:
+        return Failure("permanent", error.message)
+    return results[0] if results else Failure("transient", f"{model.name} gave no answer")
+
+
+def _span(times: Sequence[float]) -> str:
+    """When answers were stored: one local time, or the first and the last."""
+    first, last = local_time(min(times)), local_time(max(times))
+    return first if first == last else f"{first} to {last}"
+
+
+def _start(text: str) -> str:
+    """The first characters of a text, on one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= SHOWN_CHARACTERS else words[:SHOWN_CHARACTERS] + " ..."

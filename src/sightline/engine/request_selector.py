@@ -8,7 +8,7 @@ hashes images) and looks them up in a thread, so that the event loop stays respo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -60,6 +60,7 @@ class RequestSelector:
         counts: Counts,
         shared: SharedAnswers,
         recent: dict[str, None],
+        before_first: Callable[[], Awaitable[None]],
         *,
         retry_errors: bool,
         cost_in_batch: Callable[[KeyedRequest], float] | None = None,
@@ -74,6 +75,7 @@ class RequestSelector:
             counts: The counts of the run.
             shared: Counts the requests that are equal to others.
             recent: The keys of the latest requests, which the selector keeps up to date.
+            before_first: Awaited once, when a request must be sent.
             retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
             cost_in_batch: The cost of a request at most, where the model is asked in batches. None where it
                 is not: requests that are in a batch are then left to it.
@@ -87,6 +89,7 @@ class RequestSelector:
         self._retry_errors = retry_errors
         self._cost_in_batch = cost_in_batch
         self._recent = recent
+        self._before_first: Callable[[], Awaitable[None]] | None = before_first
         self._on_their_way: set[str] = set()
         self._failed: set[bytes] = set()
         self._claimed_elsewhere: dict[str, KeyedRequest] = {}
@@ -195,6 +198,9 @@ class RequestSelector:
         )
         own = {key: keyed for key, keyed in unanswered.items() if key in claimed}
         to_send = self._without_cached(own, settled)
+        if to_send and self._before_first is not None:
+            before_first, self._before_first = self._before_first, None
+            await before_first()
         cost = None
         if self._cost_in_batch is not None:
             cost = max(map(self._cost_in_batch, to_send.values()), default=0.0)

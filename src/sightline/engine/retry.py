@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from sightline.engine.call_queue import Call
-from sightline.engine.limiter import PATIENCE
-from sightline.types import Failure
+from sightline.engine.limiter import PATIENCE, Limiter
+from sightline.types import Answer, Failure
 
 MAX_FAILURES = 8
 """Failures of one call after which it is not retried."""
@@ -26,6 +27,18 @@ def is_capacity_refusal(failure: Failure) -> bool:
         True for HTTP 429, and for 503 or 529 with a Retry-After header.
     """
     return failure.status == 429 or (failure.status in (503, 529) and failure.retry_after is not None)
+
+
+def report_to(limiter: Limiter, results: Sequence[Answer | Failure]) -> None:
+    """Tell the limiter what the results of a batch show about the host."""
+    failures = [result for result in results if isinstance(result, Failure)]
+    refusals = [failure.retry_after or 0.0 for failure in failures if is_capacity_refusal(failure)]
+    if refusals:
+        limiter.record_refusal(max(refusals) or None)
+    elif len(failures) < len(results) or any(failure.kind != "transient" for failure in failures):
+        limiter.record_success()
+    else:
+        limiter.record_failure()
 
 
 def retry_delay(call: Call, failure: Failure, jitter: random.Random) -> float | None:

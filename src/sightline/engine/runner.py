@@ -10,25 +10,23 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import partial, reduce
+from functools import reduce
 
 from msgspec import Struct, field
 
 from sightline.engine.account import Account
 from sightline.engine.admission import Admission
 from sightline.engine.answers import Attempt
-from sightline.engine.asking_again import Means
 from sightline.engine.budget import Budget
-from sightline.engine.cached_evidence import StoredRequests
 from sightline.engine.call_queue import Call, CallQueue
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts, count_answer
-from sightline.engine.endpoint_check import EndpointCheck, Reread
+from sightline.engine.endpoint_check import EndpointCheck, Means
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
 from sightline.engine.request_selector import REQUESTS_PER_LOOKUP, RequestSelector
-from sightline.engine.retry import is_capacity_refusal, retry_delay
+from sightline.engine.retry import is_capacity_refusal, report_to, retry_delay
 from sightline.engine.shared_answers import SharedAnswers
 from sightline.engine.storable import storable
 from sightline.engine.store import Store
@@ -97,10 +95,10 @@ class Runner:
 
     async def run(
         self,
-        requests: Iterable[KeyedRequest],
+        requests: Iterable[KeyedRequest | None],
         opened: OpenModels | None = None,
         check: EndpointCheck | None = None,
-        reread: Reread | None = None,
+        reread: Callable[[], Iterable[KeyedRequest]] | None = None,
         before_sending: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Send every request that the store cannot answer.
@@ -109,10 +107,11 @@ class Runner:
         cancellation, all answers so far are in the store.
 
         Args:
-            requests: The requests, read in a thread as they are needed; duplicates are sent once.
+            requests: The requests, read in a thread as they are needed; duplicates are sent once. None where
+                the next one does not exist yet.
             opened: Models that stay open after the run; None: the run closes the models that it opens.
-            check: Checks the endpoints before cached answers are used; None for no check.
-            reread: Reads the requests again for the check; None: `requests` can be read twice.
+            check: Checks the endpoints before the first request is sent; None for no check. Needs `reread`.
+            reread: Reads the requests again for the check, those that already exist.
             before_sending: Awaited before the first request that the store cannot answer.
 
         Raises:
@@ -120,66 +119,33 @@ class Runner:
                 `before_sending` raises it.
             EnvironmentFailedError: The store fails.
         """
-        async with AsyncExitStack() as stack:
-            opened = opened or OpenModels(stack)
-            if check is not None:
-                again = reread or partial(iter, requests)
-                requests = await check.before(requests, again, opened, self._means)
-            await self.send(requests, opened, check, before_sending)
-
-    async def send(
-        self,
-        requests: Iterable[KeyedRequest | None],
-        opened: OpenModels,
-        check: EndpointCheck | None = None,
-        before_sending: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        """Send every request that the store cannot answer, as `run` does, without a check of the endpoints.
-
-        Args:
-            requests: The requests; None where the next one does not exist yet.
-            opened: Models that stay open after the run.
-            check: Records what the servers say of themselves; None records nothing.
-            before_sending: As for `run`.
-
-        Raises:
-            UserError: No host can be used at all, or `before_sending` raises it.
-            EnvironmentFailedError: The store fails.
-        """
         images = self._image_traffic
         try:
-            with self._store.claims.renewed():
-                await self._run(requests, opened, check, before_sending)
+            async with AsyncExitStack() as stack:
+                with self._store.claims.renewed():
+                    opened = opened or OpenModels(stack)
+                    await self._run(requests, opened, check, reread, before_sending)
         finally:
             self._counts.images = self._counts.images.plus(self._image_traffic.since(images))
 
-    async def check(self, requests: Sequence[KeyedRequest], opened: OpenModels, check: EndpointCheck) -> None:
-        """Check the endpoints before some requests are sent.
+    async def check(
+        self, check: EndpointCheck, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels
+    ) -> None:
+        """Check the endpoints, unless that is done.
 
         Args:
-            requests: The requests.
+            check: The check.
+            requests: Starts a pass over the requests that exist.
             opened: Models that stay open after the check.
-            check: The check.
 
         Raises:
             UserError: An endpoint has another model than before.
             EnvironmentFailedError: The store fails.
         """
-        await check.before(requests, partial(iter, requests), opened, self._means)
-
-    async def check_endpoints(self, check: EndpointCheck, stored: StoredRequests) -> None:
-        """Check the endpoints where the store answers all requests, so that nothing else is sent.
-
-        Args:
-            check: The check.
-            stored: The requests.
-
-        Raises:
-            UserError: An endpoint has another model than before.
-            EnvironmentFailedError: The store fails.
-        """
-        async with AsyncExitStack() as stack:
-            await check.of_stored(stored, OpenModels(stack), self._means)
+        options = self._options
+        budget = options.check_budget or options.budget
+        means = Means(budget, options.account, self._counts, self._limiters)
+        await check.before_sending(requests, opened, means)
 
     @property
     def _image_traffic(self) -> ImageTraffic:
@@ -187,21 +153,22 @@ class Runner:
         traffic = [model.image_traffic() for model in self._models if model.capabilities.references]
         return reduce(ImageTraffic.plus, filter(None, traffic), ImageTraffic())
 
-    @property
-    def _means(self) -> Means:
-        """What a check of endpoints may send."""
-        options = self._options
-        budget = options.check_budget or options.budget
-        return Means(budget, options.account, self._counts, options.concurrency)
-
     async def _run(
         self,
         requests: Iterable[KeyedRequest | None],
         opened: OpenModels,
         check: EndpointCheck | None,
+        reread: Callable[[], Iterable[KeyedRequest]] | None,
         before_sending: Callable[[], Awaitable[None]] | None,
     ) -> None:
         counts, options = self._counts, self._options
+
+        async def prepare_to_send() -> None:
+            if before_sending is not None:
+                await before_sending()
+            if check is not None and reread is not None:
+                await self.check(check, reread, opened)
+
         self._is_selecting = True
         self._finished = asyncio.Event()
         self._queue = CallQueue()
@@ -221,6 +188,7 @@ class Runner:
             counts,
             self._shared,
             self._recent,
+            prepare_to_send,
             retry_errors=options.retry_errors,
             cost_in_batch=self._full_length_cost if options.in_batches else None,
         )
@@ -230,8 +198,6 @@ class Runner:
                 # Models load only if something must be sent.
                 await self._queue.first_call.wait()
                 if not self._finished.is_set():
-                    if before_sending is not None:
-                        await before_sending()
                     workers = [
                         tasks.create_task(self._work(model, self._limiters[model.host]))
                         for model in await self._open_models(opened, check)
@@ -298,7 +264,7 @@ class Runner:
         except BaseException:
             limiter.release()
             raise
-        _report_to(limiter, results)
+        report_to(limiter, results)
 
     async def _take_batch(self, model: Model) -> list[Call]:
         capabilities = model.capabilities
@@ -416,18 +382,6 @@ def calls_at_a_time(model: Model, concurrency: int) -> int:
         The number; that of one host for each replica.
     """
     return concurrency * max(1, model.capabilities.replicas)
-
-
-def _report_to(limiter: Limiter, results: Sequence[Answer | Failure]) -> None:
-    """Tell the limiter what the results of a batch show about the host."""
-    failures = [result for result in results if isinstance(result, Failure)]
-    refusals = [failure.retry_after or 0.0 for failure in failures if is_capacity_refusal(failure)]
-    if refusals:
-        limiter.record_refusal(max(refusals) or None)
-    elif len(failures) < len(results) or any(failure.kind != "transient" for failure in failures):
-        limiter.record_success()
-    else:
-        limiter.record_failure()
 
 
 def _first_error(group: BaseExceptionGroup[Exception]) -> Exception:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from sightline.engine.threads import run_in_thread
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.answered_samples import (
-    HELD,
     PROBES_PER_LOT,
     AnsweredSample,
     AnsweredSamples,
@@ -18,7 +17,7 @@ from sightline.evaluation.answered_samples import (
 from sightline.evaluation.judge_requests import JudgeRequests
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.run_account import run_budget
-from sightline.plan.stored_probe import StoredProbe
+from sightline.judging.groups import CollectedAnswers
 
 LOOK_AGAIN_SECONDS = 0.2
 """The time between two looks for samples whose answers are complete, at least."""
@@ -51,19 +50,21 @@ def may_judge_early(prepared: Prepared) -> bool:
 class EarlyJudging:
     """Asks judges about samples as soon as their answers are complete.
 
-    Where the store has replies from before the run, their endpoint must be checked first: samples wait until
-    there are enough for the check. The end of the run asks about those that still wait, and after an error
-    about all others, where an error that persists is raised.
+    After an error, the end of the run asks about all samples, where an error that persists is raised.
     """
 
-    def __init__(self, judges: Sequence[JudgeRequests], samples: AnsweredSamples) -> None:
+    def __init__(
+        self, judges: Sequence[JudgeRequests], samples: AnsweredSamples, answered: CollectedAnswers
+    ) -> None:
         """Start.
 
         Args:
             judges: The judges.
             samples: The samples of the run.
+            answered: All of its probes, with the answers that the store has so far.
         """
         self._judges = judges
+        self._answered = answered
         self._samples = samples
         self._is_ending = False
         self._task = asyncio.create_task(self._run())
@@ -84,7 +85,7 @@ class EarlyJudging:
         try:
             async with asyncio.TaskGroup() as tasks:
                 for judge in self._judges:
-                    tasks.create_task(judge.ask_added())
+                    tasks.create_task(judge.ask_added(self._answered))
                 await self._add_samples()
         except* (UserError, EnvironmentFailedError):
             has_failed = True
@@ -94,33 +95,25 @@ class EarlyJudging:
                 judge.forget_sent()
 
     async def _add_samples(self) -> None:
-        """Add samples for the judges until the run ends, too many wait for a check, or a host is given up."""
+        """Add samples for the judges until the run ends, or a host is given up."""
         clock = asyncio.get_running_loop().time
-        held: list[AnsweredSample] = []
         try:
-            while len(probes_of(held)) < HELD and not self._is_stopped:
+            while not self._is_stopped:
                 began, is_ending = clock(), self._is_ending
                 has_room = all(judge.waiting < PROBES_PER_LOT for judge in self._judges)
                 new = await run_in_thread(self._samples.take) if has_room else []
-                held += new
-                if new and not await self._must_wait(probes_of(new)):
-                    await self._ask(held)
-                    held = []
-                elif is_ending and has_room and not new:
+                if new:
+                    self._ask(new)
+                elif is_ending and has_room:
                     return
-                elif not new:
+                else:
                     await asyncio.sleep(max(LOOK_AGAIN_SECONDS, (clock() - began) / MOST_OF_TIME))
         finally:
             for judge in self._judges:
                 judge.close()
 
-    async def _must_wait(self, probes: Sequence[StoredProbe]) -> bool:
-        return any([await judge.must_wait(probes) for judge in self._judges])
-
-    async def _ask(self, samples: Sequence[AnsweredSample]) -> None:
+    def _ask(self, samples: Sequence[AnsweredSample]) -> None:
         probes = probes_of(samples)
-        for judge in self._judges:
-            await judge.check_now(probes)
         for judge in self._judges:
             judge.add(probes)
         self._samples.record_judged(samples)

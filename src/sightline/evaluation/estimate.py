@@ -273,7 +273,7 @@ def _notes(
     """What is missing from the costs, and why."""
     spec = prepared.spec
     for one in both:
-        if (one.to_ask or one.checks) and not one.has_price:
+        if one.to_ask and not one.has_price:
             yield (
                 f'no price for {one.model}: its cost is missing; expected [prices."{one.model}"] prompt and'
                 f" completion, per million tokens, in {DEFAULT_FILE}"

@@ -11,7 +11,6 @@ from sightline.engine.endpoint_check import EndpointCheck
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.open_models import OpenModels
 from sightline.engine.runner import Runner
-from sightline.engine.threads import run_in_thread
 from sightline.judging.groups import AnswerLookup, CollectedAnswers
 from sightline.judging.panel import JudgePanel
 from sightline.plan.stored_probe import StoredProbe
@@ -59,10 +58,14 @@ class JudgeRequests:
             collected: The answers to judge.
             unjudged: Those about which the judge was not asked yet.
         """
-        await self._send(partial(self._first_requests, unjudged))
+        known = partial(self._first_requests, collected)
+        if self.check is not None and self.counts.sent and self._opened is not None:
+            # At the first request, cached replies to later responses of the model were not known.
+            await self._new_runner().check(self.check, known, self._opened)
+        await self._send(partial(self._first_requests, unjudged), known)
         for attempt in range(1, self._max_attempts):
             if not self.counts.stopped:
-                await self._send(partial(self._retries, collected, attempt))
+                await self._send(partial(self._retries, collected, attempt), known)
 
     @property
     def waiting(self) -> int:
@@ -81,11 +84,16 @@ class JudgeRequests:
         """End `ask_added` when it has sent the requests about all probes so far."""
         self._is_closed = True
 
-    async def ask_added(self) -> None:
-        """Send the first requests about the probes that `add` adds meanwhile, until `close`."""
+    async def ask_added(self, answered: CollectedAnswers) -> None:
+        """Send the first requests about the probes that `add` adds meanwhile, until `close`.
+
+        Args:
+            answered: All probes of the run: the cached replies about them tell whether the endpoint changed.
+        """
         assert self._opened is not None, "a judge that is asked while the model answers stays open"
         runner, self._runner = self._new_runner(), None
-        await runner.send(self._requests_of_added(), self._opened, self.check)
+        known = partial(self._first_requests, answered)
+        await runner.run(self._requests_of_added(), self._opened, self.check, known)
         if not self.counts.stopped:
             self._runner = runner
 
@@ -93,36 +101,12 @@ class JudgeRequests:
         """Forget what `ask_added` sent: the judge is asked about all probes again, which is nothing new."""
         self._runner = None
 
-    async def check_now(self, probes: Sequence[StoredProbe]) -> None:
-        """Check the endpoint of the judge, if that is due, before it is asked about probes.
-
-        Args:
-            probes: All probes so far about which it was not asked.
-
-        Raises:
-            UserError: The endpoint has another model than before.
-        """
-        if self.check is not None and self.check.is_due and self._opened is not None:
-            requests = await run_in_thread(self._first_of, probes)
-            await self._new_runner().check(requests, self._opened, self.check)
-
-    async def must_wait(self, probes: Sequence[StoredProbe]) -> bool:
-        """Decide whether the judge cannot be asked yet, because a check of its endpoint needs more requests.
-
-        Args:
-            probes: More probes of whole samples, whose answers the store has.
-
-        Returns:
-            Whether all probes so far must wait.
-        """
-        if self.check is None:
-            return False
-        return await self.check.must_wait(await run_in_thread(self._first_of, probes))
-
-    async def _send(self, requests: Callable[[], Iterable[KeyedRequest]]) -> None:
+    async def _send(
+        self, requests: Callable[[], Iterable[KeyedRequest]], known: Callable[[], Iterable[KeyedRequest]]
+    ) -> None:
         # A runner that ended early takes what it did not send for sent.
         runner, self._runner = self._runner or self._new_runner(), None
-        await runner.run(requests(), self._opened, self.check, requests)
+        await runner.run(requests(), self._opened, self.check, known)
         if not self.counts.stopped:
             self._runner = runner
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
 from sightline.config import BatchSettings, Price
 from sightline.engine.answers import is_settled, state_of
-from sightline.engine.asking_again import Candidate, is_comparable, plan_of, select_candidates
+from sightline.engine.endpoint_check import CLOSED, choose, is_comparable
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.token_estimate import completion_tokens, prompt_tokens
 from sightline.evaluation.key_set import KeySet
@@ -25,15 +25,15 @@ class RequestsEstimate(Struct, frozen=True, kw_only=True):
         cached: Those that the store can answer.
         to_ask: Those that are sent.
         to_ask_at_most: Those that are sent if every reply of a judge is asked for again.
-        checks: Requests that check its endpoints, if they still have the same model.
+        checks: Requests that check its endpoints, if any other request is sent.
         prompt_tokens: Tokens of the requests to send: four characters or 750 pixels per token, times the
             ratio that cached answers of the run show.
         completion_tokens: Expected tokens of the answers, by the mean of cached answers; None without any.
         completion_tokens_at_most: The same if every answer is as long as its limit.
         expected_cost: The cost by `completion_tokens`, with the checks; None if one of these is unknown.
-        full_length_cost: The cost by `to_ask_at_most` and `completion_tokens_at_most`, with all requests that
-            checks may send. Not a bound: `prompt_tokens` is an estimate, above all that of images, and calls
-            that fail and are sent again are not part of it. None without a price if anything would be sent.
+        full_length_cost: The cost by `to_ask_at_most` and `completion_tokens_at_most`, with the checks. Not a
+            bound: `prompt_tokens` is an estimate, above all that of images, and calls that fail and are sent
+            again are not part of it. None without a price if anything would be sent.
         has_price: Whether sightline.toml has its price.
         batch_files: Files of --batch that are uploaded; None if the model is not asked in batches.
         batch_bytes: Their bytes, with images as they are in the data; None likewise.
@@ -141,7 +141,7 @@ class RequestTally(Struct, kw_only=True):
     image_bytes: int = 0
     rough_tokens: int = 0
     lengths: AnswerLengths = field(default_factory=AnswerLengths)
-    _candidates: Sequence[Candidate] = ()
+    _comparable: dict[str, Answer] = field(default_factory=dict)
 
     def add(
         self,
@@ -160,14 +160,13 @@ class RequestTally(Struct, kw_only=True):
             retry: Whether --retry-errors asks for failed requests again.
         """
         new = {keyed.request.key: keyed for keyed in requests if keyed.request.key not in self.counted}
-        comparable: dict[str, Answer] = {}
         for key, keyed in new.items():
             size = _size(keyed)
             result = stored.get(key)
             if isinstance(result, Answer):
                 self.lengths.add(result, size[1])
-                if is_comparable(keyed.request.draw, keyed.request.sampling):
-                    comparable[key] = result
+                if len(self._comparable) < CLOSED and is_comparable(keyed.request, result):
+                    self._comparable[key] = result
             settled = result is not None and is_settled(state_of(result), retry_errors=retry)
             self.counted.add(key)
             if key not in planned and not settled:
@@ -176,7 +175,6 @@ class RequestTally(Struct, kw_only=True):
                 self.rough_tokens += size[1]
                 if self.batches is not None:
                     self.batches.add(keyed)
-        self._candidates = select_candidates(self._candidates, comparable)
 
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
         """Estimate the cost of what was counted.
@@ -194,11 +192,10 @@ class RequestTally(Struct, kw_only=True):
         expected = round(to_send * mean) if mean is not None else None
         if not to_send:
             expected = 0
-        plan = plan_of(self._candidates)
-        checked = self._candidates[: plan.first]
+        texts = {key: answer.text for key, answer in self._comparable.items()} if to_send else {}
+        checked = [self._comparable[key] for key in choose(texts)]
         at_most = to_send * self.max_tokens * self.attempts
         expected_usage = None if expected is None else Usage(prompt, expected)
-        most_checks = (max(self._candidates, key=self._cost),) * plan.most_requests if checked else ()
         return RequestsEstimate(
             model=self.model,
             requests=len(self.counted),
@@ -210,22 +207,20 @@ class RequestTally(Struct, kw_only=True):
             completion_tokens=expected,
             completion_tokens_at_most=at_most,
             expected_cost=self._total(expected_usage, checked),
-            full_length_cost=self._total(Usage(prompt * self.attempts, at_most), most_checks),
+            full_length_cost=self._total(Usage(prompt * self.attempts, at_most), checked),
             has_price=self.price is not None,
             batch_files=self.batches.files if self.batches is not None else None,
             batch_bytes=self.batches.bytes if self.batches is not None else None,
         )
 
-    def _total(self, usage: Usage | None, checks: Sequence[Candidate]) -> float | None:
+    def _total(self, usage: Usage | None, checked: Iterable[Answer]) -> float | None:
         """The cost of requests and of checks of all endpoints; None if it is unknown."""
-        if usage == Usage(0, 0) and not (checks and self.endpoints):
+        if usage == Usage(0, 0):
             return 0.0
         if usage is None or self.price is None:
             return None
-        return self.price.of(usage) + self.endpoints * sum(map(self._cost, checks))
-
-    def _cost(self, candidate: Candidate) -> float:
-        return self.check_price.of(candidate.cached.usage) if self.check_price is not None else 0.0
+        checks = sum(self.check_price.of(answer.usage) for answer in checked) if self.check_price else 0.0
+        return self.price.of(usage) + self.endpoints * checks
 
 
 def _size(keyed: KeyedRequest) -> tuple[int, int]:

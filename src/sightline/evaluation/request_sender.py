@@ -14,15 +14,8 @@ from typing import Self
 from msgspec.structs import replace
 
 from sightline.engine.account import Account
-from sightline.engine.cached_evidence import StoredRequests
 from sightline.engine.counts import Counts
-from sightline.engine.endpoint_check import (
-    MODEL_REMEDY,
-    NAMED_REMEDY,
-    CheckPolicy,
-    EndpointCheck,
-    Reread,
-)
+from sightline.engine.endpoint_check import MODEL_REMEDY, NAMED_REMEDY, CheckPolicy, EndpointCheck
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import Limiter
 from sightline.engine.open_models import OpenModels
@@ -112,7 +105,7 @@ class RequestSender:
     async def ask_model(
         self,
         requests: Iterator[KeyedRequest],
-        reread: Reread,
+        reread: Callable[[], Iterable[KeyedRequest]],
         total: int,
         probes: Callable[[], Iterable[StoredProbe]],
         when_sending: Callable[[], None] | None = None,
@@ -144,31 +137,17 @@ class RequestSender:
         self._note_requests(name, models, counts)
         return counts
 
-    async def use_cached(self, stored: StoredRequests, counts: Counts) -> None:
-        """Check the endpoints of the model, where the store answers all requests.
-
-        Args:
-            stored: The requests.
-            counts: How many are cached; what the check sends is added.
-        """
-        self.asked = counts
-        name, models = self._prepared.spec.model, self._prepared.models.models
-        check = self._endpoint_check(models, MODEL_REMEDY)
-        if check is None:
-            return
-        async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
-            await self._runner(name, models, counts).check_endpoints(check, stored)
-        self.notes += check.notes
-
-    def judge_early(self, samples: AnsweredSamples) -> None:
+    def judge_early(self, samples: AnsweredSamples, probes: Callable[[], Iterable[StoredProbe]]) -> None:
         """Start to ask the judges about samples whose answers are complete, while the model answers others.
 
         `ask_judges` ends it.
 
         Args:
             samples: The samples of the run.
+            probes: Plans its probes again.
         """
-        self._early = EarlyJudging(self._judges, samples)
+        answered = CollectedAnswers(probes=probes, answers=self._store.answers)
+        self._early = EarlyJudging(self._judges, samples, answered)
 
     async def ask_judges(
         self, collected: CollectedAnswers, unjudged: CollectedAnswers | None = None

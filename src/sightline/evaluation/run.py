@@ -39,7 +39,6 @@ from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.request_sender import RequestSender
 from sightline.evaluation.run_account import run_account
-from sightline.evaluation.stored_requests import stored_requests
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.text_metrics import identities_of
 from sightline.models.augmented import Augmented
@@ -168,13 +167,11 @@ async def _ask_model(
     )
     try:
         if earlier is not None and is_planned:
-            counts = Counts(total=total, cached=earlier.requests)
-            await sender.use_cached(stored_requests(prepared, store, run), counts)
-            return counts
+            return Counts(total=total, cached=earlier.requests)
         judges_early, counts_early = may_judge_early(prepared), may_count_early(prepared)
         requests = _requests(plan, store, run, samples if judges_early or counts_early else None)
         if judges_early:
-            sender.judge_early(samples)
+            sender.judge_early(samples, partial(_planned_probes, plan))
         when_sending = early.start if counts_early else None
         counts = await sender.ask_model(requests, reread, total, partial(_planned_probes, plan), when_sending)
     except CancelledError:
