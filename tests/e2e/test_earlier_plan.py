@@ -262,7 +262,7 @@ OTHER_VALUES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted({*Spec.__struct_fields__} - plan_key.NOT_PLANNED))
+@pytest.mark.parametrize("name", sorted({*Spec.__dataclass_fields__} - plan_key.NOT_PLANNED))
 def test_every_option_is_part_of_the_key_unless_it_is_named(run: Run, name: str) -> None:
     spec = Spec(task="groups:g.jsonl", model="baseline/chance", set={"embedder": "none"})
     prepared = prepare_evaluation(spec)
@@ -277,7 +277,7 @@ def test_every_option_is_part_of_the_key_unless_it_is_named(run: Run, name: str)
 
 
 def test_options_that_are_left_out_of_the_key_exist() -> None:
-    assert set(Spec.__struct_fields__) >= plan_key.NOT_PLANNED
+    assert set(Spec.__dataclass_fields__) >= plan_key.NOT_PLANNED
 
 
 EDITS = st.lists(
