@@ -54,7 +54,6 @@ GROUND = (
     "errors",
     "escaping",
     "images",
-    "jpeg_header",
     "local_time",
     "metric_types",
     "output",

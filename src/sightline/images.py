@@ -17,7 +17,6 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import pybase64
 from msgspec import Struct
 
-from sightline.jpeg_header import jpeg_size
 from sightline.types import ImageFile, ImageRef
 
 if TYPE_CHECKING:
@@ -403,8 +402,6 @@ def open_image(source: str | Path | IO[bytes], formats: Sequence[str] | None = N
 
 def _header(name: str, data: bytes) -> tuple[str, int, int]:
     """Format, width and height; BadImage for content that is no image."""
-    if size := jpeg_size(data):
-        return "JPEG", *size
     from PIL import Image
 
     kind = _recognized(data)

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.metrics.corrected import ClusterTerms, Correction, clusters_to_halve, correct
-from sightline.metrics.statistics import Floats, intervals, ratio_estimates
-from sightline.metrics.student import two_sided_quantile
+from sightline.metrics.statistics import Floats, intervals, ratio_estimates, two_sided_quantile
 
 
 def simple(labels: Floats, read: Floats) -> Correction:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import stdtrit
 from scipy.stats import norm
 
-from sightline.metrics.student import two_sided_quantile
+from sightline.metrics.statistics import two_sided_quantile
 
 LEVELS = st.sampled_from([0.8, 0.9, 0.95, 0.99])
 FREEDOM = st.floats(1, 1e9) | st.just(math.inf)

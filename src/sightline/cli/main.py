@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import os
 import signal
 import sys
@@ -13,34 +12,23 @@ from types import FrameType
 from typing import NoReturn
 
 from sightline.cli.parser import COMMANDS, build_parser, option_names
-from sightline.cli.pipe import discard_output
+from sightline.cli.pipe import discard_output, flush_output
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 from sightline.output import print_note
-
-GC_THRESHOLDS = (250_000, 50, 100)
-"""A run makes many small records and few cycles: Python's default thresholds cost a fifth of its time."""
 
 OK, UNANSWERED, WRONG, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def entry() -> NoReturn:
-    """Execute the `sightline` script: `main`, then exit without finalization.
-
-    All files and stores are closed by then. Finalization of a large process takes 0.2 s without a use; mypy
-    exits in the same way.
-    """
+    """Execute the `sightline` script: `main`, then exit with its status, also if nobody reads the output."""
     _handle_as_interrupt()
     if "_ARGCOMPLETE" in os.environ:
         from sightline.cli.completion_command import complete
 
         complete()
     status = main()
-    if memory := sys.modules.get("sightline.engine.memory_store"):
-        memory.forget()
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(status)
+    flush_output()
+    sys.exit(status)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, 1, 2, 3, 4, 5 or 130 (docs/results.md).
     """
-    gc.set_threshold(*GC_THRESHOLDS)
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from sightline.errors import EnvironmentFailedError
 
@@ -34,4 +35,19 @@ def output_errors() -> Iterator[None]:
 
 def discard_output() -> None:
     """Discard everything that is written to standard output from now on, also by Python at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard(sys.stdout)
+
+
+def flush_output() -> None:
+    """Write what is buffered; what cannot be written is discarded, or Python would change the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # None in a process without the stream.
+        if stream is not None:
+            try:
+                stream.flush()
+            except OSError:
+                _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

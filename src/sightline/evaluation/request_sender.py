@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from importlib import import_module
-from threading import Thread
 from types import TracebackType
 from typing import Self
 
@@ -36,9 +33,6 @@ from sightline.judging.panel import JudgePanel
 from sightline.models.base import Model
 from sightline.plan.stored_probe import StoredProbe
 from sightline.progress import request_progress
-
-LOAD_AFTER_SECONDS = 0.3
-"""When numpy is imported, which takes about as long: the first requests are on their way by then."""
 
 
 class RequestSender:
@@ -205,9 +199,7 @@ class RequestSender:
         probes: Callable[[], Iterable[StoredProbe]],
         when_sending: Callable[[], None] | None,
     ) -> None:
-        """Load what counts the answers while they are awaited; open the judges if answers are paid for."""
-        loading = Thread(target=import_module, args=("sightline.results.aggregate",), daemon=True)
-        asyncio.get_running_loop().call_later(LOAD_AFTER_SECONDS, loading.start)
+        """Open the judges if answers are paid for."""
         if models[0].capabilities.endpoint:
             await self._open_judges(probes)
         if when_sending is not None:

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 import msgspec
+import numpy as np
 
 from sightline.decoding import decode_line
 from sightline.errors import UserError
 from sightline.formats.content import BUFFER, BYTE_ORDER_MARK, opened, read_line
 from sightline.formats.groups import ORIGINAL, GroupLine, check_line, repeated_variant
-from sightline.formats.hashes import has_repeats, text_hash
 
 _decode = msgspec.json.Decoder(GroupLine).decode
 
@@ -137,7 +137,7 @@ def _checked(path: Path, _stamp: tuple[int, int, int]) -> GroupFile:
             if line.group != group:
                 group, variants = line.group, {}
                 offsets.append(offset)
-                names.append(text_hash(group))
+                names.append(hash(group))
             if (first := variants.setdefault(line.variant, number)) != number:
                 raise repeated_variant(line, first, number, path)
             originals += line.variant == ORIGINAL
@@ -145,7 +145,7 @@ def _checked(path: Path, _stamp: tuple[int, int, int]) -> GroupFile:
         if group is None:
             raise UserError("has no group", file=path, expected="one JSON object a line")
         checked = GroupFile(path, tuple(sizes), originals)
-        if not has_repeats(names):
+        if len(np.unique(np.frombuffer(names, np.int64))) == len(names):
             return checked
         runs, starts = _joined_runs(file, path, offsets, names)
         return checked._replace(runs=runs, starts=starts)
@@ -158,8 +158,6 @@ def _joined_runs(
 
     Raises UserError where two runs of a group hold the same variant.
     """
-    import numpy as np
-
     hashes = np.frombuffer(names, np.int64)
     by_hash = np.argsort(hashes, kind="stable")
     ordered = hashes[by_hash]

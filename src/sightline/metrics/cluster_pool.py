@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.metrics.cluster_ends import OpenClusters
-from sightline.metrics.distinct import distinct
 from sightline.metrics.scenarios import ALL_SCENARIOS, SCENARIOS
 from sightline.metrics.statistics import Floats, Pooled
 
@@ -157,7 +156,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
 def _each_scenario(rows: ClusterRows) -> ClusterRows:
     """The amounts of clusters that differ between scenarios, in each of them; other rows stay as they are."""
     scenarios = rows.cells % SCENARIOS
-    differing = distinct(rows.clusters[scenarios != ALL_SCENARIOS])
+    differing = np.unique(rows.clusters[scenarios != ALL_SCENARIOS])
     if not len(differing):
         return rows
     copies = np.where((scenarios == ALL_SCENARIOS) & np.isin(rows.clusters, differing), SCENARIOS - 1, 1)

@@ -19,8 +19,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from sightline.metrics.statistics import Estimates, Floats, ratio_estimates
-from sightline.metrics.student import two_sided_quantile
+from sightline.metrics.statistics import Estimates, Floats, ratio_estimates, two_sided_quantile
 
 UNSEEN = 1.0
 """The clusters on which judge and humans differ are counted as if so many more did, and as many more did not.

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from sightline.metric_types import MetricValue, difference_range
 from sightline.metrics.association import Statistic, value_of
@@ -170,8 +171,6 @@ class _Jackknife(Struct, frozen=True):
 
 def _two_sided(statistic: float, freedom: float) -> float:
     """The two-sided p-value of a t statistic."""
-    from scipy.special import stdtr
-
     return float(2 * stdtr(freedom, -abs(statistic)))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
+from scipy.special import betainc, betaincc
 
 from sightline.metrics.statistics import POWER_80, Floats
 
@@ -131,8 +132,6 @@ def paired_t(differences: Floats) -> float | None:
     Returns:
         The p-value; None with fewer than two groups, or if all differences are equal.
     """
-    from scipy.special import betainc, betaincc
-
     n = len(differences)
     if n < 2 or (differences == differences[0]).all():
         return None
@@ -159,8 +158,6 @@ def mcnemar(lost: int, won: int) -> float:
     >>> round(mcnemar(0, 6), 5)
     0.03125
     """
-    from scipy.special import betainc
-
     least, n = min(lost, won), lost + won
     if 2 * least >= n:
         return 1.0

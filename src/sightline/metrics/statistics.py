@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from sightline.metric_types import RELIABLE_CLUSTERS, IntervalMethod, Range
-from sightline.metrics.student import two_sided_quantile
 
 Floats = NDArray[np.float64]
 
@@ -361,6 +361,23 @@ def _is_equal(estimates: Estimates) -> NDArray[np.bool_]:
         1, np.abs(estimates.values)
     )
     return equal
+
+
+def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
+    """The quantile of Student's t distribution that bounds a two-sided interval.
+
+    Args:
+        freedom: The degrees of freedom; infinite for the normal distribution, 0 or NaN if undefined.
+        level: The confidence level, 0-1.
+
+    Returns:
+        The quantiles, of the shape of `freedom`; NaN where it is undefined.
+
+    >>> two_sided_quantile(np.array([1, 30, np.inf])).round(3).tolist()
+    [12.706, 2.042, 1.96]
+    """
+    quantiles: Floats = stdtrit(freedom, (1 + level) / 2)
+    return quantiles
 
 
 def _bounds(ranges: Sequence[Range]) -> tuple[Floats, Floats]:

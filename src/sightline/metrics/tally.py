@@ -17,7 +17,6 @@ from sightline.metrics.cluster_pool import (
     PooledRows,
     cell_table,
 )
-from sightline.metrics.distinct import distinct
 from sightline.metrics.label_subsets import ALL, LabelSubsets
 from sightline.metrics.metric_values import with_interval
 from sightline.metrics.scenarios import (
@@ -141,7 +140,7 @@ class Tally:
     def _end_chunk(self) -> None:
         found = self._chunk.rows()
         self._pool.add(found.rows)
-        self.answered = distinct(np.concatenate([self.answered, found.answered]))
+        self.answered = np.unique(np.concatenate([self.answered, found.answered]))
         self.uses_group_labels |= found.uses_group_labels
         self.group_subsets |= self._chunk.group_subsets
         self._chunk = TermChunk(self.metrics, self.label_subsets)
@@ -210,7 +209,7 @@ class _Tables:
         """The subsets of a metric with their names: those of its terms and, unless all terms have labels of
         their own, those of the groups."""
         groups, metric = self._groups, self._groups.metrics[column]
-        used, columns = np.divmod(distinct(pooled.cells // SCENARIOS), len(groups.metrics))
+        used, columns = np.divmod(np.unique(pooled.cells // SCENARIOS), len(groups.metrics))
         present = set(used[columns == column].tolist())
         if column in groups.uses_group_labels or not present:
             present |= groups.group_subsets

@@ -11,7 +11,6 @@ import numpy as np
 
 from sightline.metric_types import Metric, Term
 from sightline.metrics.cluster_pool import ClusterRows, Integers
-from sightline.metrics.distinct import distinct
 from sightline.metrics.label_subsets import ALL, LabelSubsets, each_value
 from sightline.metrics.scenarios import SCENARIOS
 from sightline.plugins import wrong_return
@@ -156,8 +155,8 @@ class TermChunk:
         amounts = np.array(self._sums)[terms], np.array(self._counts)[terms]
         return ChunkRows(
             ClusterRows(cells, clusters[terms], *amounts),
-            distinct(cells[np.array(self._answered, dtype=np.bool_)[terms]]),
-            set(distinct(kinds[is_own] // SCENARIOS).tolist()),
+            np.unique(cells[np.array(self._answered, dtype=np.bool_)[terms]]),
+            set(np.unique(kinds[is_own] // SCENARIOS).tolist()),
         )
 
     def _number(self, labels: Labels) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
-from sightline.formats.hashes import repeated_hashes, text_hash
 from sightline.plugins import wrong_return
 from sightline.types import Sample
 
@@ -103,14 +103,15 @@ class Samples:
                 raise wrong_return(benchmark.samples, sample, Sample)
             if selection.has(len(hashes)):
                 visit(sample)
-            hashes.append(text_hash(sample.id))
+            hashes.append(hash(sample.id))
             if may_change:
                 contents.append(_content_hash(sample))
             if held is not None:
                 held.append(sample)
                 if len(held) > HELD and may_change:
                     held = None
-        self._refuse_repeated(repeated_hashes(hashes))
+        distinct, counts = np.unique(np.frombuffer(hashes, np.int64), return_counts=True)
+        self._refuse_repeated(set(distinct[counts > 1].tolist()))
         self._positions = positions = selection.positions(len(hashes))
         self._held = None if held is None else [held[position] for position in positions]
         self._contents = contents if held is None else array("q")
@@ -143,7 +144,7 @@ class Samples:
         """Raise UserError where two of the samples with these hashes have the same id."""
         seen: set[str] = set()
         for sample in self._read() if hashes else ():
-            if text_hash(sample.id) in hashes:
+            if hash(sample.id) in hashes:
                 if sample.id in seen:
                     raise UserError(
                         f"two samples of {self._benchmark.name} have the same id",

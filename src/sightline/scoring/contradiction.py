@@ -10,7 +10,6 @@ from typing import Literal
 from sightline.scoring.containment import ungrouped
 from sightline.scoring.non_answers import declines
 from sightline.scoring.opposites import OPPOSITES
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.polarity import explicit
 from sightline.scoring.quantities import NUMBER_WORDS, colours, numbers, on_the_dial, times_of_day
 from sightline.scoring.statements import NEGATIONS, OPEN, denials, excludes, statements
@@ -22,12 +21,12 @@ _COMPASS = lexicon("north south east west")
 
 _SIDE_BEFORE = lexicon("the to on its his her their far turn turning turns upper lower top bottom")
 _SIDE_AFTER = lexicon("side hand corner of arm foot leg wing lane turn edge end half")
-_ANSWER_OPENS = compiled_later(r"^\W*(?:yes|yeah|yep|no|nope)\b[\s,;:.!-]*", re.IGNORECASE)
+_ANSWER_OPENS = re.compile(r"^\W*(?:yes|yeah|yep|no|nope)\b[\s,;:.!-]*", re.IGNORECASE)
 _SCALED = lexicon(
     """hundred thousand million billion trillion dozen half quarter third couple pair several
     hundreds thousands millions billions dozens minus negative percent"""
 )
-_MEASURE = compiled_later(r"\d\s*([a-z%°$€£]+)")
+_MEASURE = re.compile(r"\d\s*([a-z%°$€£]+)")
 _UNITS = lexicon(
     """mm cm m km in ft yd mi inch inches foot feet yard yards mile miles meter meters metre metres
     centimeter centimeters kilometer kilometers kilometre kilometres s sec second seconds min minute minutes

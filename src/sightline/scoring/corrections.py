@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sightline.scoring.patterns import compiled_later
+import re
+
 from sightline.scoring.text import words
 
-_CORRECTION = compiled_later(
+_CORRECTION = re.compile(
     r"(?:^|[.,;:!?()\n—–-]|\b(?:but|and)\b|\s(?=[\w-]+(?: [\w-]+){0,2}[,:]))\s*"
     r"(?:(?:no|oh|ah|hm+|well|so|sorry|ok|okay|but|and|or)\b,?\s*)*"
     r"\b(?:wait(?!\s+(?:for|until|\d))|hold on|hang on|actually|correction|oops|whoops|edit|rather"

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from sightline.scoring.corrections import corrected
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.text import lexicon, respelled, words
 
 ReplyVerdict = Literal["right", "wrong", "undecided"]
@@ -58,16 +57,16 @@ SAME = VerdictWords(
 
 # The text is in lower case, so that no word of it looks like a mark.
 _RIGHT, _WRONG, _YES, _NO, _FITS, _DIFFERS = "RIGHT", "WRONG", "YES", "NO", "FITS", "DIFFERS"
-_MARK = compiled_later(rf"\b(?:{_RIGHT}|{_WRONG}|{_YES}|{_NO}|{_FITS}|{_DIFFERS})\b")
+_MARK = re.compile(rf"\b(?:{_RIGHT}|{_WRONG}|{_YES}|{_NO}|{_FITS}|{_DIFFERS})\b")
 _MEANS_RIGHT = (_RIGHT, _YES, _FITS)
 _OPPOSITE = {_RIGHT: _WRONG, _WRONG: _RIGHT, _FITS: _DIFFERS, _DIFFERS: _FITS}
 _FOR, _AGAINST = rf"\b(?:{_RIGHT}|{_YES})\b", rf"\b(?:{_WRONG}|{_NO})\b"
 
 # Text that is not the judge's own statement, and markup.
-_REASONING = compiled_later(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A.*</think(?:ing)?>", re.DOTALL)
+_REASONING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A.*</think(?:ing)?>", re.DOTALL)
 _QUOTATION = r"[\"'“][^\"'”\n]{1,40}[\"'”]"
 _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (compiled_later(pattern, re.MULTILINE), replacement)
+    (re.compile(pattern, re.MULTILINE), replacement)
     for pattern, replacement in (
         (r",\s*(?=[\"']\w+[\"']\s*:)", "\n"),
         (r"<(?:judge?ment|verdict|answer|result|decision)>", "\njudgement: "),
@@ -99,13 +98,13 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bground[- ]truth\b", "groundtruth"),
     )
 )
-_LINE_OF_REFERENCE = compiled_later(r"\b(?:groundtruth|reference)\b[^\n:]{0,12}:")
-_LINE_OF_RESPONSE = compiled_later(
+_LINE_OF_REFERENCE = re.compile(r"\b(?:groundtruth|reference)\b[^\n:]{0,12}:")
+_LINE_OF_RESPONSE = re.compile(
     r"^\W*(?:(?:the|model|predicted|extracted|final)\W+)*(?:output|answer|response|prediction)\W*:.*$",
     re.MULTILINE,
 )
 _ASIDES = tuple(
-    (compiled_later(pattern), replacement)
+    (re.compile(pattern), replacement)
     for pattern, replacement in (
         (
             r"\b(?:groundtruth|reference|expected|question|context|instruction)"
@@ -144,34 +143,34 @@ _FAULT = (
     r"(?:discrepanc(?:y|ies)|differences?|errors?|issues?|mistakes?|contradictions?|inconsistenc(?:y|ies)"
     r"|mismatch(?:es)?|conflicts?|deviations?)\b"
 )
-_NO_FAULT = compiled_later(rf"\b(?:no|not any|without(?: any)?)\s+(?:\w+\s+)?{_FAULT}")
-_FITTING = compiled_later(
+_NO_FAULT = re.compile(rf"\b(?:no|not any|without(?: any)?)\s+(?:\w+\s+)?{_FAULT}")
+_FITTING = re.compile(
     r"\b(?:match(?:es)?|(?:agrees?|consistent|in line|aligns?|coincides?) with|equals?|corresponds? to"
     r"|the same as|identical to|equivalent to|(?:be )?inferred)\b"
 )
-_DIFFERING = compiled_later(
+_DIFFERING = re.compile(
     r"\b(?:contradicts?|conflicts? with|inconsistent with|(?:differs?|deviates?|different) from|mismatch)\b"
 )
-_OBJECTING_QUESTION = compiled_later(
+_OBJECTING_QUESTION = re.compile(
     rf"\b(?:{_WRONG}|{_DIFFERS}|(?:a|any|some)\s+(?:\w+\s+)?{_FAULT})[^.?!\n]*\?\s*({_YES}|{_NO})\b"
 )
-_PARTIAL = compiled_later(
+_PARTIAL = re.compile(
     r"\b(?:partially|partly|half|somewhat|in part|not necessarily|not only|not just|not an?)\s+"
     rf"(?:the\s+)?{_MARK.pattern}"
 )
-_NEGATED = compiled_later(
+_NEGATED = re.compile(
     r"\b(?:not|never|hardly|far from|no longer)\s+(?:(?:quite|entirely|fully|completely|totally|strictly"
     r"|really|exactly|actually|all|at|the|a|an|be|been|being|considered|deemed|judged|regarded|counted|accepted|seen"
     r"|as|give|provide|semantically|factually|mean|ask|asking|convey|say|express|have|share)\s+)*"
     rf"({'|'.join(_OPPOSITE)})\b"
 )
-_DENIED = compiled_later(
+_DENIED = re.compile(
     r"\b((?:do|does|did|would) )not (think|believe|say|consider|agree)\b((?: that)?(?:\s+\w+){0,6}?\s+)"
     rf"({_RIGHT}|{_WRONG})\b"
 )
-_REPEATED = compiled_later(rf"({_MARK.pattern})(?:\s+\1)+")
+_REPEATED = re.compile(rf"({_MARK.pattern})(?:\s+\1)+")
 _BETWEEN = r"\W*(?:\b(?:or|nor|and|vs)\b|[/|])\W*(?:(?:the|an?|is|it is|not)\s+)*"
-_NO_STATEMENT = compiled_later(
+_NO_STATEMENT = re.compile(
     rf"{_FOR}{_BETWEEN}{_AGAINST}|{_AGAINST}{_BETWEEN}{_FOR}|{_FOR}\s+or\s+not\b"
     rf"|\b(?:{_RIGHT}|{_WRONG})\s+(?:final\s+)?(?:answer|response|output|one|question|thing)"
     r"(?:\s*:[^\n,;.]*|(?=\s+(?:is|was|would|should|to|has|must)\b))"
@@ -180,30 +179,30 @@ _NO_STATEMENT = compiled_later(
 )
 """Restated alternatives, the expected answer ('the right answer is up') and purposes ('To be right, ...')."""
 
-_LABEL = compiled_later(
+_LABEL = re.compile(
     r"\b(?:judge?ment|verdict|decision|evaluation|assessment|conclusion|ruling|determination"
     r"|final answer(?=\s*:))"
     r"(?:\s*\([^)\n]*\)|\s+(?:for|of|on|about)\s+[a-z ]{1,30}?)?\s*(?:is\b\s*)?(?:[:=\n→]|->|=>|\s-|\bis\b)"
 )
-_UNCLEAR = compiled_later(
+_UNCLEAR = re.compile(
     r"\W*(?:(?:it|this) is |i am )?(?:unclear|unsure|undecided"
     r"|(?:not|no longer)(?: \w+ly| so| quite)? (?:sure|clear|certain)"
     r"|(?:i )?can not|n/a|unknown|inconclusive|ambiguous|maybe|(?:it )?depends|indeterminate|partial"
     r"|partially|partly)\b"
 )
-_REJECTS = compiled_later(r"\W*(?:no|nope)\b")
+_REJECTS = re.compile(r"\W*(?:no|nope)\b")
 """The 'no' by which a correction takes back what precedes it: 'Different. Wait, no. The same.'"""
 
-_SENTENCE = compiled_later(r"((?:[^.!?。！？\n]|[.!?](?=\d))+)([.!?。！？\n]*)")
-_CLAUSE = compiled_later(
+_SENTENCE = re.compile(r"((?:[^.!?。！？\n]|[.!?](?=\d))+)([.!?。！？\n]*)")
+_CLAUSE = re.compile(
     r"[,;:()=|—–→]|\s-+>?\s|->|=>"
     r"|\b(?:so|therefore|thus|hence|because|since|but|however)\b"
     r"|\band (?=(?:so|therefore|thus|hence|the|it|i|is|are|they|this)\b)"
 )
-_INTRODUCING = compiled_later(r"[:;=—–→>-]|\b(?:so|therefore|thus|hence)\b")
-_REASON_FIRST = compiled_later(r"\W*(?:since|because|as|given)\b")
-_CONDITION = compiled_later(r"\b(?:if|unless|otherwise)\b")
-_RESERVATION = compiled_later(r"\b(?:but|however|only|partially|partly|part|some|if|whether)\b")
+_INTRODUCING = re.compile(r"[:;=—–→>-]|\b(?:so|therefore|thus|hence)\b")
+_REASON_FIRST = re.compile(r"\W*(?:since|because|as|given)\b")
+_CONDITION = re.compile(r"\b(?:if|unless|otherwise)\b")
+_RESERVATION = re.compile(r"\b(?:but|however|only|partially|partly|part|some|if|whether)\b")
 
 _LEADING_ALL = lexicon(
     """so therefore thus hence overall finally ultimately then conclude is a an it this that i we my the
@@ -225,7 +224,7 @@ _FOLLOWING = _FOLLOWING_ALL | lexicon(
     one according overall too also then here based judgement judgment verdict per under as given"""
 )
 _FOLLOWING_YES_OR_NO = _FOLLOWING_ALL | lexicon("as the it this that they there he she you both these its")
-_FOLLOWING_PHRASE = compiled_later(r"\s*in (?:meaning|substance|this case|content|essence|any case)\b")
+_FOLLOWING_PHRASE = re.compile(r"\s*in (?:meaning|substance|this case|content|essence|any case)\b")
 
 
 LONGEST_LEAD = 240

@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from sightline.scoring.containment import normalised
 from sightline.scoring.letters import LETTERS
-from sightline.scoring.patterns import compiled_later
 from sightline.types import Outcome
 
-_BARE = compiled_later(r"\W*([A-Za-z])\W*")
-_LEADING = compiled_later(r"\s*(?:\(([A-Za-z])\)|([A-Z])\s*[.):\]])")
-_STATED = compiled_later(r"(?i:\b(?:answer|option|choice)\b(?:\s+is)?)[\s:：*(\"']*([A-Z])\b")
-_IN_PARENTHESES = compiled_later(r"\(([A-Za-z])\)")
-_STANDING_ALONE = compiled_later(r"\b(?!A\s+(?!(?:or|and|is)\b)[a-z]|I\s+[a-z]|I['’])([A-Z])\b(?!['’])")
-_NEGATION = compiled_later(r"\b(?:not|no|nor|neither|never)\b|n['’]t\b", re.IGNORECASE)
+_BARE = re.compile(r"\W*([A-Za-z])\W*")
+_LEADING = re.compile(r"\s*(?:\(([A-Za-z])\)|([A-Z])\s*[.):\]])")
+_STATED = re.compile(r"(?i:\b(?:answer|option|choice)\b(?:\s+is)?)[\s:：*(\"']*([A-Z])\b")
+_IN_PARENTHESES = re.compile(r"\(([A-Za-z])\)")
+_STANDING_ALONE = re.compile(r"\b(?!A\s+(?!(?:or|and|is)\b)[a-z]|I\s+[a-z]|I['’])([A-Z])\b(?!['’])")
+_NEGATION = re.compile(r"\b(?:not|no|nor|neither|never)\b|n['’]t\b", re.IGNORECASE)
 
 
 def chosen_letter(response: str, options: Sequence[str]) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from sightline.scoring.flags import flags
 from sightline.scoring.letters import LETTERS
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import Reading
 from sightline.types import Case, VerdictName
@@ -15,9 +15,9 @@ from sightline.types import Case, VerdictName
 SIX_LETTERS = LETTERS[:6]
 """The letters of a question of II-Bench: it has at most six options, and its script reads no others."""
 
-_IN_PARENTHESES = compiled_later(r"\(([A-F])\)")
-_STANDING_ALONE = compiled_later(r"\b([A-F])\b")
-_ANSWER_IS = compiled_later(r"(?i:\banswer(?:\s+is)?)\s*[:：]?\s*\(?([A-F])\b\)?")
+_IN_PARENTHESES = re.compile(r"\(([A-F])\)")
+_STANDING_ALONE = re.compile(r"\b([A-F])\b")
+_ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is)?)\s*[:：]?\s*\(?([A-F])\b\)?")
 
 
 def extract_released(response: str, options: Sequence[str]) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.text import FUNCTION_WORDS, is_question, stem, words
 
@@ -56,7 +55,7 @@ _LACK = (
 )
 
 _LEAVES_OPEN = tuple(
-    compiled_later(pattern)
+    re.compile(pattern)
     for pattern in (
         rf"\b(?:not|unable|impossible|difficult|hard|tough|tricky|insufficient|no way|never|nobody|no one"
         rf"|unclear|uncertain|no {_QUALIFIER})(?: \w+){{0,5}}? {_FIND_OUT}",
@@ -113,11 +112,9 @@ _LEAVES_OPEN = tuple(
         r"^i (?:do not|can not) know$|\bnot a (?:simple )?yes or no question\b",
     )
 )
-_PERCEPTION = compiled_later(r"\b(?:see|seen|visible|view)\b", re.IGNORECASE)
-_NO_PROOF = compiled_later(
-    rf"\b{_LACK} (?:{_QUALIFIER} ){{0,3}}?{_EVIDENCE}\b|\bnothing (?:\w+ ){{0,5}}?{_SHOW}"
-)
-_NOT_SHOWN = compiled_later(
+_PERCEPTION = re.compile(r"\b(?:see|seen|visible|view)\b", re.IGNORECASE)
+_NO_PROOF = re.compile(rf"\b{_LACK} (?:{_QUALIFIER} ){{0,3}}?{_EVIDENCE}\b|\bnothing (?:\w+ ){{0,5}}?{_SHOW}")
+_NOT_SHOWN = re.compile(
     rf"\b{_RECORD}(?: \w+){{0,4}}? (?:(?:do|does|did|can|could|is|are|has|have) not|lacks?)"
     rf"(?: \w+){{0,2}}? ?{_SHOW}"
     rf"|\bno (?:{_QUALIFIER} ){{1,4}}?(?:(?:is|are|was|were|can be|could be) )?(?:\w+ly )?{_PRESENT}\b"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
 from sightline.scoring.non_answers import declines
 from sightline.scoring.offered_options import DETERMINERS, PLACES, Offer, OfferedOption, offer_of
 from sightline.scoring.opposites import kind_of
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.polarity import explicit
 from sightline.scoring.statements import NEGATIONS, OPEN, excludes, settle
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, stem, words
@@ -17,15 +17,15 @@ _HEDGES = frozenset({"either", "both", "neither"})
 _BEFORE_AN_OPTION = DETERMINERS | PLACES
 _JOINTS = frozenset({"and", "or", "nor"})
 _OF_AN_ANSWER = lexicon("the my final correct right answer is would be")
-_ASIDE = compiled_later(
+_ASIDE = re.compile(
     r"\b(?:because|since|after|before|given|due to|based on|unlike|without|while|whereas|although|though)\b"
 )
-_SO = compiled_later(r"\b(?:so|therefore|thus|hence|means that|implies that)\b")
+_SO = re.compile(r"\b(?:so|therefore|thus|hence|means that|implies that)\b")
 NEITHER = "neither"
 """The choice of an answer that rejects all options or what they presuppose."""
 
 _DOUBTS = lexicon("maybe perhaps possibly sometimes could might may")
-_NO_OPTION = compiled_later(
+_NO_OPTION = re.compile(
     r"\b(?:neither|none|both|the same|equally|not moving|stationary|motionless|standing still|parked|stopped"
     r"|static|nothing|nobody|no one)\b|^all$"
 )

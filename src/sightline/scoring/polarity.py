@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sightline.scoring.non_answers import declines
 from sightline.scoring.offered_options import DETERMINERS, PLACES, offer_of
 from sightline.scoring.opposites import relation
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.statements import (
     AUXILIARIES,
@@ -31,13 +31,13 @@ _FOLLOWS = (
 
 _YES_WORDS = r"(?:yes|yeah|yep|yup|yea|affirmative)"
 _NO_WORDS = r"(?:no|nope|nah)"
-_YES = compiled_later(
+_YES = re.compile(
     rf"\b{_YES_WORDS}\b|^\W*(?:(?:that|it|this) is )?(?:sure|certainly|definitely|absolutely|indeed"
     rf"|correct|true"
     r"|exactly|totally|obviously|clearly|naturally|for sure|without a doubt|of course|i (?:think|believe"
     r"|guess|suppose|would say) so)(?=\W*$|\s*[,;:.!])"
 )
-_NO = compiled_later(
+_NO = re.compile(
     rf"(?:^\W*|[,;:(/\"'*]\s*|\b(?:and|or|but|so|thus|therefore|hence|say|others?|is|be)\s+(?:\W*){{0,1}})"
     rf"\b{_NO_WORDS}\b{_FOLLOWS}"
     rf"|\b{_NO_WORDS}\b(?=\W*$|\s*[,;:.!])"
@@ -45,10 +45,10 @@ _NO = compiled_later(
     r"|by no means|(?:of course|absolutely|definitely|certainly|i (?:think|guess|would say)) not)(?=\W*$"
     r"|\s*[,;:.!])"
 )
-_NOT_THAT = compiled_later(r"\bno can do\b|\bnot (?:yes|no)\b|\bnot an? (?:\w+ )?yes[ /-](?:or[ -])?no\b")
+_NOT_THAT = re.compile(r"\bno can do\b|\bnot (?:yes|no)\b|\bnot an? (?:\w+ )?yes[ /-](?:or[ -])?no\b")
 _SAY = r"(?:say|think|argue|answer|claim|reply|respond|call it)s?"
 _OTHERS = r"(?:some|others|many|most|one|people|\w+(?:ics|ers|ents|ists))\b(?: people)?"
-_NOT_CLAIMED = compiled_later(
+_NOT_CLAIMED = re.compile(
     rf"\b{_OTHERS}(?: (?:would|might|may|could|will))?(?: \w+ly)? {_SAY}\W+(?:{_YES_WORDS}|{_NO_WORDS})\b"
     rf"|\b(?:{_YES_WORDS}|{_NO_WORDS})\b\W+(?:is|was) what {_OTHERS}"
     rf"|\b(?:to|for) (?:some|others|many)\W+(?:it is |this is )?(?:{_YES_WORDS}|{_NO_WORDS})\b"
@@ -57,19 +57,19 @@ _NOT_CLAIMED = compiled_later(
 )
 """A yes or no that an answer reports of others or only holds possible."""
 
-_ANSWER_WORD = compiled_later(
+_ANSWER_WORD = re.compile(
     r"(?:\b(?:(?:it|this|that|answer) (?:is|would be|will be|should be)\W+|answer\W*:\W*))?"
     rf"\b(?:{_YES_WORDS}\b|{_NO_WORDS}\b{_FOLLOWS})"
 )
-_CLAUSE = compiled_later(r"[,;:()]|\bso\b|\btherefore\b|\band (?=it|he|she|they|you|i)\b")
-_REASON = compiled_later(
+_CLAUSE = re.compile(r"[,;:()]|\bso\b|\btherefore\b|\band (?=it|he|she|they|you|i)\b")
+_REASON = re.compile(
     r"\b(?:because|since|given|due to|based on|if|when|unless|although|though)\b"
     r"|\bas (?=(?:the|it|he|she|they|we|you|i|this|that|there)\b)"
 )
-_STILL_TO_COME = compiled_later(r"\b(?:about|going|yet) to\b|\bwill\b")
+_STILL_TO_COME = re.compile(r"\b(?:about|going|yet) to\b|\bwill\b")
 _LEFT_OPEN = frozenset({"whether", "if"})
 _NO_ADVERBS = lexicon("friendly unfriendly ugly lively early elderly silly deadly only")
-_AGAINST_LAW = compiled_later(r"\bagainst the (?:law|rules)\b")
+_AGAINST_LAW = re.compile(r"\bagainst the (?:law|rules)\b")
 _ALLOWS = frozenset(
     map(stem, lexicon("able allowed permitted possible safe recommended advisable okay ok fine"))
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.text import lexicon, respelled, words
 
 HALF_DAY = 12 * 60
@@ -19,7 +18,7 @@ NUMBER_WORDS = frozenset(_NUMBERS)
 """The words that `numbers` recognises."""
 
 _COLOURS = lexicon("black white red green yellow blue brown purple pink orange grey gray")
-_TIME = compiled_later(
+_TIME = re.compile(
     r"""(?<![\d:.])
     (?: (?P<hour>[01]?\d|2[0-4]) (?: [:h](?P<minute>[0-5]\d)(?::[0-5]\d)?        # 7:23, 19h23, 7:23:00
                                   | \.(?P<point>[0-5]\d)(?=\s*[ap]\.?m\b|$)     # 7.23 pm
@@ -31,8 +30,8 @@ _TIME = compiled_later(
       | \s*(?P<night>at\ night) )?""",
     re.VERBOSE,
 )
-_TRAILING = compiled_later(r"\W+$")
-_RANGE = compiled_later(r"\b(?:from|between)\s+(\S+)\s+(?:to|and)\s+([^\s).,]+)")
+_TRAILING = re.compile(r"\W+$")
+_RANGE = re.compile(r"\b(?:from|between)\s+(\S+)\s+(?:to|and)\s+([^\s).,]+)")
 
 
 def times_of_day(text: str) -> frozenset[int]:

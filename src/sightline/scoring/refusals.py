@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.statements import AUXILIARIES, statements, without_lead_in
 from sightline.scoring.text import FUNCTION_WORDS, sentences, words
@@ -44,7 +43,7 @@ _UNREADABLE = (
     r"|indeterminate|unclear|unknown|uncertain))"
 )
 _INABILITY = tuple(
-    compiled_later(pattern)
+    re.compile(pattern)
     for pattern in (
         # The speaker can not, does not or will not.
         rf"\bi {_ADVERBS}(?:can|could) not\b(?! believe| wait| help but| imagine)"
@@ -116,7 +115,7 @@ _INABILITY = tuple(
 )
 """A statement of one of these patterns says that the speaker, or anybody, cannot or will not answer."""
 
-_CUE = compiled_later(
+_CUE = re.compile(
     r"\b(?:i(?! can not (?:believe|wait|help but|imagine))|me|my|our)\b.*\b(?:not|no|never|none|nothing"
     r"|unable|in\w*appropriate|beyond|pass|unwilling|speculat\w+|difficult|hard|impossible)\b"
     r"|\b(?:not|no|never|none|nothing|unable|inappropriate|impossible|difficult|hard|speculati\w+"
@@ -133,18 +132,18 @@ _CUE = compiled_later(
 )
 """A sign of an inability, too weak to decide by itself."""
 
-_NOT_TOLD = compiled_later(
+_NOT_TOLD = re.compile(
     rf"\b(?:(?<!can )(?<!could )not|no|nothing|none|never|unable|impossible|without|needs?"
     rf"|requires?)\b.*\b{_TELL}"
 )
-_OTHERS = compiled_later(
+_OTHERS = re.compile(
     r"\b(?:h?e|she|they|his|her|their|who|people|(?:wo)?m[ae]n|boys?|girls?|person|child(?:ren)?"
     r"|parents?|students?"
     r"|employees?|voters?|patients?|drivers?|says?|reads?|mocks?|means?|tells)\b"
 )
 """Somebody else who may not know, or a text that says so."""
 
-_DO_NOT_KNOW = compiled_later(
+_DO_NOT_KNOW = re.compile(
     r"^(?:(?:i am )?sorry )?(?:i )?(?:(?:\w+ly )?(?:do not|dont) (?:\w+ )?know|dunno|idk"
     r"|(?:am )?(?:\w+ly )?(?:not"
     r" (?:\w+ )?(?:sure|certain)|unsure|uncertain)|(?:have )?no (?:idea|clue)"
@@ -153,10 +152,10 @@ _DO_NOT_KNOW = compiled_later(
 )
 """The answer 'I don't know'."""
 
-_CHOICE = compiled_later(
+_CHOICE = re.compile(
     r"\([A-F]\)|^\W*[A-F]\W*$|^\W*[A-F][).:]\s|\b(?:[Oo]ption|[Cc]hoose|[Pp]ick|[Ss]elect)\s+\W?[A-F]\b"
 )
-_GUESS = compiled_later(
+_GUESS = re.compile(
     r"\b(?:likely|probably|most probable|perhaps|maybe|possibly|presumably|appears?|seems?|looks"
     r"|looks? like|resembles?"
     r"|suggests?|points? to|impl(?:y|ies)|implied"
@@ -165,7 +164,7 @@ _GUESS = compiled_later(
     r"|my (?:best )?guess"
     r"|(?:the|my|best) (?:\w+ )?(?:answer|choice|option) (?:is|would be|might be))\b"
 )
-_AROUND = compiled_later(
+_AROUND = re.compile(
     r"\b(?:surround\w*|background|around|visible|rest of|anything|any of|private|privacy|sensitive"
     r"|offensive"
     r"|harmful|violat\w*|blur\w*|blank|dark|black|corrupt\w*|distort\w*|small|low|resolution|quality|angle"
@@ -179,32 +178,32 @@ _AROUND = compiled_later(
 )
 """What explains an inability or describes the input, and offers of help."""
 
-_FAULT = compiled_later(
+_FAULT = re.compile(
     r"\b(?:no|not|nothing|you (?:have|did|forgot|may|might)|too|anything|surroundings?|background"
     r"|inappropriate|speculat\w*|mask\w*|sensitive|offensive|private|harmful|violat\w*|blur\w*|blank|corrupt\w*"
     r"|distort\w*|missing|hid\w*|cover\w*|obscur\w*|(?:completely|entirely|mostly|all) \w+)\b"
 )
 """What makes 'it seems' an explanation of an inability."""
 
-_OF_INPUT = compiled_later(rf"\b{_INPUT}(?: \w+){{0,3}} ?$")
-_INDIRECT = compiled_later(r"\b(?:what|which|who|whose|whether|if|how|where|why|because|as|since)\b")
-_APOLOGY = compiled_later(
+_OF_INPUT = re.compile(rf"\b{_INPUT}(?: \w+){{0,3}} ?$")
+_INDIRECT = re.compile(r"\b(?:what|which|who|whose|whether|if|how|where|why|because|as|since)\b")
+_APOLOGY = re.compile(
     r"^(?:(?:i am (?:\w+ )?(?:sorry|afraid)|sorry|(?:my )?apologies|i apologi[sz]e|unfortunately"
     r"|regrettably)\b"
     r"(?: for .*| about .*)? ?)+(?:that |but |and )?"
 )
-_CONCESSION = compiled_later(r"(?:although|(?:even )?though|while)\b")
-_CONCEDES = compiled_later(r"\W*(?:although|(?:even )?though|while|because|since|as)\b", re.IGNORECASE)
-_FIRST_COMMA = compiled_later(r",\s+")
-_CLAUSE = compiled_later(
+_CONCESSION = re.compile(r"(?:although|(?:even )?though|while)\b")
+_CONCEDES = re.compile(r"\W*(?:although|(?:even )?though|while|because|since|as)\b", re.IGNORECASE)
+_FIRST_COMMA = re.compile(r",\s+")
+_CLAUSE = re.compile(
     r"[;:]\s+|,?\s+(?=(?:although|though|even though)\b)"
     r"|,\s+(?=(?:so|therefore|because|since|i|it|that|this)\b)"
     r"|,?\s+(?=(?:so|and|because|since|as) (?:i|it)\b)",
     re.IGNORECASE,
 )
-_REASON = compiled_later(r"(?:because|since|as|so|due to|based on|given|to|if) ")
-_YES_OR_NO = compiled_later(r"\W*(?:yes|no)\W*(?:[,.;:!]|$)", re.IGNORECASE)
-_QUOTED = compiled_later(r"[\"“][^\"”]*[\"”]|(?<!\w)['‘][^'’]{2,}['’](?!\w)")
+_REASON = re.compile(r"(?:because|since|as|so|due to|based on|given|to|if) ")
+_YES_OR_NO = re.compile(r"\W*(?:yes|no)\W*(?:[,.;:!]|$)", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"“][^\"”]*[\"”]|(?<!\w)['‘][^'’]{2,}['’](?!\w)")
 
 
 @cached_for_short_texts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.short_texts import cached_for_short_texts
 from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, sentences, stem, words
 
@@ -25,24 +24,24 @@ AUXILIARIES = lexicon(
 )
 """The forms of be, have and do, and the modals."""
 
-_EXCLUDES = compiled_later(
+_EXCLUDES = re.compile(
     r"\b(?:except(?:ing)?|excluding|apart from|other than|aside from|besides|outside(?: of)?"
     r"|(?:the )?opposite(?: of| to)|(?:anything|everything|everyone|all|nothing) but)\b"
 )
-_TURN = compiled_later(
+_TURN = re.compile(
     r"[;,]?\s+(?:but|however|nevertheless)\b[\s,]*|,\s+(?:while|whereas)\b|;\s*", re.IGNORECASE
 )
-_LEAD_IN = compiled_later(
+_LEAD_IN = re.compile(
     r"^\W*(?:(?:based (?:up)?on|given|according to|considering|looking at|judging (?:by|from)|assuming"
     r"|from|in|as"
     r"|since|because|with|under|by|if|when|so|therefore|thus|hence|well|ok|okay|sure|finally|overall"
     r"|(?:my |the )?(?:\w+ )?answer(?: is| would be)?)\b[^,;:]*[,:]\s*)+",
     re.IGNORECASE,
 )
-_ALTERNATIVE = compiled_later(r"\s*(?:[.!?;…]\s*)+\bor\b", re.IGNORECASE)
-_PUT_ASIDE = compiled_later(r"\b(?:rather than|instead of|as opposed to)\b[^.,;!?]*", re.IGNORECASE)
-_CONCLUDES = compiled_later(r"^\W*(?:so|therefore|thus|hence|overall|in (?:conclusion|summary)|finally)\b")
-_ANNOUNCES = compiled_later(r"\banswer\W+(?:\w+\W+){0,2}?(?:is|be)\b|\banswer\W*:")
+_ALTERNATIVE = re.compile(r"\s*(?:[.!?;…]\s*)+\bor\b", re.IGNORECASE)
+_PUT_ASIDE = re.compile(r"\b(?:rather than|instead of|as opposed to)\b[^.,;!?]*", re.IGNORECASE)
+_CONCLUDES = re.compile(r"^\W*(?:so|therefore|thus|hence|overall|in (?:conclusion|summary)|finally)\b")
+_ANNOUNCES = re.compile(r"\banswer\W+(?:\w+\W+){0,2}?(?:is|be)\b|\banswer\W*:")
 
 
 def excludes(statement: str) -> bool:

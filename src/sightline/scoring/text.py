@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from sightline.scoring.patterns import compiled_later
 from sightline.scoring.short_texts import cached_for_short_texts
 
 
@@ -33,11 +33,11 @@ FUNCTION_WORDS = lexicon(
 """Words without content of their own. Particles (up, off, out) are not among them: they distinguish 'taking
 off' from 'putting on'."""
 
-_ESCAPED_NEWLINE = compiled_later(r"\\n")
-_SENTENCE_END = compiled_later(r"(?<=[.!?])[\s\"'*)]+|\n+")
-_WORD = compiled_later(r"\d+(?:[.:]\d+)*|[^\W\d_]+")
+_ESCAPED_NEWLINE = re.compile(r"\\n")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\s\"'*)]+|\n+")
+_WORD = re.compile(r"\d+(?:[.:]\d+)*|[^\W\d_]+")
 _SPELLINGS = tuple(
-    (literal, compiled_later(pattern), spelling)
+    (literal, re.compile(pattern), spelling)
     for literal, pattern, spelling in (
         ("can", r"\bcan'?t\b|\bcannot\b", "can not"),
         ("won't", r"\bwon't\b", "will not"),
@@ -90,11 +90,11 @@ _IRREGULAR = {
     }.items()
     for form in forms.split()
 }
-_DIRECTION = compiled_later(
+_DIRECTION = re.compile(
     r"(up|down|in|out|on|back|left|right|north|south|east|west|(?:north|south)(?:east|west))"
     r"(?:(?:wards?|ern|erly)(?:ly)?|bound|most)"
 )
-_VOWEL = compiled_later(r"[aeiouy]")
+_VOWEL = re.compile(r"[aeiouy]")
 
 
 def answer_part(output: str) -> str:
