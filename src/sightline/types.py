@@ -23,7 +23,7 @@ Augmentation = Literal["ocr", "layout", "layout+caption"]
 """The text that replaces images: OCR text, OCR text in its layout, or that and a caption (ConTextual 3.1)."""
 
 Fingerprint = Literal["on", "off"]
-"""Whether endpoints are checked before their cached answers are used."""
+"""Whether endpoints with cached answers are checked before more requests are sent."""
 
 CUT_OFF = ("length", "max_tokens")
 """The finish reasons of a response that reached the token limit."""

@@ -91,8 +91,8 @@ def test_an_endpoint_is_checked_by_single_requests(
 ) -> None:
     assert command(*words, "--limit", "10")[0] == 0
     assert provider.provider.live == 10
-    assert command(*words, "--batch")[0] == 0
-    assert (provider.provider.live, provider.sizes) == (18, [10])
+    assert command(*words, "--batch", "--limit", "15")[0] == 0
+    assert (provider.provider.live, provider.sizes) == (18, [5])
     provider.set(reply="(Z) something else")
     status, _, errors = command(*words, "--batch", "--set", "prompt=cot")
     assert (status, len(provider.sizes)) == (0, 2), errors

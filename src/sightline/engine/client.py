@@ -36,7 +36,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
 
     Attributes:
         gen_any: Whether unknown names in `gen` are sent.
-        fingerprint: Whether endpoints are checked before cached replies are used.
+        fingerprint: Whether endpoints with cached replies are checked before others are requested.
         accept_changed: Whether cached replies of an endpoint that changed are used.
         keyless: Whether no API key is needed, because nothing will be sent.
     """
