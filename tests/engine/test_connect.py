@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.engine import make_url
 
-from sightline.engine import connect, memory_store, migrations, postgres, sqlite_connections, tables
+from sightline.engine import connect, memory_store, postgres, sqlite_connections, tables
 from sightline.engine.answers import Attempt
 from sightline.engine.connect import sqlite_path
 from sightline.engine.database_errors import NoStoreError
@@ -58,52 +58,14 @@ def test_tables_of_what_can_be_made_anew_may_be_dropped(tmp_path: Path, table: s
     assert (store.caches.vectors.look_up([b"k"]), store.caches.image_files({"p": b"k"})) == ({}, {})
 
 
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [tables.SCHEMA_VERSION + 1, 5])
+def test_a_store_of_another_version_is_refused_and_stays(tmp_path: Path, version: int) -> None:
     path = _new(tmp_path / "s.db")
-    _sql(path, f"UPDATE meta SET value = '{tables.SCHEMA_VERSION + 1}'")
-    with pytest.raises(UserError, match=f"newer Sightline.*found {tables.SCHEMA_VERSION + 1}.*upgrade"):
+    _sql(path, f"UPDATE meta SET value = '{version}'", "DROP TABLE vectors")
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=f"s.db.*another version.*found {version}.*store export"):
         Store.open(str(path))
-
-
-def test_an_older_schema_is_migrated_after_a_backup_of_everything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "s.db"
-    held = Store.open(str(path))
-    # Still in the write-ahead log as long as somebody holds the store open: a copy of the file would lack it.
-    held.answers.add([Attempt(K, b"{}", Answer("kept"))])
-    old = tables.SCHEMA_VERSION
-    monkeypatch.setattr(tables, "SCHEMA_VERSION", old + 2)
-    monkeypatch.setattr(
-        migrations,
-        "MIGRATIONS",
-        {old: ("ALTER TABLE runs ADD COLUMN note TEXT",), old + 1: ("CREATE TABLE more (a INTEGER)",)},
-    )
-    migrated = Store.open(str(path))
-    assert migrated.answers.look_up([K]) == {K: Answer("kept")}
-    migrated.close()
-    held.close()
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT value FROM meta").fetchone() == (str(old + 2),)
-        assert database.execute("SELECT count(*) FROM more").fetchone() == (0,)
-    with closing(sqlite3.connect(f"{path}.v{old}.backup")) as backup:
-        assert backup.execute("SELECT value FROM meta").fetchone() == (str(old),)
-        assert backup.execute("SELECT count(*) FROM answers").fetchone() == (1,)
-
-
-def test_a_migration_that_fails_leaves_the_store_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, old = _new(tmp_path / "s.db"), tables.SCHEMA_VERSION
-    monkeypatch.setattr(tables, "SCHEMA_VERSION", old + 1)
-    monkeypatch.setattr(
-        migrations, "MIGRATIONS", {old: ("CREATE TABLE more (a INTEGER)", "NO SUCH STATEMENT")}
-    )
-    with pytest.raises(EnvironmentFailedError):
-        Store.open(str(path))
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT value FROM meta").fetchone() == (str(old),)
-        assert database.execute("SELECT name FROM sqlite_master WHERE name = 'more'").fetchall() == []
+    assert path.read_bytes() == before
 
 
 def test_files_and_folders_that_are_no_store_are_refused(tmp_path: Path) -> None:
@@ -358,7 +320,7 @@ def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path
 
 
 def test_a_store_opens_while_another_process_writes(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading waits for no writer, and neither does opening a store that needs no migration."""
+    """Reading waits for no writer, and neither does opening a store."""
     monkeypatch.setattr(sqlite_connections, "LOCK_SECONDS", 0)
     monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
     writer = Store.open(store_url)

@@ -20,9 +20,12 @@ from tests.hostile.readers import unsafe
 
 from sightline.builders.synthetic import generate_codis, generate_contextual, generate_iibench
 from sightline.cli.main import main
+from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.workbook import workbook_bytes
 
-FOLDER = Path(__file__).parents[1] / "e2e" / "previous_version"
+GROUPS = [
+    GroupLine(f"g{n // 3}", f"v{n % 3}", prompt=f"Is it {n} or 3?", references=("3",)) for n in range(9)
+]
 RUN = "--model baseline/chance --dry-run --quiet"
 HUMAN = "--human human.jsonl"
 IMPORT = "--task iibench:none --data iibench --allow-missing --out imported.jsonl --force"
@@ -141,9 +144,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.delenv("SIGHTLINE_CONFIG", raising=False)
-        for name in ("results", "other"):
-            shutil.copytree(FOLDER / "finished", name)
-        shutil.copy(FOLDER / "groups.jsonl", ".")
+        write_groups(GROUPS, Path("groups.jsonl"))
+        made = "run groups:groups.jsonl --model baseline/chance --set embedder=none --quiet"
+        assert main(f"{made} --judge baseline/chance --judge rules --out results".split()) == 0
+        shutil.copytree("results", "other")
         generate_codis(Path("codis"), pairs=2)
         generate_iibench(Path("iibench"), questions=2, dev=2)
         generate_contextual(Path("contextual"), questions=2, val=2)
@@ -153,7 +157,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _write_small_files() -> None:
-    human = (FOLDER / "finished" / "verdicts.jsonl").read_text().replace('"rules"', '"human"')
+    human = Path("results/verdicts.jsonl").read_text().replace('"rules"', '"human"')
     answers = [{"answer": "a"}]
     drawn = {"colors": "blue", "lines": 3, "draw_type": "ellipse"}
     texts: dict[str, Any] = {

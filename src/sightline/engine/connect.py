@@ -1,4 +1,4 @@
-"""Opens the store's database: checks its location, sets it up, checks and migrates its schema."""
+"""Opens the store's database: checks its location, sets it up, checks its schema."""
 
 from __future__ import annotations
 
@@ -131,11 +131,10 @@ def display(url: str) -> str:
 
 
 def prepare(database: Database, *, create: bool) -> None:
-    """Create the tables of a new store; check the schema of an existing one and migrate it after a backup.
+    """Create the tables of a new store; check the schema of an existing one.
 
     A store that needs no change is only read: another process may be writing for a long time. Every change
-    happens under one lock, because several processes may open a new store at the same time. All wait for a
-    migration, however long it takes.
+    happens under one lock, because several processes may open a new store at the same time.
 
     Args:
         database: The database.
@@ -143,20 +142,13 @@ def prepare(database: Database, *, create: bool) -> None:
 
     Raises:
         NoStoreError: The database is empty, and no store is to be created.
-        UserError: The database is not a store, or a newer Sightline wrote it.
+        UserError: The database is not a store, or another version of Sightline wrote it.
     """
     with database.read() as connection:
-        postgres.wait_for_migration(connection)
         if _is_ready(connection, database.name):
             return
     with database.write() as connection:
-        postgres.wait_for_migration(connection)
-        is_older = _prepare(connection, database.name, create=create)
-    if is_older:
-        # It builds statements.
-        from sightline.engine.migrations import migrate_store
-
-        migrate_store(database)
+        _prepare(connection, database.name, create=create)
 
 
 def _is_ready(connection: Connection, name: str) -> bool:
@@ -167,8 +159,8 @@ def _is_ready(connection: Connection, name: str) -> bool:
     )
 
 
-def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
-    """Create or check; True if the store must be migrated."""
+def _prepare(connection: Connection, name: str, *, create: bool) -> None:
+    """Create what is missing, and check the version."""
     postgres.wait_for_turn(connection, name)
     existing = connection.tables()
     if not existing:
@@ -178,22 +170,20 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> bool:
         insert = "INSERT INTO meta (name, value) VALUES ('schema_version', ?)"
         connection.change(insert, (str(tables.SCHEMA_VERSION),))
         add_common_dictionary(connection)
-        return False
+        return
     found = tables.schema_version(connection, name)
-    if found > tables.SCHEMA_VERSION:
+    if found != tables.SCHEMA_VERSION:
         raise UserError(
-            "a newer Sightline wrote this store",
+            "another version of Sightline wrote this store",
             file=name,
             field="schema_version",
             found=found,
-            expected=f"at most {tables.SCHEMA_VERSION}: upgrade Sightline, or name another --store",
+            expected=f"{tables.SCHEMA_VERSION}: name another --store; the version that wrote this one "
+            "exports it with `sightline store export runs|answers|probes --out FILE`",
         )
-    if found < tables.SCHEMA_VERSION:
-        return True
     # Caches that the user dropped are missing.
     if not existing >= tables.TABLES:
         _create_tables(connection)
-    return False
 
 
 def _create_tables(connection: Connection) -> None:

@@ -30,8 +30,8 @@ _REMEDIES = {
     "42501": "grant the role SELECT on the tables if it only reads, let it own the database if it writes "
     "(docs/postgresql.md), then",
     "53100": "make room on the disk of the server, then",
-    "55P03": "when the command ends that works with the whole store (the first one of a newer Sightline, "
-    "which migrates the store, `store gc` or `store merge`; pg_stat_activity lists the sessions),",
+    "55P03": "when the command ends that works with the whole store (`store gc` or `store merge`; "
+    "pg_stat_activity lists the sessions),",
 }
 """SQLSTATE (PostgreSQL, appendix A) -> what the user can do."""
 

@@ -162,7 +162,7 @@ class RunLabels:
 
 
 def names_of_runs(url: str) -> list[str]:
-    """Read the names of runs without migrating the store, as the completion of a shell needs them.
+    """Read the names of runs, as the completion of a shell needs them; no store is made.
 
     Args:
         url: A path or a database URL.

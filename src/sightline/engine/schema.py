@@ -1,8 +1,7 @@
 """The tables of the store, for PostgreSQL and for statements that SQLAlchemy builds.
 
-With every change, change the SQL of tables.py too, raise its `SCHEMA_VERSION`, and add the migration to
-migrations.py. An older Sightline refuses a store of a newer version, so that it never writes rows that lack
-something.
+With every change, change the SQL of tables.py too. From the first release on, raise its `SCHEMA_VERSION` as
+well: a store of another version is refused.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import re
 from sightline.engine.connection import Connection
 from sightline.engine.sqlite_check import not_a_store
 
-SCHEMA_VERSION = 5
-"""Raised with every change of a table; migrations.py leads from each version to the next."""
+SCHEMA_VERSION = 1
+"""A store of another version is refused."""
 
 SQLITE_TABLES = """
 CREATE TABLE IF NOT EXISTS meta (
