@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,6 @@ from tests.adapter.training import Folder, attached_to, run_training, small_trai
 
 from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.training import train_adapter
-from sightline.cli import adapter_train
 from sightline.cli.main import main
 from sightline.errors import UserError
 
@@ -57,20 +55,6 @@ def test_progress_shows_training_only_after_the_data_are_checked(
     assert told[3:] == [("checking", 24), ("training", 6)]
 
 
-def test_the_former_names_of_options_still_work() -> None:
-    parser = argparse.ArgumentParser()
-    adapter_train.register(parser)
-    words = ["--model", "mini", "--data", "d", "--out", "o"]
-    assert vars(parser.parse_args(words))["validate_every"] == 100
-    former = parser.parse_args([*words, "--every", "7", "--max-target", "8", "--remember", "0.5"])
-    current = parser.parse_args(
-        [*words, "--validate-every", "7", "--max-answer-tokens", "8", "--example-cache", "0.5"]
-    )
-    assert former == current
-    assert (current.validate_every, current.max_answer_tokens, current.example_cache) == (7, 8, 0.5)
-    assert "--remember" not in parser.format_help()
-
-
 def test_the_command_trains_and_run_uses_it(
     folder: Folder, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,14 +80,14 @@ def test_the_command_trains_and_run_uses_it(
     run = ["run", f"groups:{other}", "--model", model, "--quiet", "--store", str(tmp_path / "s.db")]
     run += ["--set", "embedder=none", "--gen", "max_tokens=4", "--json"]
     identities = []
-    for more in ([], ["--adapter", str(out)]):
+    for more in ([], ["--model-arg", f"adapter={out}"]):
         assert main([*run, *more]) == 0
         identities.append(json.loads(capsys.readouterr().out)["model_identity"])
     assert identities[1].startswith(f"{identities[0]} adapter ")
     assert main(["adapter", "show", str(out)]) == 0
     assert "hidden" in capsys.readouterr().out
     assert main([*words, "--set", "depth=3"]) == 2
-    assert main([*run[:3], "baseline/chance", "--adapter", str(out)]) == 2
+    assert main([*run[:3], "baseline/chance", "--model-arg", f"adapter={out}"]) == 2
 
 
 @pytest.mark.parametrize("stopped_in", ["the first validation", "training"])

@@ -29,7 +29,7 @@ def test_a_short_training_raises_con_and_loses_no_accuracy(
     assert main([*words, "--rate", "3e-3", "--steps", "60", "--batch", "8", "--seed", "3"]) == 0
     run = ["run", "mmr3:restyling", "--model", "mini", "--data", str(tested), "--quiet"]
     run += ["--store", str(tmp_path / "s.db")]
-    assert main(run) == main([*run, "--adapter", str(tmp_path / "adapter")]) == 0
+    assert main(run) == main([*run, "--model-arg", f"adapter={tmp_path / 'adapter'}"]) == 0
     capsys.readouterr()
     report = ["adapter", "report", str(tmp_path / "adapter"), "--store", str(tmp_path / "s.db")]
     assert main([*report, "--format", "json"]) == 0

@@ -59,7 +59,7 @@ class Runs:
             assert main(words) == 0
         self.run()
         for adapter in self.adapters:
-            self.run("--adapter", adapter)
+            self.run("--model-arg", f"adapter={adapter}")
 
     def run(
         self, *more: str, store: str = "s.db", groups: Path | None = None, tokens: int = 4, status: int = 0
@@ -155,13 +155,13 @@ def test_a_run_without_a_counterpart_is_reported(runs: Runs, capsys: Capture) ->
     runs.run(store="other.db")
     assert main(report) == 2
     assert "this store contains no run with this adapter" in capsys.readouterr().err
-    runs.run("--adapter", runs.adapters[0], store="other.db", tokens=5)
+    runs.run("--model-arg", f"adapter={runs.adapters[0]}", store="other.db", tokens=5)
     assert main(report) == 2
     assert "was not run without the adapter under the same options" in capsys.readouterr().err
 
 
 def test_the_newest_pair_that_matches_is_used_and_newer_runs_are_named(runs: Runs, capsys: Capture) -> None:
-    with_adapter = ["--adapter", runs.adapters[0]]
+    with_adapter = ["--model-arg", f"adapter={runs.adapters[0]}"]
     runs.run(store="newest.db")
     runs.run(*with_adapter, store="newest.db")
     runs.run(*with_adapter, store="newest.db", tokens=5)
@@ -176,7 +176,7 @@ def test_the_newest_pair_that_matches_is_used_and_newer_runs_are_named(runs: Run
 
 
 def test_runs_that_the_user_names_are_compared(runs: Runs, capsys: Capture) -> None:
-    with_adapter = ["--adapter", runs.adapters[0]]
+    with_adapter = ["--model-arg", f"adapter={runs.adapters[0]}"]
     runs.run("--name", "plain", store="named.db")
     runs.run(*with_adapter, store="named.db", tokens=5)
     runs.run(*with_adapter, store="named.db")
@@ -212,7 +212,13 @@ def test_training_images_are_left_out_on_both_sides_and_counted(runs: Runs, caps
     for store, groups in (("mixed.db", mixed), ("clean.db", clean)):
         runs.run(store=store, groups=groups)
         # Exit status 1: requests were refused.
-        runs.run("--adapter", runs.adapters[0], store=store, groups=groups, status=int(groups == mixed))
+        runs.run(
+            "--model-arg",
+            f"adapter={runs.adapters[0]}",
+            store=store,
+            groups=groups,
+            status=int(groups == mixed),
+        )
         tables.append(runs.report(capsys, store=store))
     counted = [note for note in tables[0]["notes"] if "left out on both sides" in note]
     assert len(counted) == 1

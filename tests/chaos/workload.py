@@ -188,7 +188,7 @@ class Workload:
         if name in ("judge", "score"):
             words += ["--judge", f"http://{self._server.address}/v1#judge"]
         if name == "sweep":
-            words += ["--temperature", "0,0.5"]
+            words += ["--gen", "temperature=0,0.5"]
         words += ["--set", "embedder=none", "--concurrency", str(CONCURRENCY), "--fingerprint", "off"]
         return [*words, "--quiet", "--store", store, "--out", str(out)]
 

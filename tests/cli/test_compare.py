@@ -126,7 +126,7 @@ def test_differences_in_judges_and_options_are_reported(runs: Runs, capsys: Capt
     humans.write_text(verdicts.replace('"judge":"rules"', '"judge":"ann"'))
     assert runs.run(runs.answers(1), "--judge", f"human:{humans}", "--seed", "1") == 0
     capsys.readouterr()
-    assert main(["report", "--list", "--json", *runs.store]) == 0
+    assert main(["runs", "list", "--json", *runs.store]) == 0
     last = max(run["run"] for run in json.loads(capsys.readouterr().out))
     assert runs.compare("2", str(last), "--json") == 0
     ((told, *_),) = [table["notes"] for table in _tables(capsys)]
@@ -142,11 +142,11 @@ def test_a_refused_run_is_not_stored(runs: Runs, capsys: Capture) -> None:
     """A replayed file is read when the first answer is wanted, and a server is looked for no earlier."""
     bad = runs.folder / "bad.jsonl"
     bad.write_text('{"foo": 1}\n')
-    assert main(["report", "--list", "--json", *runs.store]) == 0
+    assert main(["runs", "list", "--json", *runs.store]) == 0
     before = capsys.readouterr().out
     assert runs.run(str(bad)) == 2
     assert "the format is unknown" in capsys.readouterr().err
-    assert main(["report", "--list", "--json", *runs.store]) == 0
+    assert main(["runs", "list", "--json", *runs.store]) == 0
     assert capsys.readouterr().out == before
 
 
@@ -168,7 +168,7 @@ def test_no_two_runs_with_other_options_are_one_line_of_the_list(tmp_path: Path,
             call += ["--set", word] if own else f"--{word}".split("=")
         assert main([*call, *store]) == 0
     capsys.readouterr()
-    assert main(["report", "--list", *store]) == 0
+    assert main(["runs", "list", *store]) == 0
     _, *listed = capsys.readouterr().out.splitlines()
     lines = [line.split("baseline/chance, ")[1].split(", ") for line in listed]
     assert len(set(map(tuple, lines))) == len(asked)
@@ -196,7 +196,7 @@ def test_probes_without_an_answer_are_reported_under_the_table(runs: Runs, capsy
     few.write_text("\n".join(Path(runs.answers(0)).read_text().splitlines()[:-3]))
     assert runs.run(str(few)) == 1
     capsys.readouterr()
-    assert main(["report", "--list", "--json", *runs.store]) == 0
+    assert main(["runs", "list", "--json", *runs.store]) == 0
     last = max(run["run"] for run in json.loads(capsys.readouterr().out))
     assert runs.compare("1", str(last), "--json") == 0
     (table,) = _tables(capsys)
@@ -410,9 +410,9 @@ def test_of_several_results_the_one_that_fails_is_named(runs: Runs, capsys: Capt
     assert "answers-12.jsonl: acc_p<80: it is 70.00" in told
 
 
-def test_a_list_of_runs_has_nothing_to_look_at(runs: Runs, capsys: Capture) -> None:
-    assert main(["report", "--list", "--fail-if", "acc_p<80", *runs.store]) == 2
-    assert "--list and --endpoints print no metrics" in capsys.readouterr().err
+def test_a_list_of_endpoints_has_nothing_to_look_at(runs: Runs, capsys: Capture) -> None:
+    assert main(["report", "--endpoints", "--fail-if", "acc_p<80", *runs.store]) == 2
+    assert "--endpoints prints no metrics" in capsys.readouterr().err
 
 
 def test_a_metric_that_is_not_there_is_found_before_anything_is_asked(runs: Runs, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
         (["run", "iibench", "--model", "baseline/chance", "--judge", "openai/x"], "--judge rules"),
         (["run", "iibench"], "--model"),
         (
-            ["run", "codis", "--model", "mini", "--unchanged"],
+            ["run", "codis", "--model", "mini", "--set", "unchanged=on"],
             "an option of groups and mmr3",
         ),
         (["run", "iibench", "--model", "http://127.0.0.1:1/v1"], "#MODEL"),

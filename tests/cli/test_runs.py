@@ -67,7 +67,7 @@ def test_the_list_has_names_tags_and_notes(capsys: Capture) -> None:
     line = next(line for line in capsys.readouterr().out.splitlines() if "base" in line)
     assert line.split()[0] == "1"
     assert line.endswith("judged by rules, tags july, v2")
-    assert main(["report", "--list", "--json"]) == 0
+    assert main(["runs", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [first, second]
 
 

@@ -153,7 +153,7 @@ def test_a_dry_run_asks_and_writes_nothing(words: list[str], capsys: pytest.Capt
         (["--plot", "curves.png", "--plot-kind", "curves"], "no option has two numbers"),
         (["--plot", "none/bars.png"], "an existing folder"),
         (["--gen", "temperature=0,1", "--plot", "curves.jpg"], ".svg, .pdf or .png"),
-        (["--gen", "released", "--gen", "released-gemini"], "two presets"),
+        (["--gen", "released"], "KEY=VALUE"),
         (["--max-cost", "1"], "without a price"),
     ],
 )
@@ -168,7 +168,7 @@ def test_what_is_wrong_with_any_point_is_said_before_the_first_call(
 
 def test_curves_are_drawn_where_asked_for(words: list[str]) -> None:
     pytest.importorskip("matplotlib")
-    sweep = [*words[:-2], "--temperature", "0.2,0.7,1", "--quiet", "--out", "out"]
+    sweep = [*words[:-2], "--gen", "temperature=0.2,0.7,1", "--quiet", "--out", "out"]
     assert main([*sweep, "--plot", "curves.png"]) == 0
     assert Path("curves.png").read_bytes().startswith(b"\x89PNG")
     assert main(["report", "out", "--plot", "again.png"]) == 0

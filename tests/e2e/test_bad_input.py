@@ -115,7 +115,7 @@ def test_a_models_name_that_means_nothing(
         (["--limit", "0"], ["--limit", "at least 1"]),
         (["--concurrency", "0"], ["--concurrency", "at least 1"]),
         (["--split", "tset"], ["tset", "did you mean 'test'"]),
-        (["--gen", "releasd"], ["releasd", "did you mean 'released'"]),
+        (["--preset", "releasd"], ["releasd", "did you mean 'released'"]),
         (["--model-arg", "timeout=3"], ["--model-arg", "timeout"]),
         (["--judge", "openai/gpt-4o"], ["--judge rules"]),
         (["--against", "GPT-4p"], ["GPT-4p", "did you mean 'GPT-4V'"]),

@@ -148,8 +148,8 @@ def test_a_command_prints_text_as_text(
 @pytest.mark.parametrize(
     "command",
     [
-        ("report", "--list"),
-        ("report", "--list", "--json"),
+        ("runs", "list"),
+        ("runs", "list", "--json"),
         ("report", "--endpoints"),
         ("report", "--endpoints", "--json"),
         ("export", "first", "--as", "jsonl", "--out", "\x1b[31m.jsonl"),

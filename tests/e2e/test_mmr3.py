@@ -18,7 +18,7 @@ WORDS = (
     "A refrigerator.|a green square|In the masked region, there is a bowl.|a bowl|I cannot see the region."
 )
 GROUPS = 4
-WARM = ("--temperature", "0.7")
+WARM = ("--gen", "temperature=0.7")
 DIFFERENCES = [f"{name}_minus_sampling" for name in ("acc", "s_gt", "con", "s_c")]
 
 Metrics = dict[tuple[str, str], dict[str, Any]]
@@ -48,7 +48,7 @@ def done(shared: Path, module_folder: Path, module_mock: Callable[..., Any]) -> 
     for words in (
         [*masking, "--limit", GROUPS, "--out", "masked", "--quiet"],
         whole.run("--out", "all"),
-        whole.run("--unchanged", "--repeats", 4, "--out", "sampling"),
+        whole.run("--set", "unchanged=on", "--repeats", 4, "--out", "sampling"),
     ):
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(module_folder)
@@ -135,7 +135,7 @@ def test_sampling_asks_each_masked_image_three_times_more(here: Done) -> None:
 
 def test_second_runs_send_nothing_and_say_the_same(here: Done, capsys: pytest.CaptureFixture[str]) -> None:
     before = here.server.stats()["requests"]
-    again = printed(capsys, *here.run("--unchanged", "--repeats", 4))
+    again = printed(capsys, *here.run("--set", "unchanged=on", "--repeats", 4))
     assert by_name(again) == kept("sampling")
     printed(capsys, *here.run())
     assert here.server.stats()["requests"] == before
@@ -159,7 +159,7 @@ def test_the_report_of_an_earlier_run_holds_it_against_sampling_from_the_store(
 ) -> None:
     assert {kept("all")[name, "all"]["reason"] for name in DIFFERENCES} == {
         "needs a run of setting 'unchanged' with the same model and the same options"
-        " (--unchanged --repeats 4)"
+        " (--set unchanged=on --repeats 4)"
     }
     metrics = by_name(printed(capsys, "report", 1))
     whole, unchanged = consistency("all", "sample"), consistency("sampling", "sample", "variant")
@@ -175,7 +175,7 @@ def test_the_report_of_an_earlier_run_holds_it_against_sampling_from_the_store(
 def test_answers_at_another_temperature_are_not_held_against_sampling(
     here: Done, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cold = printed(capsys, *here.run("--temperature", 0.2))
+    cold = printed(capsys, *here.run("--gen", "temperature=0.2"))
     assert [by_name(cold)[name, "all"]["value"] for name in DIFFERENCES] == [None] * 4
 
 
@@ -188,7 +188,7 @@ def test_scoring_the_answers_of_a_results_folder_gives_its_metrics(
     assert lines(f"scored{len(data)}/answers.jsonl") == lines("all/answers.jsonl")
     against = printed(capsys, *scoring, "--with", "unchanged=sampling/answers.jsonl")
     assert by_name(against) == by_name(printed(capsys, "report", 1))
-    unchanged = ("score", "mmr3:context", "sampling/answers.jsonl", "--unchanged", *data)
+    unchanged = ("score", "mmr3:context", "sampling/answers.jsonl", "--set", "unchanged=on", *data)
     assert by_name(printed(capsys, *unchanged)) == kept("sampling")
 
 
@@ -196,9 +196,9 @@ def test_answers_of_sampling_are_not_taken_for_answers_to_what_changed(
     here: Done, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused(capsys, "score", "mmr3:context", "sampling/answers.jsonl")
-    assert "belong to mmr3:context --unchanged" in said
+    assert "belong to mmr3:context --set unchanged=on" in said
     of_all = ("all/answers.jsonl", "--with", "unchanged=all/answers.jsonl")
-    assert "instead of mmr3:context --unchanged" in refused(capsys, "score", "mmr3:context", *of_all)
+    assert "instead of mmr3:context --set unchanged=on" in refused(capsys, "score", "mmr3:context", *of_all)
 
 
 def test_the_same_file_as_a_groups_file_is_known_already(
@@ -228,7 +228,7 @@ def test_what_asks_other_words_is_held_against_its_original(
     ]
     write("words.jsonl", records)
     asking = ["run", "groups:words.jsonl", "--model", here.server.model, *WARM]
-    sampling = printed(capsys, *asking, "--unchanged", "--repeats", 4, "--out", "words-unchanged")
+    sampling = printed(capsys, *asking, "--set", "unchanged=on", "--repeats", 4, "--out", "words-unchanged")
     assert (sampling["samples"], sampling["probes"]) == (2, 8)
     whole = by_name(printed(capsys, *asking, "--out", "words"))
     by_hand = [by_name(result)["acc", "all"]["value"] for result in (printed(capsys, *asking), sampling)]

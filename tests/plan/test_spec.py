@@ -76,10 +76,9 @@ def test_the_command_line_has_a_flag_for_each_declared_option_and_the_same_defau
 def test_a_parsed_command_line_and_a_call_give_the_same_spec() -> None:
     parser = argparse.ArgumentParser()
     add_evaluation(parser, RunOptions)
-    words = (
-        "codis --model m --judge rules --judge openai/x --data d --limit 3 --gen temperature=0 --gen released"
-    )
-    words += " --model-arg timeout=5 --shuffle --unchanged --max-cost 1.5 --augment ocr --fail-if a<1"
+    words = "codis --model m --judge rules --judge openai/x --data d --limit 3 --gen temperature=0"
+    words += " --preset released --model-arg timeout=5 --shuffle --set unchanged=on --max-cost 1.5"
+    words += " --augment ocr --fail-if a<1"
     parsed = parser.parse_args(words.split())
     assert spec_of("codis", options_of(parsed, RunOptions), RunOptions) == spec_of(
         "codis",

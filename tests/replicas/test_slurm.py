@@ -135,7 +135,7 @@ def test_a_sweep_survives_a_killed_and_a_requeued_job_with_the_metrics_of_one_pr
     pytest.importorskip("transformers", reason="needs the extra local")
     # One node for each of two jobs; the killed one is not replaced.
     lab.profile(cpus=2, resubmits=0)
-    sweep = ["sweep", "iibench", "--model", "mini", "--model", "plain", "--temperature", "0,1"]
+    sweep = ["sweep", "iibench", "--model", "mini", "--model", "plain", "--gen", "temperature=0,1"]
     sweep += ["--concurrency", "4"]
     alone = lab.start(*sweep, "--store", "alone.db", "--out", "alone")
     driver = lab.start(*sweep, "--store", "slurm.db", "--out", "slurm", "--on", "slurm:test")
@@ -204,7 +204,7 @@ def test_jobs_that_end_are_submitted_again_and_their_requests_answered(lab: Lab)
     assert said.count("in place of those that ended") == 2
     assert len(lab.attempts("s.db")) == 40
     # The job of the first command is still ending.
-    status, said = lab.run(*lab.served("--answers 15"), "--limit", "10", "--temperature", "0.5")
+    status, said = lab.run(*lab.served("--answers 15"), "--limit", "10", "--gen", "temperature=0.5")
     assert status == 0, said
     assert said.count("submitted") == 1
 

@@ -45,7 +45,7 @@ class Benchmark(ABC):
     options: Mapping[str, BenchmarkOption] = {}
     """The `--set` keys. The methods get their effective values, and `options["seed"]` from `--seed`."""
     presets: Mapping[str, Mapping[str, Any]] = {}
-    """Named sets of sampling options for `--gen NAME`."""
+    """Named sets of sampling options for `--preset NAME`."""
     judged_by: tuple[str, ...] = ("rules", "human")
     """The kinds of judges that it takes: `rules`, `model`, `human`."""
 
@@ -266,7 +266,7 @@ class Benchmark(ABC):
             options: The effective options.
 
         Returns:
-            The arguments as the user types them, such as `--unchanged`; by default none ('').
+            The arguments as the user types them, such as `--set unchanged=on`; by default none ('').
         """
         return ""
 

@@ -15,7 +15,8 @@ SUBCOMMANDS = {
 EXAMPLE = """examples:
   sightline build restyle photos --out train
   sightline adapter train --model hf/llava-hf/llava-1.5-7b-hf --data train --out adapter
-  sightline run mmr3:restyling --model hf/llava-hf/llava-1.5-7b-hf --adapter adapter --data data/mmr3
+  sightline run mmr3:restyling --model hf/llava-hf/llava-1.5-7b-hf --data data/mmr3 \\
+      --model-arg adapter=adapter
 """
 
 

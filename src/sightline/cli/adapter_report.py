@@ -20,7 +20,7 @@ SUMMARY = "compare runs with and without an adapter, as in Table 6 of MM-R3, and
 
 EXAMPLE = """examples:
   sightline run mmr3:restyling --model mini --data test/mmr3
-  sightline run mmr3:restyling --model mini --data test/mmr3 --adapter adapter
+  sightline run mmr3:restyling --model mini --data test/mmr3 --model-arg adapter=adapter
   sightline adapter report adapter
   sightline adapter report seed0 seed1 seed2 --by style      three adapters of one kind, pooled
   sightline adapter report adapter --runs 3,7                run 7 with the adapter, run 3 without it

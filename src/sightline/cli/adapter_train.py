@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ EXAMPLE = """examples:
   sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline adapter train --model mini --data train/mmr3/restyling --data train/mmr3/context \\
       --rate 1e-3 --steps 200 --batch 8 --out adapter
-  sightline run mmr3:restyling --model mini --adapter adapter --data quickstart/data/mmr3
+  sightline run mmr3:restyling --model mini --model-arg adapter=adapter --data quickstart/data/mmr3
 
   sightline adapter train --model hf/llava-hf/llava-1.5-7b-hf --data restyled --loss ce+consistency \\
       --test data/mmr3/restyling --without style=candy --out adapter
@@ -106,19 +105,8 @@ def _add_training(group: ArgumentGroup) -> None:
     add("--max-answer-tokens", type=int, default=MAX_ANSWER_TOKENS, metavar="N", help=tokens)
     cache = f"memory for encoded examples, in GB (default: {CACHE_GB:g})"
     add("--example-cache", type=float, default=CACHE_GB, metavar="GB", help=cache)
-    _add_former_names(add)
     add_quiet(group)
     add("--json", action="store_true", help="print the result as JSON")
-
-
-def _add_former_names(add: Callable[..., argparse.Action]) -> None:
-    """Accept options under their former names; --help does not list them."""
-    for name, current, type_ in (
-        ("--every", "validate_every", int),
-        ("--max-target", "max_answer_tokens", int),
-        ("--remember", "example_cache", float),
-    ):
-        add(name, dest=current, type=type_, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -131,7 +131,7 @@ def _lines(one: dict[str, Any], *, full: bool) -> Iterator[str]:
     if full:
         yield f"  sampling (--gen KEY=VALUE): {options_text(first['sampling'])} ({first['sampling_source']})"
         for name, preset in one["presets"].items():
-            yield f"    --gen {name}: {options_text(preset)}"
+            yield f"    --preset {name}: {options_text(preset)}"
         yield "  options (--set KEY=VALUE) with their defaults:"
         for key, option in one["options"].items():
             yield f"    {key}={option_text(option['default'])}: {option['summary']} ({option['allowed']})"

@@ -57,14 +57,6 @@ def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, 
     groups: dict[str, ArgumentGroup] = {title: parser.add_argument_group(title) for title in titles}
     for option in declared:
         _add_declared(groups[option.argument.group], option)
-    groups["data"].add_argument(
-        "--unchanged",
-        action="append_const",
-        dest="set",
-        const="unchanged=on",
-        help="short for --set unchanged=on, an option of groups and mmr3: send the unchanged input instead"
-        " of its variants",
-    )
     add_quiet(groups["results"])
     add_printing(groups["results"])
     add_plugins(groups["results"])
@@ -203,11 +195,9 @@ def options_of(namespace: argparse.Namespace, options: type, omitted: Collection
         Values by option name; options that the user did not write are absent or have their default.
 
     Raises:
-        UserError: A KEY=VALUE option has no value, or two presets are named.
+        UserError: A KEY=VALUE option has no value.
     """
     given = dict(vars(namespace))
-    if "gen" in given:
-        given["preset"], given["gen"] = preset_apart(namespace)
     found = {}
     for option in declared_options(options):
         value = None if option.name in omitted else given[option.name]
@@ -216,24 +206,6 @@ def options_of(namespace: argparse.Namespace, options: type, omitted: Collection
         if value not in (None, []):
             found[option.name] = value
     return found
-
-
-def preset_apart(namespace: argparse.Namespace) -> tuple[str | None, list[str]]:
-    """Separate the preset, by --preset NAME or --gen NAME, from the KEY=VALUE words of --gen.
-
-    Args:
-        namespace: The parsed command line.
-
-    Returns:
-        The name of the preset, None without one, and the other words of --gen.
-
-    Raises:
-        UserError: Two presets are named.
-    """
-    named = [word for word in [namespace.preset, *namespace.gen] if word and "=" not in word]
-    if len(named) > 1:
-        raise UserError(f"two presets are named: {', '.join(named)}", expected="one")
-    return (named[0] if named else None), [word for word in namespace.gen if "=" in word]
 
 
 def client_options(options: argparse.Namespace, model: str, **more: Any) -> ClientOptions:

@@ -11,7 +11,6 @@ from sightline.cli.options import add_options, add_printing, add_store
 from sightline.cli.plot_options import add_plot, chart_request
 from sightline.cli.printing import print_json
 from sightline.cli.run_arguments import note_shadowed_runs
-from sightline.cli.runs_list import print_runs
 from sightline.errors import UserError
 from sightline.output import print_line, print_note
 
@@ -51,7 +50,6 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="number or name of a run, or folder of results or of a sweep (default: the latest run)",
     )
-    parser.add_argument("--list", action="store_true", help="the same as `sightline runs list`")
     parser.add_argument(
         "--endpoints", action="store_true", help="list when which endpoint was checked, and the result"
     )
@@ -93,16 +91,14 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.results.endpoint_list import list_endpoints
     from sightline.results.fail_if import check_condition_metrics, parse_conditions
     from sightline.results.read_results import is_sweep, read_result
-    from sightline.results.run_list import list_runs
     from sightline.results.run_names import find_run, name_or_number
     from sightline.results.run_source import is_stored
     from sightline.results.stored_run import latest_finished_run, read_stored_run
 
     conditions = parse_conditions(options.fail_if)
     chart = chart_request(options)
-    listing = options.list or options.endpoints
-    if listing and conditions:
-        raise UserError("--list and --endpoints print no metrics for --fail-if", expected="one of the two")
+    if options.endpoints and conditions:
+        raise UserError("--endpoints prints no metrics for --fail-if", expected="one of the two")
     stored = [word for word in options.runs if is_stored(word, options.store)]
     folders = [Path(word) for word in options.runs if word not in stored]
     _check_html(options, mixed=bool(stored and folders))
@@ -118,14 +114,11 @@ def execute(options: argparse.Namespace) -> int:
         else:
             results.append(_with_rows(read_result(folder), options.against))
             names.append(str(folder))
-    if stored or listing or not folders:
+    if stored or options.endpoints or not folders:
         store = Store.open(options.store, create=False)
         try:
-            if options.list:
-                print_runs(list_runs(store), options.format)
             if options.endpoints:
                 _print_endpoints(list_endpoints(store), options.format)
-            if listing:
                 return 0
             numbers = [find_run(store, word) for word in stored]
             results += _of_store(store, numbers, options)
@@ -166,8 +159,8 @@ def _print_saved(counts: Mapping[str, Counts]) -> None:
 
 def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
     """Raise UserError for options that only --html has, and for those that it excludes."""
-    if options.html and (options.list or options.endpoints):
-        raise UserError("--html is the report of runs", expected="no --list and no --endpoints")
+    if options.html and options.endpoints:
+        raise UserError("--html is the report of runs", expected="no --endpoints")
     if options.html and mixed:
         raise UserError("--html shows runs of a store, or folders", expected="one of the two")
     if not options.html and (options.groups is not None or options.data):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from sightline.cli.options import add_dry_run, add_evaluation, options_of
 from sightline.plan.spec import RunOptions, spec_of
@@ -22,23 +21,6 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, RunOptions)
-    add = groups["model"].add_argument
-    add(
-        "--temperature",
-        action="append",
-        dest="gen",
-        type=_temperature,
-        metavar="T",
-        help="the same as --gen temperature=T",
-    )
-    add(
-        "--adapter",
-        action="append",
-        dest="model_arg",
-        type=lambda folder: f"adapter={json.dumps(folder)}",
-        metavar="DIR",
-        help="the output of `sightline adapter train`; the same as --model-arg adapter=DIR",
-    )
     add_dry_run(groups["requests"])
     parser.set_defaults(execute=execute)
 
@@ -63,10 +45,3 @@ def execute(options: argparse.Namespace) -> int:
         # The event loop cancels the evaluation, which says what it keeps.
         raise KeyboardInterrupt(str(interruption.__context__ or "")) from None
     return print_evaluation(evaluation, options.format, options.by, spec.name)
-
-
-def _temperature(text: str) -> str:
-    try:
-        return f"temperature={float(text)!r}"
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import add_dry_run, add_evaluation, options_of, pairs, preset_apart
+from sightline.cli.options import add_dry_run, add_evaluation, options_of, pairs
 from sightline.cli.plot_options import add_plot, chart_request
 from sightline.errors import UserError
 from sightline.output import print_line, print_note
@@ -35,14 +35,6 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sweep`."""
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, SweepOptions)
-    groups["model"].add_argument(
-        "--temperature",
-        action="append",
-        dest="gen",
-        type=lambda values: f"temperature={values}",
-        metavar="T[,T...]",
-        help="the same as --gen temperature=T[,T...]",
-    )
     add_dry_run(groups["requests"])
     add_plot(parser, ("curves", "bars"), drawn="the table", metrics=True)
     parser.set_defaults(execute=execute)
@@ -92,7 +84,7 @@ def _points(options: argparse.Namespace) -> list[SweepPoint]:
         spec_of(options.task, shared, RequestOptions),
         options.model,
         lists(options.set, "--set"),
-        lists(preset_apart(options)[1], "--gen"),
+        lists(options.gen, "--gen"),
         options.augment.split(",") if options.augment else (),
     )
 

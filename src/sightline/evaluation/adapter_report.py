@@ -43,7 +43,7 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
         raise UserError(
             "this store contains no run with this adapter",
             file=store.name,
-            expected="`sightline run TASK --model MODEL --adapter DIR` first",
+            expected="`sightline run TASK --model MODEL --model-arg adapter=DIR` first",
         )
     return [
         _newest_pairs([run for run in runs if run.task == task], adapters, task, store.name)
@@ -190,7 +190,7 @@ def _newest_pairs(runs: Sequence[StoredRun], adapters: Sequence[str], task: str,
     raise UserError(
         f"{task} was not run without the adapter under the same options",
         file=store,
-        expected="the same `sightline run` without --adapter first, or --runs WITHOUT,WITH",
+        expected="the same `sightline run` without the adapter first, or --runs WITHOUT,WITH",
     )
 
 

@@ -195,7 +195,7 @@ def _check_likelihood(spec: Spec, model: Model) -> None:
             f"{model.name} does not report how likely an answer is",
             expected="a local model (hf/...), or no --set answer_by=likelihood",
         )
-    option = "--gen" if spec.gen or spec.preset else "--repeats" if spec.repeats > 1 else None
+    option = "--gen" if spec.gen else "--preset" if spec.preset else "--repeats" if spec.repeats > 1 else None
     if option:
         raise UserError(
             f"{option} has no effect with --set answer_by=likelihood: the model takes the likeliest option "

@@ -147,7 +147,7 @@ def _minus_sampling(metric: Metric) -> Metric:
         source="MM-R3 4.2, Tables 2-4",
         unit="points",
         needs=UNCHANGED,
-        how_to_run="--unchanged --repeats 4",
+        how_to_run="--set unchanged=on --repeats 4",
     )
 
 

@@ -48,7 +48,7 @@ def refuse_adapter(args: Mapping[str, Any], spec: str) -> None:
     """Refuse an adapter for a model that Sightline does not run itself.
 
     Args:
-        args: The arguments of the model, by `--model-arg` and `--adapter`.
+        args: The arguments of the model, by `--model-arg`.
         spec: The model as the user named it.
 
     Raises:
@@ -56,7 +56,7 @@ def refuse_adapter(args: Mapping[str, Any], spec: str) -> None:
     """
     if "adapter" in args:
         raise UserError(
-            f"--adapter needs a model that runs in this process, and {spec} does not",
+            f"--model-arg adapter needs a model that runs in this process, and {spec} does not",
             expected="hf/ORG/NAME, hf/FOLDER or mini",
         )
 

@@ -92,7 +92,7 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
     preset: Mapping[str, Any] = {}
     if spec.preset is not None:
         if spec.preset not in benchmark.presets:
-            raise unknown_name(f"--gen preset of {benchmark.name}", spec.preset, benchmark.presets)
+            raise unknown_name(f"--preset of {benchmark.name}", spec.preset, benchmark.presets)
         preset = benchmark.presets[spec.preset]
     sampling = {**setting.sampling, **preset, **spec.gen}
     refuse_protocol_fields((*spec.gen, *spec.judge_gen))

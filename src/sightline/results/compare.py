@@ -192,5 +192,5 @@ def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
         raise UserError(f"{names} have no sample in common", expected="runs of the same --data and --split")
     raise UserError(
         f"{names} have no group in common: one pools the draws of several variants of a sample",
-        expected="runs that group their answers in the same way (--unchanged in both, or in none)",
+        expected="runs that group their answers in the same way (--set unchanged=on in both, or in none)",
     )

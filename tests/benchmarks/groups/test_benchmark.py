@@ -216,4 +216,4 @@ def test_sampling_at_temperature_0_gets_a_note() -> None:
 def test_sampling_is_a_task_of_its_own() -> None:
     chosen = options("mmr3:context")
     assert MMR3().task_arguments(chosen) == ""
-    assert MMR3().task_arguments({**chosen, "unchanged": True}) == "--unchanged"
+    assert MMR3().task_arguments({**chosen, "unchanged": True}) == "--set unchanged=on"

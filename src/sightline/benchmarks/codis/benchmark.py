@@ -41,7 +41,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "released": {"temperature": None, "max_tokens": 300},
     "released-gemini": {"temperature": 0.4, "top_p": 1, "top_k": 32, "max_tokens": 2048},
 }
-"""`--gen NAME`: the sampling options that the released scripts sent to GPT-4V and to Gemini."""
+"""`--preset NAME`: the sampling options that the released scripts sent to GPT-4V and to Gemini."""
 
 JUDGE_PROMPTS = {"paper": "judge", "released": "judge_released"}
 """The values of the option `judge_prompt`, and their names in prompts.toml."""

@@ -44,8 +44,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "released": {"temperature": None, "max_tokens": 300},
     "released-gemini": {"temperature": 0.4, "top_p": 1, "top_k": 32, "max_tokens": 2048},
 }
-"""`--gen NAME`: the sampling options of the released scripts for GPT-4V and for Gemini. The first script also
-sends the instruction before the image: `--set first=instruction`."""
+"""`--preset NAME`: the sampling options of the released scripts for GPT-4V and for Gemini. The first script
+also sends the instruction before the image: `--set first=instruction`."""
 
 TASKS = ("extractive", "math")
 """The kinds of tasks (Appendix G.1), which were not released."""

@@ -224,7 +224,7 @@ class Groups(Benchmark):
 
     def task_arguments(self, options: Mapping[str, Any]) -> str:
         """Sampling is a task of its own."""
-        return f"--{UNCHANGED}" if options.get(UNCHANGED) else ""
+        return f"--set {UNCHANGED}=on" if options.get(UNCHANGED) else ""
 
     def sampling_notes(self, options: Mapping[str, Any], sampling: Mapping[str, Any]) -> list[str]:
         """At temperature 0, repeated requests do not sample."""
