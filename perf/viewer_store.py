@@ -23,7 +23,6 @@ from sightline.outcome_index.blocks import BLOCK
 from sightline.outcome_index.builder import BODY, ORDER_BLOCK, IndexBody
 from sightline.outcome_index.index import OutcomeIndex
 from sightline.outcome_index.rank_set import all_ranks, decode_ranks, encode_ranks, integers_to_bytes
-from sightline.results.result_cache import CachedResult
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 REAL = 100_000
@@ -104,7 +103,7 @@ def multiply_groups(store: Store, run: int, copies: int) -> None:
         return len(several), encode_ranks(several, kept * copies)
 
     result = msgspec.structs.replace(old.result, samples=kept * copies, probes=kept * copies * VARIANTS)
-    body = IndexBody(kept * copies, msgspec.json.encode(CachedResult(result, [])), old.awaited)
+    body = IndexBody(kept * copies, msgspec.json.encode(result), old.awaited)
     table, orders, facets = index_tables.blocks, index_tables.orders, index_tables.facets
     with store.database.core_write() as connection:
         connection.exec_driver_sql(f"DROP TABLE {index_tables.WORDS}_{old.id}")

@@ -24,8 +24,7 @@ from sightline.engine import limiter, runner
 from sightline.engine.answers import Attempt
 from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.answered_samples import HELD, AnsweredSamples
-from sightline.evaluation.early_judging import may_judge_early
+from sightline.evaluation.early_judging import HELD, AnsweredSamples, Sample, answered_only, may_judge_early
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.request_sender import RequestSender
 from sightline.plan.plan import PlannedProbe
@@ -289,40 +288,81 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     samples=st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), max_size=25),
     rounds=st.lists(st.sets(st.integers(0, 30)), max_size=4),
 )
-def test_a_sample_is_taken_once_and_only_with_all_its_answers(
-    store: Store, samples: list[list[int]], rounds: list[set[int]]
+def test_a_sample_is_taken_once_and_as_soon_as_its_last_request_has_a_result(
+    samples: list[list[int]], rounds: list[set[int]]
 ) -> None:
-    first = next(EXAMPLES) * 100
-    samples = [[first + key for key in keys] for keys in samples]
-    rounds = [{first + key for key in keys} for keys in rounds]
-    answered: set[int] = set()
-    early = AnsweredSamples(store.answers, retry_errors=False)
+    asyncio.run(_take_in_rounds(samples, rounds))
+
+
+async def _take_in_rounds(samples: list[list[int]], rounds: list[set[int]]) -> None:
+    early = AnsweredSamples()
     early.add([one for number, keys in enumerate(samples) for one in _planned(number, keys)])
+    settled: set[int] = set()
     taken: set[int] = set()
     for keys in rounds:
-        store.answers.add([Attempt(_key(key), b"{}", Answer("yes")) for key in keys - answered])
-        answered |= keys
-        lot = early.take()
-        assert {sample.number for sample in lot} == {
-            number for number, needed in enumerate(samples) if answered.issuperset(needed)
-        } - taken
-        if lot:
-            early.record_judged(lot)
-        taken |= {sample.number for sample in lot}
+        taking = asyncio.ensure_future(early.take())
+        await asyncio.sleep(0)
+        early.settle(map(_key, keys))
+        settled |= keys
+        complete = {number for number, needed in enumerate(samples) if settled.issuperset(_own(needed))}
+        if complete == taken:
+            assert not taking.done()
+            taking.cancel()
+            continue
+        lot = await taking
+        assert {sample.number for sample in lot} == complete - taken
+        early.record_judged(lot)
+        taken |= complete
         assert {number for number in range(len(samples)) if early.is_judged(number)} == taken
+    early.close()
+    assert await early.take() == []
 
 
-def test_memory_is_bounded_and_room_comes_back(store: Store) -> None:
-    early = AnsweredSamples(store.answers, retry_errors=False)
-    for number in range(HELD + 10):
-        early.add(_planned(number, [number]))
-    store.answers.add([Attempt(_key(number), b"{}", Answer("yes")) for number in range(HELD + 20)])
-    taken = []
-    while lot := early.take():
-        taken += [sample.number for sample in lot]
-    assert taken == list(range(HELD))
-    early.add(_planned(HELD + 15, [HELD + 15]))
-    assert [sample.number for sample in early.take()] == [HELD + 15]
+@given(
+    samples=st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), max_size=25),
+    answered=st.sets(st.integers(0, 30)),
+    failed=st.sets(st.integers(0, 30)),
+)
+def test_a_sample_is_judged_early_only_with_all_its_answers(
+    store: Store, samples: list[list[int]], answered: set[int], failed: set[int]
+) -> None:
+    """Also those of the settings that it is compared with; a failure is none."""
+    first = next(EXAMPLES) * 100
+    results: list[tuple[set[int], Answer | Failure]] = [
+        (answered, Answer("yes")),
+        (failed - answered, Failure("permanent", "refused")),
+    ]
+    for keys, result in results:
+        store.answers.add([Attempt(_key(first + key), b"{}", result) for key in keys])
+    complete = [
+        Sample(number, [one.probe for one in _planned(number, [first + key for key in keys])])
+        for number, keys in enumerate(samples)
+    ]
+    assert [sample.number for sample in answered_only(complete, store.answers)] == [
+        number for number, keys in enumerate(samples) if answered.issuperset(keys)
+    ]
+
+
+def test_memory_is_bounded_and_room_comes_back() -> None:
+    async def main() -> None:
+        early = AnsweredSamples()
+        for number in range(HELD + 10):
+            early.add(_planned(number, [number]))
+        early.settle(map(_key, range(HELD + 20)))
+        taken: list[int] = []
+        while len(taken) < HELD:
+            taken += [sample.number for sample in await early.take()]
+        assert taken == list(range(HELD))
+        early.add(_planned(HELD + 15, [HELD + 15]))
+        early.settle([_key(HELD + 15)])
+        assert [sample.number for sample in await early.take()] == [HELD + 15]
+
+    asyncio.run(main())
+
+
+def _own(keys: Sequence[int]) -> list[int]:
+    """The requests that the run itself sends about a sample of `_planned`."""
+    return [keys[0], *keys[:-1]]
 
 
 def _planned(number: int, keys: Sequence[int]) -> list[PlannedProbe]:

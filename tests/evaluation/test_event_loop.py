@@ -37,7 +37,7 @@ BLOCKING = (
     "sightline.engine.answers.Answers.look_up",
     "sightline.engine.runs.Runs.add_probes",
     "sightline.evaluation.survey.Surveyor.add",
-    "sightline.results.aggregate.count_collected",
+    "sightline.evaluation.judge_and_write.aggregate",
     "sightline.evaluation.run.prepare_evaluation",
     "sightline.judging.judges.ModelJudge.request",
     "sightline.engine.keys.RequestFrame.keyed",

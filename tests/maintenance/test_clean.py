@@ -55,15 +55,13 @@ def test_caches_go_only_on_request_and_otherwise_their_bytes_are_told(tmp_path: 
     image = ImageFile("a.png", "ab" * 32, "PNG", 3, 4, (5, 6), "")
     store.caches.add_image_files({"a.png": b"i" * 16}, [image])
     store.caches.readings.add({b"r" * 32: b"[]"})
-    store.caches.results.add({b"j" * 32: b"judged"})
-    store.caches.plans.add({b"p" * 32: b"plan"})
     store.close()
     found = clean(store_url, CleaningOptions())
     assert found.dropped == []
-    # Keys and bodies: a vector, a reading, a result, a plan; the metadata of an image takes less than 100.
-    least = 4 * 32 + 4 + 2 + 6 + 4 + 16
+    # Keys and bodies: a vector, a reading; the metadata of an image takes less than 100.
+    least = 2 * 32 + 4 + 2 + 16
     assert found.cache_bytes in range(least, least + 100)
-    dropped = {"images": 1, "vectors": 1, "readings": 1, "results": 1, "plans": 1}
+    dropped = {"images": 1, "vectors": 1, "readings": 1}
     assert _rows(store_url, caches=True) == dropped
     assert clean(store_url, CleaningOptions()).cache_bytes == 0
 

@@ -20,7 +20,7 @@ from sightline.formats.jsonl import read_outcomes
 from sightline.formats.run_metadata import read_run_metadata
 from sightline.judging.judges import RulesJudge
 from sightline.judging.panel import JudgePanel
-from sightline.results.folder import FILES, ResultsFolder, lines_of
+from sightline.results.folder import FILES, ResultsFolder
 from sightline.results.read_results import is_sweep, read_result, read_sweep
 
 
@@ -31,7 +31,7 @@ def write(
     panel = JudgePanel(benchmark=OneWord(), judges=[RulesJudge(OneWord(), {})])
     with ResultsFolder(str(folder)) as results:
         for judged in panel.judge(collected.groups(), collected.answers):
-            results.write(lines_of(judged))
+            results.write(judged)
         if error:
             raise error
         results.finish(make_result(samples=2 + len(more)), OneWord(), report="# Report\n", data=None)
@@ -155,7 +155,7 @@ def test_without_a_path_nothing_is_written(
     panel = JudgePanel(benchmark=OneWord(), judges=[RulesJudge(OneWord(), {})])
     with ResultsFolder(None) as results:
         for judged in panel.judge(collected.groups(), collected.answers):
-            results.write(lines_of(judged))
+            results.write(judged)
         results.finish(make_result(), OneWord(), report="", data=None)
     assert list(tmp_path.iterdir()) == []
 

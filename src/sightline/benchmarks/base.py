@@ -125,26 +125,6 @@ class Benchmark(ABC):
             The metrics under these options, the primary one first.
         """
 
-    def source_files(
-        self, folder: Path | None, split: str, options: Mapping[str, Any]
-    ) -> Sequence[Path] | None:
-        """List all files that samples and probes are made of, except images and files of the package.
-
-        While their bytes stay the same, the same run need not read and plan its samples again.
-
-        Args:
-            folder: The data folder, or None if the user named none.
-            split: One of `splits`.
-            options: The effective options.
-
-        Returns:
-            The files; by default None: the samples are always read.
-
-        Raises:
-            UserError: As `samples`, where no file is named.
-        """
-        return None
-
     def rule(self, case: Case) -> Reading:
         """Judge one answer by rules; by default it stays unscored.
 

@@ -223,8 +223,7 @@ Without options, leftovers go: definitions and texts that nothing refers to, cla
 Answers and caches stay.
 
 --caches drops what Sightline computes again when it is needed: metadata of images, text embeddings and values
-of text metrics, OCR results, results that rules judged, plans of runs, the index of outcomes and its
-thumbnails.
+of text metrics, OCR results, the index of outcomes and its thumbnails.
 --unreferenced-answers drops answers that no run refers to, such as the replies to `build` commands, which
 would be asked again. Replies of the judges of runs always stay.
 """
@@ -232,7 +231,7 @@ would be asked again. Replies of the judges of runs always stay.
     parser.add_argument(
         "--caches",
         action="store_true",
-        help="drop image metadata, embeddings, values of text metrics, OCR results, judged results, indexes",
+        help="drop image metadata, embeddings, values of text metrics, OCR results, indexes",
     )
     parser.add_argument(
         "--unfinished", action="store_true", help="drop runs that did not finish; answers stay"

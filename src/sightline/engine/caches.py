@@ -1,4 +1,4 @@
-"""Caches in the store that may be dropped: image metadata, vectors, OCR results, judged results, plans."""
+"""Caches in the store that may be dropped: image metadata, vectors, OCR results."""
 
 from __future__ import annotations
 
@@ -66,8 +66,6 @@ class Caches:
         vectors: Text vectors as 32-bit floats, by the SHA-256 of embedder and text; values of text metrics as
             one 64-bit float, by the SHA-256 of metric and texts. All are little-endian.
         readings: OCR results, the words as JSON, by the SHA-256 of OCR reader and image.
-        results: Judged results and lines of their files, by the SHA-256 of what a result depends on.
-        plans: What runs planned, by the SHA-256 of what a plan depends on.
     """
 
     def __init__(self, database: Database) -> None:
@@ -78,8 +76,6 @@ class Caches:
         """
         self.vectors = CacheTable(database, "vectors")
         self.readings = CacheTable(database, "readings")
-        self.results = CacheTable(database, "results")
-        self.plans = CacheTable(database, "plans")
         self._images = CacheTable(database, "images")
 
     def image_files(self, keys: Mapping[str, bytes]) -> dict[str, ImageFile]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 
 from sightline.engine.caches import image_key
 from sightline.engine.store import Store
@@ -15,7 +15,6 @@ def inspect_images(
     store: Store,
     *,
     records: bool,
-    before: Callable[[Iterable[FoundImage]], None] = lambda found: None,
 ) -> dict[str, ImageFile | BadImage]:
     """Inspect images: digest, format, size.
 
@@ -23,7 +22,6 @@ def inspect_images(
         images: Path -> image.
         store: The store that caches the metadata.
         records: Whether new metadata is written to the store.
-        before: Called with the files that exist, before they are read.
 
     Returns:
         Path -> metadata, or the error of an image that cannot be used.
@@ -35,7 +33,6 @@ def inspect_images(
             found[path] = find_image(image)
         except BadImage as error:
             inspected[path] = error
-    before(found.values())
     keys = {path: image_key(file) for path, file in found.items()}
     cached = store.caches.image_files(keys)
     for path, file in found.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from sightline.engine.call_queue import Call, CallQueue
 from sightline.engine.committer import Committer
 from sightline.engine.counts import Counts
 from sightline.engine.keys import KeyedRequest
+from sightline.engine.request_feed import RequestFeed
 from sightline.engine.shared_answers import SharedAnswers
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread
@@ -30,7 +32,7 @@ CACHED_PER_LOOKUP = 1024
 RECENT = 16 * 1024
 """Requests that are kept as recent. An equal one that comes later counts as cached."""
 REVISIT_SECONDS = 0.2
-"""How often requests that another process is sending, or that do not exist yet, are looked up again."""
+"""How often requests that another process is sending are looked up again."""
 
 ByKey = Mapping[str, KeyedRequest]
 
@@ -61,6 +63,7 @@ class RequestSelector:
         shared: SharedAnswers,
         recent: dict[str, None],
         before_first: Callable[[], Awaitable[None]],
+        on_settled: Callable[[Iterable[str]], None],
         *,
         retry_errors: bool,
         cost_in_batch: Callable[[KeyedRequest], float] | None = None,
@@ -76,6 +79,7 @@ class RequestSelector:
             shared: Counts the requests that are equal to others.
             recent: The keys of the latest requests, which the selector keeps up to date.
             before_first: Awaited once, when a request must be sent.
+            on_settled: Receives the keys of requests once the store has their results.
             retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
             cost_in_batch: The cost of a request at most, where the model is asked in batches. None where it
                 is not: requests that are in a batch are then left to it.
@@ -90,16 +94,16 @@ class RequestSelector:
         self._cost_in_batch = cost_in_batch
         self._recent = recent
         self._before_first: Callable[[], Awaitable[None]] | None = before_first
+        self._on_settled = on_settled
         self._on_their_way: set[str] = set()
         self._failed: set[bytes] = set()
         self._claimed_elsewhere: dict[str, KeyedRequest] = {}
 
-    async def queue_unanswered(self, requests: Iterable[KeyedRequest | None]) -> None:
+    async def queue_unanswered(self, requests: Iterable[KeyedRequest] | RequestFeed) -> None:
         """Queue every request that must be sent; wait while the queue is long enough.
 
         Args:
-            requests: The requests of the run. They are read in a thread, one chunk at a time. None says that
-                the next one does not exist yet: reading goes on after REVISIT_SECONDS.
+            requests: The requests of the run. They are read in a thread, one chunk at a time.
         """
         loop = asyncio.get_running_loop()
         revisit = loop.time() + REVISIT_SECONDS
@@ -110,13 +114,16 @@ class RequestSelector:
             if not await self._queue_chunk(new, settled):
                 break
             self._shared.found(equal, self._on_their_way)
+            self._on_settled(key for key in equal if key not in self._on_their_way)
             if self._claimed_elsewhere and loop.time() >= revisit:
                 revisit = loop.time() + REVISIT_SECONDS
                 if not await self._look_again():
                     break
-            if must_wait:
+            if must_wait and isinstance(requests, RequestFeed):
                 self._queue.pause()
-                await asyncio.sleep(REVISIT_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(REVISIT_SECONDS if self._claimed_elsewhere else None):
+                        await requests.more()
         while self._claimed_elsewhere and not self._counts.stopped:
             self._queue.pause()
             await asyncio.sleep(REVISIT_SECONDS)
@@ -140,6 +147,7 @@ class RequestSelector:
         )
         self._counts.in_batches += len(in_batches)
         self._counts.cached += len(settled)
+        self._on_settled(settled)
         for call in calls:
             if call.keyed.request.key in in_batches:
                 continue
@@ -151,7 +159,7 @@ class RequestSelector:
         self._on_their_way -= settled | in_batches
         return [call for call in calls if call.keyed.request.key in settled | in_batches]
 
-    def written(self, attempts: Iterable[Attempt]) -> None:
+    def written(self, attempts: Sequence[Attempt]) -> None:
         """Forget requests whose result the store now holds.
 
         Args:
@@ -161,6 +169,7 @@ class RequestSelector:
             if isinstance(attempt.result, Failure):
                 self._failed.add(_short(attempt.key))
             self._on_their_way.discard(attempt.key)
+        self._on_settled([attempt.key for attempt in attempts])
 
     def _read(self, requests: Iterator[KeyedRequest | None], size: int) -> _Chunk:
         """Read the next requests, and look up those that are not remembered."""
@@ -251,6 +260,7 @@ class RequestSelector:
     def _without_cached(self, requests: ByKey, settled: set[str]) -> dict[str, KeyedRequest]:
         unanswered = {key: keyed for key, keyed in requests.items() if key not in settled}
         self._counts.cached += len(requests) - len(unanswered)
+        self._on_settled(requests.keys() - unanswered.keys())
         return unanswered
 
 

@@ -25,6 +25,7 @@ from sightline.engine.endpoint_check import EndpointCheck, Means
 from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.open_models import OpenModels
+from sightline.engine.request_feed import RequestFeed
 from sightline.engine.request_selector import REQUESTS_PER_LOOKUP, RequestSelector
 from sightline.engine.retry import is_capacity_refusal, report_to, retry_delay
 from sightline.engine.shared_answers import SharedAnswers
@@ -95,11 +96,12 @@ class Runner:
 
     async def run(
         self,
-        requests: Iterable[KeyedRequest | None],
+        requests: Iterable[KeyedRequest] | RequestFeed,
         opened: OpenModels | None = None,
         check: EndpointCheck | None = None,
         reread: Callable[[], Iterable[KeyedRequest]] | None = None,
         before_sending: Callable[[], Awaitable[None]] | None = None,
+        on_settled: Callable[[Iterable[str]], None] = lambda keys: None,
     ) -> None:
         """Send every request that the store cannot answer.
 
@@ -107,12 +109,13 @@ class Runner:
         cancellation, all answers so far are in the store.
 
         Args:
-            requests: The requests, read in a thread as they are needed; duplicates are sent once. None where
-                the next one does not exist yet.
+            requests: The requests, read in a thread as they are needed; duplicates are sent once.
             opened: Models that stay open after the run; None: the run closes the models that it opens.
             check: Checks the endpoints before the first request is sent; None for no check. Needs `reread`.
             reread: Reads the requests again for the check, those that already exist.
             before_sending: Awaited before the first request that the store cannot answer.
+            on_settled: Receives the keys of requests once the store has their results: answers and failures
+                of this run, and cached ones.
 
         Raises:
             UserError: No host can be used at all, an endpoint has another model than before, or
@@ -124,7 +127,7 @@ class Runner:
             async with AsyncExitStack() as stack:
                 with self._store.claims.renewed():
                     opened = opened or OpenModels(stack)
-                    await self._run(requests, opened, check, reread, before_sending)
+                    await self._run(requests, opened, check, reread, before_sending, on_settled)
         finally:
             self._counts.images = self._counts.images.plus(self._image_traffic.since(images))
 
@@ -155,11 +158,12 @@ class Runner:
 
     async def _run(
         self,
-        requests: Iterable[KeyedRequest | None],
+        requests: Iterable[KeyedRequest] | RequestFeed,
         opened: OpenModels,
         check: EndpointCheck | None,
         reread: Callable[[], Iterable[KeyedRequest]] | None,
         before_sending: Callable[[], Awaitable[None]] | None,
+        on_settled: Callable[[Iterable[str]], None],
     ) -> None:
         counts, options = self._counts, self._options
 
@@ -189,6 +193,7 @@ class Runner:
             self._shared,
             self._recent,
             prepare_to_send,
+            on_settled,
             retry_errors=options.retry_errors,
             cost_in_batch=self._full_length_cost if options.in_batches else None,
         )
@@ -216,7 +221,7 @@ class Runner:
     def _full_length_cost(self, keyed: KeyedRequest) -> float:
         return self._options.budget.cost_of(full_length_usage(keyed))
 
-    async def _select(self, requests: Iterable[KeyedRequest | None]) -> None:
+    async def _select(self, requests: Iterable[KeyedRequest] | RequestFeed) -> None:
         await self._selector.queue_unanswered(requests)
         self._is_selecting = False
         self._queue.pause()

@@ -290,24 +290,6 @@ vectors = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# Results of evaluations that were judged by rules, and the lines of their files, by what they depend on; see
-# result_cache.py of results. A cache, may be dropped at any time.
-results = Table(
-    "results",
-    metadata,
-    Column("key", LargeBinary(32), primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-)
-
-# The plans of runs, by what they depend on; see earlier_plan.py of evaluation. A cache, may be dropped at any
-# time.
-plans = Table(
-    "plans",
-    metadata,
-    Column("key", LargeBinary(32), primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-)
-
 # OCR results, as JSON: a cache, may be dropped at any time.
 readings = Table(
     "readings",

@@ -133,14 +133,6 @@ CREATE TABLE IF NOT EXISTS vectors (
     "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
 );
 
-CREATE TABLE IF NOT EXISTS results (
-    "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
-);
-
-CREATE TABLE IF NOT EXISTS plans (
-    "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
-);
-
 CREATE TABLE IF NOT EXISTS readings (
     "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
 );

@@ -1,28 +1,34 @@
-"""Asks judges while the model still answers: a run then takes the longer of both times, not their sum."""
+"""Asks judges while the model still answers: a run then takes the longer of both times, not their sum.
+
+The runner says which requests have their results. When all of a sample have, the judges' requests about it
+are added to their queues.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
+from threading import Lock
+from typing import NamedTuple
 
+from sightline.engine.answers import Answers
+from sightline.engine.request_feed import RequestFeed
 from sightline.engine.threads import run_in_thread
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.evaluation.answered_samples import (
-    PROBES_PER_LOT,
-    AnsweredSample,
-    AnsweredSamples,
-    probes_of,
-)
 from sightline.evaluation.judge_requests import JudgeRequests
 from sightline.evaluation.prepared import Prepared
 from sightline.evaluation.run_account import run_budget
 from sightline.judging.groups import CollectedAnswers
+from sightline.plan.plan import PlannedProbe
+from sightline.plan.stored_probe import StoredProbe, sample_index
 
-LOOK_AGAIN_SECONDS = 0.2
-"""The time between two looks for samples whose answers are complete, at least."""
-MOST_OF_TIME = 0.1
-"""The share of the time that these looks may take."""
+HELD = 4096
+"""Probes that wait for their answers at most, 3 KB each; others are judged at the end."""
+SAMPLES_PER_LOT = 128
+"""Samples that are looked up, and added to the queues of the judges, together."""
 
 
 def may_judge_early(prepared: Prepared) -> bool:
@@ -47,6 +53,95 @@ def may_judge_early(prepared: Prepared) -> bool:
     )
 
 
+class Sample(NamedTuple):
+    """A sample: its number, which is its index in the run, and its probes."""
+
+    number: int
+    probes: list[StoredProbe]
+
+
+class AnsweredSamples:
+    """Finds samples whose requests all have results, and keeps which of them the judges are asked about.
+
+    A thread adds samples as they are planned; everything else happens on the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: dict[str, list[int]] = defaultdict(list)
+        self._unanswered: dict[int, set[str]] = {}
+        self._probes: dict[int, list[StoredProbe]] = {}
+        self._held = 0
+        self._complete: list[Sample] = []
+        self._changed = asyncio.Event()
+        self._is_closed = False
+        self._judged: set[int] = set()
+
+    def add(self, planned: Sequence[PlannedProbe]) -> None:
+        """Add the samples of a chunk of the plan, as far as there is room.
+
+        Args:
+            planned: Their probes, those of one sample next to each other.
+        """
+        for number, members in groupby(planned, key=lambda one: sample_index(one.position)):
+            probes = [one.probe for one in members]
+            keys = {probe.key for probe in probes if probe.error is None}
+            with self._lock:
+                if keys and self._held + len(probes) <= HELD:
+                    self._held += len(probes)
+                    self._probes[number], self._unanswered[number] = probes, keys
+                    for key in keys:
+                        self._waiting[key].append(number)
+
+    def settle(self, keys: Iterable[str]) -> None:
+        """Complete the samples that waited for nothing but these results.
+
+        Args:
+            keys: Keys of requests whose answers or failures the store has.
+        """
+        with self._lock:
+            for key in keys:
+                for number in self._waiting.pop(key, ()):
+                    unanswered = self._unanswered[number]
+                    unanswered.discard(key)
+                    if not unanswered:
+                        del self._unanswered[number]
+                        self._complete.append(Sample(number, self._probes.pop(number)))
+        if self._complete:
+            self._changed.set()
+
+    def close(self) -> None:
+        """The model was asked everything: no more samples become complete."""
+        self._is_closed = True
+        self._changed.set()
+
+    async def take(self) -> list[Sample]:
+        """Wait for complete samples.
+
+        Returns:
+            Some of them, none of which is returned again; empty after `close`, when all were taken.
+        """
+        if not self._complete and not self._is_closed:
+            self._changed.clear()
+            await self._changed.wait()
+        with self._lock:
+            taken, self._complete = self._complete[:SAMPLES_PER_LOT], self._complete[SAMPLES_PER_LOT:]
+            self._held -= sum(len(sample.probes) for sample in taken)
+        return taken
+
+    def record_judged(self, samples: Iterable[Sample]) -> None:
+        """Record that the judges are asked about samples."""
+        self._judged.update(sample.number for sample in samples)
+
+    def forget_judged(self) -> None:
+        """Forget what was recorded: the judges must be asked about all samples."""
+        self._judged.clear()
+
+    def is_judged(self, index: int) -> bool:
+        """Whether the judges are asked about the sample with this index in the run."""
+        return index in self._judged
+
+
 class EarlyJudging:
     """Asks judges about samples as soon as their answers are complete.
 
@@ -54,24 +149,29 @@ class EarlyJudging:
     """
 
     def __init__(
-        self, judges: Sequence[JudgeRequests], samples: AnsweredSamples, answered: CollectedAnswers
+        self,
+        judges: Sequence[JudgeRequests],
+        samples: AnsweredSamples,
+        planned: CollectedAnswers,
+        answers: Answers,
     ) -> None:
         """Start.
 
         Args:
             judges: The judges.
             samples: The samples of the run.
-            answered: All of its probes, with the answers that the store has so far.
+            planned: All of its probes, with the answers that the store has so far.
+            answers: The answers of the store.
         """
-        self._judges = judges
-        self._answered = answered
         self._samples = samples
-        self._is_ending = False
+        self._judges = judges
+        self._planned = planned
+        self._answers = answers
         self._task = asyncio.create_task(self._run())
 
     async def finish(self) -> None:
         """Ask about the rest of the samples whose answers are complete, and wait for all replies."""
-        self._is_ending = True
+        self._samples.close()
         await self._task
 
     async def cancel(self) -> None:
@@ -82,42 +182,57 @@ class EarlyJudging:
 
     async def _run(self) -> None:
         has_failed = False
+        feeds = [RequestFeed() for _ in self._judges]
         try:
             async with asyncio.TaskGroup() as tasks:
-                for judge in self._judges:
-                    tasks.create_task(judge.ask_added(self._answered))
-                await self._add_samples()
+                asking = [
+                    tasks.create_task(judge.ask_early(feed, self._planned))
+                    for judge, feed in zip(self._judges, feeds, strict=True)
+                ]
+                adding = tasks.create_task(self._add_samples(feeds))
+                # A judge whose host is given up ends before its feed.
+                await asyncio.wait([adding, *asking], return_when=asyncio.FIRST_COMPLETED)
+                adding.cancel()
+                for feed in feeds:
+                    feed.close()
         except* (UserError, EnvironmentFailedError):
             has_failed = True
-        if has_failed or self._is_stopped:
+        if has_failed or any(judge.counts.stopped for judge in self._judges):
             self._samples.forget_judged()
             for judge in self._judges:
                 judge.forget_sent()
 
-    async def _add_samples(self) -> None:
-        """Add samples for the judges until the run ends, or a host is given up."""
-        clock = asyncio.get_running_loop().time
-        try:
-            while not self._is_stopped:
-                began, is_ending = clock(), self._is_ending
-                has_room = all(judge.waiting < PROBES_PER_LOT for judge in self._judges)
-                new = await run_in_thread(self._samples.take) if has_room else []
-                if new:
-                    self._ask(new)
-                elif is_ending and has_room:
-                    return
-                else:
-                    await asyncio.sleep(max(LOOK_AGAIN_SECONDS, (clock() - began) / MOST_OF_TIME))
-        finally:
-            for judge in self._judges:
-                judge.close()
+    async def _add_samples(self, feeds: Sequence[RequestFeed]) -> None:
+        """Add requests about complete samples to the feed of each judge, until the model was asked all."""
+        while complete := await self._samples.take():
+            answered = await run_in_thread(answered_only, complete, self._answers)
+            about = self._collected(answered)
+            for judge, feed in zip(self._judges, feeds, strict=True):
+                feed.add(judge.first_requests(about))
+            self._samples.record_judged(answered)
+            for feed in feeds:
+                await feed.all_read()
 
-    def _ask(self, samples: Sequence[AnsweredSample]) -> None:
-        probes = probes_of(samples)
-        for judge in self._judges:
-            judge.add(probes)
-        self._samples.record_judged(samples)
+    def _collected(self, samples: Sequence[Sample]) -> CollectedAnswers:
+        probes = [probe for sample in samples for probe in sample.probes]
+        return CollectedAnswers(probes=lambda: probes, answers=self._answers)
 
-    @property
-    def _is_stopped(self) -> bool:
-        return any(judge.counts.stopped for judge in self._judges)
+
+def answered_only(samples: Sequence[Sample], answers: Answers) -> list[Sample]:
+    """The samples without a failure, also in the settings that they are compared with.
+
+    The others are left for the end: another process may ask for them again meanwhile.
+    """
+    needed = [(sample, set(_keys(sample.probes))) for sample in samples]
+    keys = sorted(set().union(*(keys for _, keys in needed)))
+    answered = answers.settled(keys, retry_errors=True)
+    return [sample for sample, keys in needed if keys <= answered]
+
+
+def _keys(probes: Iterable[StoredProbe]) -> Iterator[str]:
+    """The keys of all answers that judging a sample may read."""
+    for probe in probes:
+        if probe.error is None:
+            yield probe.key
+        for others in probe.partners.values():
+            yield from _keys(others)

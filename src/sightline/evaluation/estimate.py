@@ -32,7 +32,7 @@ from sightline.models.base import Model
 from sightline.models.batch.endpoint import BatchEndpoint
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
-from sightline.plan.stored_probe import StoredProbe, read_stored_probes
+from sightline.plan.stored_probe import read_stored_probes
 from sightline.replicas.pool import ReplicaPool
 from sightline.results.stored_run import readable_runs
 from sightline.types import Answer, Failure
@@ -218,10 +218,7 @@ def _judges(
     tokens = lengths.mean_completion or asked.max_tokens
     answers = _AssumedAnswers(store, [asked.to_send, planned_keys], round(tokens * CHARACTERS_PER_TOKEN))
 
-    def probes() -> Iterator[StoredProbe]:
-        return (one.probe for chunk in plan.chunks() for one in chunk)
-
-    collected = CollectedAnswers(probes=probes, answers=answers)
+    collected = CollectedAnswers(probes=plan.probes, answers=answers)
     panel, estimates = prepared_panel(prepared), []
     for judge in panel.judges:
         models = prepared.judges.models.get(judge.name)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from sightline.engine.store import Store
 from sightline.evaluation.augment import images_in_probes
 from sightline.evaluation.prepared import Prepared, PreparedTask
-from sightline.images import FoundImage
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.plan.effective import EffectiveOptions, effective
@@ -24,7 +23,6 @@ def make_plan(
     *,
     only: Collection[str] | None = None,
     read_only: bool = False,
-    before_images: Callable[[Iterable[FoundImage]], None] = lambda found: None,
 ) -> Plan:
     """Plan the requests of an evaluation.
 
@@ -34,7 +32,6 @@ def make_plan(
         augmented: The texts that replace images, for an evaluation with --augment.
         only: The ids of the samples that are planned; None for all.
         read_only: Whether new image digests stay out of the store.
-        before_images: Called with the files of images before they are read.
 
     Returns:
         The plan.
@@ -49,7 +46,7 @@ def make_plan(
         fresh=prepared.spec.fresh,
         augmented=augmented,
     )
-    return Plan(inputs, store, read_only=read_only, before_images=before_images)
+    return Plan(inputs, store, read_only=read_only)
 
 
 def plan_settings(spec: Spec, task: PreparedTask, model: Model) -> dict[str, EffectiveOptions]:

@@ -17,11 +17,9 @@ from sightline.evaluation.checks import (
     check_sampling_names,
     probe_check,
 )
-from sightline.evaluation.earlier_plan import find_plan
 from sightline.evaluation.human_verdicts import human_judge
 from sightline.evaluation.label_run import check_labels
 from sightline.evaluation.measures import prepare_measures
-from sightline.evaluation.plan_key import plan_key
 from sightline.evaluation.prepared import (
     Prepared,
     PreparedJudges,
@@ -47,16 +45,13 @@ from sightline.results.fail_if import check_condition_metrics, parse_conditions
 from sightline.results.folder import ResultsFolder
 
 
-def prepare_evaluation(
-    spec: Spec, *, calls_model: bool = True, keyless: bool = False, reuses_plans: bool = False
-) -> Prepared:
+def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> Prepared:
     """Check everything that can be checked before the first call. Nothing is written.
 
     Args:
         spec: The evaluation.
         calls_model: Whether a model is called for answers; False where the answers exist already.
         keyless: Whether API keys may be missing, because nothing will be called.
-        reuses_plans: Whether data that a run in the store has planned the same way are not read again.
 
     Returns:
         The prepared evaluation.
@@ -81,16 +76,11 @@ def prepare_evaluation(
     judges = _judges(spec, config, keyless)
     check_distinct_judges(spec, judges)
     task = _task(spec, benchmark, setting.name, split, options)
-    key = plan_key(spec, task, models) if reuses_plans else None
-    earlier = find_plan(spec.store, key) if key is not None else None
-    survey = earlier.survey if earlier else survey_samples(task, probe_check(models, options.benchmark))
     prepared = Prepared(
         spec=spec,
         config=config,
         task=task,
-        survey=survey,
-        plan_key=key,
-        earlier_plan=earlier,
+        survey=survey_samples(task, probe_check(models, options.benchmark)),
         models=models,
         judges=judges,
         measures=measures,

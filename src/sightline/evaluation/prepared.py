@@ -95,36 +95,10 @@ class PreparedMeasures(Struct, frozen=True, kw_only=True):
     text_metrics: Mapping[str, TextMetric] = field(default_factory=dict)
 
 
-class ImageStamps(Struct, frozen=True, array_like=True):
-    """The paths of some images, compressed, and the SHA-256 of the stamps of their files."""
-
-    paths: bytes
-    stamps: bytes
-
-
-class EarlierPlan(Struct, frozen=True, kw_only=True):
-    """What a run planned from the same data, with the same options, for the same model.
-
-    Attributes:
-        survey: What the samples are.
-        run: Identity of the run in all stores.
-        probes: The digest of its probes and their keys.
-        requests: The distinct requests of its probes.
-        images: The images of its probes.
-    """
-
-    survey: Survey
-    run: str
-    probes: bytes
-    requests: int
-    images: list[ImageStamps]
-
-
 class Prepared(Struct, frozen=True, kw_only=True):
     """An evaluation that was checked and can start.
 
-    `fail_if` are the parsed conditions of --fail-if. The store keeps the plan under `plan_key`; None for a
-    plan that may depend on anything else. `earlier_plan` is the plan that it has.
+    `fail_if` are the parsed conditions of --fail-if.
     """
 
     spec: Spec
@@ -135,5 +109,3 @@ class Prepared(Struct, frozen=True, kw_only=True):
     judges: PreparedJudges
     measures: PreparedMeasures
     fail_if: tuple[Condition, ...] = ()
-    plan_key: bytes | None = None
-    earlier_plan: EarlierPlan | None = None

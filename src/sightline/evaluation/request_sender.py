@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
@@ -20,9 +20,8 @@ from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.engine.token_estimate import CHARACTERS_PER_TOKEN, PIXELS_PER_TOKEN
-from sightline.evaluation.answered_samples import AnsweredSamples
 from sightline.evaluation.batches import batch_notes, connect_batches, live_models
-from sightline.evaluation.early_judging import EarlyJudging
+from sightline.evaluation.early_judging import AnsweredSamples, EarlyJudging, may_judge_early
 from sightline.evaluation.judge_panel import prepared_panel
 from sightline.evaluation.judge_requests import JudgeRequests
 from sightline.evaluation.judges_to_open import judges_to_open
@@ -31,7 +30,7 @@ from sightline.evaluation.run_account import run_budget
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.panel import JudgePanel
 from sightline.models.base import Model
-from sightline.plan.stored_probe import StoredProbe
+from sightline.plan.plan import Plan
 from sightline.progress import request_progress
 
 
@@ -99,49 +98,41 @@ class RequestSender:
     async def ask_model(
         self,
         requests: Iterator[KeyedRequest],
-        reread: Callable[[], Iterable[KeyedRequest]],
-        total: int,
-        probes: Callable[[], Iterable[StoredProbe]],
-        when_sending: Callable[[], None] | None = None,
+        plan: Plan,
+        samples: AnsweredSamples,
     ) -> Counts:
         """Send the requests of the probes that have no answer yet.
 
+        Judges are asked meanwhile about the samples whose answers are complete, where they can; `ask_judges`
+        ends that.
+
         Args:
             requests: The requests; planning them may block, so a thread reads them.
-            reread: Plans them again for the check of the endpoint.
-            total: How many there are at most, for the progress display.
-            probes: Plans the probes again, to find the judges that may be asked.
-            when_sending: Called once the first request is about to be sent.
+            plan: Plans them again for the check of the endpoint, and to find the judges that may be asked.
+            samples: Receives the samples as they are planned.
 
         Returns:
             What happened. Cancelled, everything answered so far is kept.
         """
-        self.asked = counts = Counts(total=total)
-        name, models = self._prepared.spec.model, self._prepared.models.models
+        prepared = self._prepared
+        self.asked = counts = Counts(total=prepared.survey.probes * prepared.spec.repeats)
+        name, models = prepared.spec.model, prepared.models.models
         check = self._endpoint_check(models, MODEL_REMEDY)
-        async with request_progress(self._prepared.task.name, counts, show_progress=self._show_progress):
+        if may_judge_early(prepared):
+            planned = CollectedAnswers(probes=plan.probes, answers=self._store.answers)
+            self._early = EarlyJudging(self._judges, samples, planned, self._store.answers)
+        async with request_progress(prepared.task.name, counts, show_progress=self._show_progress):
             await self._runner(name, models, counts).run(
                 requests,
                 check=check,
-                reread=reread,
-                before_sending=partial(self._before_sending, models, probes, when_sending),
+                reread=plan.requests,
+                before_sending=partial(self._open_judges, plan) if models[0].capabilities.endpoint else None,
+                on_settled=samples.settle,
             )
         await self._close_batches()
         self.notes += check.notes if check is not None else []
         self._note_requests(name, models, counts)
         return counts
-
-    def judge_early(self, samples: AnsweredSamples, probes: Callable[[], Iterable[StoredProbe]]) -> None:
-        """Start to ask the judges about samples whose answers are complete, while the model answers others.
-
-        `ask_judges` ends it.
-
-        Args:
-            samples: The samples of the run.
-            probes: Plans its probes again.
-        """
-        answered = CollectedAnswers(probes=probes, answers=self._store.answers)
-        self._early = EarlyJudging(self._judges, samples, answered)
 
     async def ask_judges(
         self, collected: CollectedAnswers, unjudged: CollectedAnswers | None = None
@@ -193,26 +184,14 @@ class RequestSender:
             self._endpoint_check(models, NAMED_REMEDY),
         )
 
-    async def _before_sending(
-        self,
-        models: Sequence[Model],
-        probes: Callable[[], Iterable[StoredProbe]],
-        when_sending: Callable[[], None] | None,
-    ) -> None:
-        """Open the judges if answers are paid for."""
-        if models[0].capabilities.endpoint:
-            await self._open_judges(probes)
-        if when_sending is not None:
-            when_sending()
-
-    async def _open_judges(self, probes: Callable[[], Iterable[StoredProbe]]) -> None:
+    async def _open_judges(self, plan: Plan) -> None:
         """Open the judges: one that cannot be used is reported before the first answer is paid for.
 
         One that no answer can reach is not opened. Endpoints stay open. Weights are loaded again when they
         are needed: memory has room for one model.
         """
         names = await run_until_cancelled(
-            lambda stop: judges_to_open(self._prepared, lambda: until_set(probes(), stop))
+            lambda stop: judges_to_open(self._prepared, lambda: until_set(plan.probes(), stop))
         )
         for name, models in self._prepared.judges.models.items():
             if name in names:

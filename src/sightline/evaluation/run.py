@@ -20,16 +20,12 @@ from sightline.engine.keys import KeyedRequest
 from sightline.engine.store import Store
 from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
 from sightline.errors import UserError
-from sightline.evaluation.answered_samples import AnsweredSamples
 from sightline.evaluation.batches import open_batches_note
 from sightline.evaluation.checks import check_results_folder
 from sightline.evaluation.description import describe_evaluation, with_notes
-from sightline.evaluation.earlier_plan import keep_plan, take_over
-from sightline.evaluation.early_judging import may_judge_early
-from sightline.evaluation.early_result import EarlyResult, may_count_early
+from sightline.evaluation.early_judging import AnsweredSamples
 from sightline.evaluation.evaluation import Evaluation
 from sightline.evaluation.held_run import held_run
-from sightline.evaluation.image_stamps import StampRecorder
 from sightline.evaluation.image_text import images_as_text
 from sightline.evaluation.judge_and_write import judge_and_write
 from sightline.evaluation.judge_panel import judge_model
@@ -41,10 +37,9 @@ from sightline.evaluation.request_sender import RequestSender
 from sightline.evaluation.run_account import run_account
 from sightline.judging.groups import CollectedAnswers
 from sightline.judging.text_metrics import identities_of
-from sightline.models.augmented import Augmented
 from sightline.plan.plan import Plan
 from sightline.plan.spec import Spec
-from sightline.plan.stored_probe import StoredProbe, read_stored_probes
+from sightline.plan.stored_probe import read_stored_probes
 from sightline.plugins import file_of
 from sightline.replicas.kept import replicas_kept
 from sightline.results.description import EvaluationDescription
@@ -72,7 +67,7 @@ async def run_evaluation(
         UserError: Something is wrong; it is found before the first call.
         EnvironmentFailedError: The store or a disk failed on the way.
     """
-    prepared = await run_in_thread(partial(prepare_evaluation, spec, reuses_plans=True))
+    prepared = await run_in_thread(prepare_evaluation, spec)
     description = await run_in_thread(describe_evaluation, prepared)
     await run_in_thread(check_results_folder, spec, description)
     store = await run_in_thread(Store.open, spec.store)
@@ -115,71 +110,28 @@ async def _evaluate(
         images = await run_in_thread(images_to_show, prepared)
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
+    plan, samples = make_plan(prepared, store, augmented), AnsweredSamples()
     collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
-    samples = AnsweredSamples(store.answers, retry_errors=prepared.spec.retry_errors)
     unjudged = replace(collected, probes=lambda: read_stored_probes(store, run, without=samples.is_judged))
-    async with (
-        RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender,
-        EarlyResult(prepared, description, store, run, samples) as early,
-    ):
-        counts = await _ask_model(prepared, augmented, sender, early, store, run, samples)
-        await run_in_thread(_store_human_verdicts, prepared, store, run)
+    async with RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender:
         try:
+            requests = _stored_requests(plan, store, run, samples)
+            counts = await sender.ask_model(requests, plan, samples)
+            await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
+            await run_in_thread(_store_human_verdicts, prepared, store, run)
             async with replicas_kept():
                 judge_counts = await sender.ask_judges(collected, unjudged)
         except CancelledError:
             batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
-            raise CancelledError(_kept(run, counts) + batches) from None
-        caption_notes = replacement.notes if replacement is not None else []
-        evaluation = await judge_and_write(
-            prepared,
-            with_notes(description, [*caption_notes, *sender.notes]),
-            collected,
-            store,
-            run=run,
-            judged=await early.finish(),
-            show_progress=show_progress,
-        )
+            raise CancelledError(_kept(run, sender.asked) + batches) from None
+    caption_notes = replacement.notes if replacement is not None else []
+    description = with_notes(description, [*caption_notes, *sender.notes])
+    evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
     body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
     await run_in_thread(store.runs.finish, run, body)
     return replace(
         evaluation, run=run, counts=counts, judge_counts=judge_counts, caption_counts=caption_counts
     )
-
-
-async def _ask_model(
-    prepared: Prepared,
-    augmented: Augmented | None,
-    sender: RequestSender,
-    early: EarlyResult,
-    store: Store,
-    run: int,
-    samples: AnsweredSamples,
-) -> Counts:
-    """Write the probes of a run, and send those that have no answer."""
-    images, earlier = StampRecorder(), prepared.earlier_plan
-    plan = make_plan(prepared, store, augmented, before_images=images.add)
-    reread = partial(_planned_requests, plan)
-    total = prepared.survey.probes * prepared.spec.repeats
-    retry_errors = prepared.spec.retry_errors
-    is_planned = earlier is not None and await run_in_thread(
-        partial(take_over, earlier, store, run, retry_errors=retry_errors)
-    )
-    try:
-        if earlier is not None and is_planned:
-            return Counts(total=total, cached=earlier.requests)
-        judges_early, counts_early = may_judge_early(prepared), may_count_early(prepared)
-        requests = _requests(plan, store, run, samples if judges_early or counts_early else None)
-        if judges_early:
-            sender.judge_early(samples, partial(_planned_probes, plan))
-        when_sending = early.start if counts_early else None
-        counts = await sender.ask_model(requests, reread, total, partial(_planned_probes, plan), when_sending)
-    except CancelledError:
-        batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
-        raise CancelledError(_kept(run, sender.asked) + batches) from None
-    await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
-    await run_in_thread(keep_plan, prepared, plan, images, counts, store, run)
-    return counts
 
 
 def _kept(run: int, asked: Counts) -> str:
@@ -190,28 +142,15 @@ def _kept(run: int, asked: Counts) -> str:
     )
 
 
-def _requests(plan: Plan, store: Store, run: int, samples: AnsweredSamples | None) -> Iterator[KeyedRequest]:
+def _stored_requests(plan: Plan, store: Store, run: int, samples: AnsweredSamples) -> Iterator[KeyedRequest]:
     """The requests of a plan; its probes are written to the store on the way, and added to the samples."""
     for chunk in plan.chunks():
         # Before their requests, so that a report of an interrupted run counts the answers it has.
         store.runs.add_probes(
             run, [(planned.position, msgspec.json.encode(planned.probe)) for planned in chunk]
         )
-        if samples is not None:
-            samples.add(chunk)
+        samples.add(chunk)
         yield from (planned.request for planned in chunk if planned.request is not None)
-
-
-def _planned_requests(plan: Plan) -> Iterator[KeyedRequest]:
-    """The requests of a plan; nothing is written."""
-    for chunk in plan.chunks():
-        yield from (planned.request for planned in chunk if planned.request is not None)
-
-
-def _planned_probes(plan: Plan) -> Iterator[StoredProbe]:
-    """The probes of a plan; nothing is written."""
-    for chunk in plan.chunks():
-        yield from (planned.probe for planned in chunk)
 
 
 def _store_unasked(requests: Iterator[KeyedRequest], stop: Event) -> None:

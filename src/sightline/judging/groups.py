@@ -13,8 +13,6 @@ from sightline.types import NOT_SENT, Answer, Failure, Group, GroupKey, Outcome,
 
 PROBES_PER_LOOKUP = 256
 """The number of probes whose answers are fetched together."""
-FEW_PROBES = 1 << 14
-"""Probes of an evaluation that is counted without a pass before, which finds where clusters end."""
 
 
 class AnswerLookup(Protocol):

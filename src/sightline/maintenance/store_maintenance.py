@@ -57,7 +57,7 @@ from sightline.results.run_list import list_runs
 from sightline.results.run_names import find_run
 from sightline.results.stored_run import read_row
 
-CACHES = (schema.images, schema.vectors, schema.readings, schema.results, schema.plans)
+CACHES = (schema.images, schema.vectors, schema.readings)
 
 
 class CleaningOptions(Struct, frozen=True, kw_only=True):
@@ -299,11 +299,9 @@ CONTENT = {
     "images": "metadata of image files (cache)",
     "meta": "the version of the schema, the URL of the last server",
     "models": "the models that requests are for",
-    "plans": "what runs planned, found by the same run (cache)",
     "probes": "the probes of each run, with the keys of their answers",
     "readings": "OCR results (cache)",
     "requests": "what was sent: numbers of texts, and images by digest",
-    "results": "results that rules judged (cache)",
     "run_labels": "names and notes of runs",
     "run_leases": "runs that a process works on now",
     "run_tags": "tags of runs",

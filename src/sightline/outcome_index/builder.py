@@ -31,7 +31,6 @@ from sightline.outcome_index.orders import stored_orders
 from sightline.outcome_index.rank_set import encode_ranks, integers_to_bytes
 from sightline.outcome_index.stored_body import StoredBody
 from sightline.results.folder import Lines, lines_of
-from sightline.results.result_cache import CachedResult
 
 ORDER_BLOCK = 4096
 """The groups of a row of the order."""
@@ -136,7 +135,7 @@ class IndexBuilder:
         keys = tuple(dict.fromkeys(self._waiting))
         body = IndexBody(
             len(self._orders),
-            msgspec.json.encode(CachedResult(result, [])),
+            msgspec.json.encode(result),
             awaited(self._store, keys, judges_failed=self._judges_failed),
         )
         numbers = sorted(range(len(self._orders)), key=self._orders.__getitem__)

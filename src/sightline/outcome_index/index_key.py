@@ -1,23 +1,21 @@
 """The key of an index: what it depends on, in a form that is quick to compute at each visit.
 
-`evaluation/result_key.py` reads all answers of a run, which takes seconds for a large one. Answers are only
-added, and the first one of a request counts: what can change is the description of a run, its probes while
-it goes on, the requests that had no answer, and the code.
+Answers are only added, and the first one of a request counts: what can change is the description of a run,
+its probes while it goes on, the requests that had no answer, and the version of this package.
 """
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 
 import msgspec
 from msgspec import Struct
 from sqlalchemy import func, select
 
+import sightline
 from sightline.engine import schema
 from sightline.engine.existing_run import no_run
 from sightline.engine.store import Store
-from sightline.evaluation.code_digest import code_digest
 
 MOST_WAITING = 500
 """Of more requests without an answer, only the first ones are watched."""
@@ -45,7 +43,7 @@ def index_key(store: Store, run: int) -> bytes:
         run: The number of the run.
 
     Returns:
-        A SHA-256 of the code, the description of the run, and the extent of its probes; of a run that goes
+        A SHA-256 of the version, the description of the run, and the extent of its probes; of a run that goes
         on, also of the latest attempt in the store.
 
     Raises:
@@ -60,7 +58,7 @@ def index_key(store: Store, run: int) -> bytes:
         chunks, last = connection.execute(extent).one()
     body, finished = row
     goes_on = store.answers.last_attempt() if finished is None else None
-    digest = hashlib.sha256(_code())
+    digest = hashlib.sha256(sightline.__version__.encode())
     digest.update(bytes(body))
     digest.update(msgspec.json.encode([finished, chunks, last, goes_on]))
     return digest.digest()
@@ -100,9 +98,3 @@ def _attempts(store: Store, keys: tuple[str, ...]) -> bytes:
     counting = store.answers.counting([bytes.fromhex(key) for key in keys])
     numbers = sorted((key, number) for key, (number, _) in counting.items())
     return hashlib.sha256(msgspec.msgpack.encode(numbers)).digest()
-
-
-@cache
-def _code() -> bytes:
-    """The digest of the code, once for each process: it reads the times of some hundred files."""
-    return code_digest()

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import islice
 from threading import Lock
 
+import msgspec
 import numpy as np
 from sqlalchemy import select
 
@@ -41,7 +42,6 @@ from sightline.outcome_index.types import (
     IndexedImage,
     Neighbours,
 )
-from sightline.results.result_cache import decode_cached
 
 PAGE = 25
 """The groups of a page."""
@@ -71,7 +71,7 @@ class RunIndex:
         self.awaited = body.awaited
         self.images = IndexedImages(store, run, index_id)
         self.blocks = StoredBlocks(store, index_id)
-        self._result = body.result
+        self.result_json = body.result
         self._words = TextIndex(store.database, index_id)
         self._words_made = Lock()
         self._sets = FilterSets(store, index_id, body.groups, self._search)
@@ -80,7 +80,7 @@ class RunIndex:
     @cached_property
     def result(self) -> Result:
         """The content of metrics.json."""
-        return decode_cached(self._result).result
+        return msgspec.json.decode(self.result_json, type=Result)
 
     def page(
         self,

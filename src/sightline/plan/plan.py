@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from sightline.engine.keys import KeyedRequest, RequestFrame, key_of
 from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.asked import as_asked
-from sightline.images import BadImage, FoundImage, transform_for
+from sightline.images import BadImage, transform_for
 from sightline.models.augmented import Augmented
 from sightline.models.base import Model
 from sightline.plan.effective import EffectiveOptions
@@ -66,10 +66,7 @@ class PlannedProbe(NamedTuple):
 
 
 class Plan:
-    """The probes of an evaluation, made chunk by chunk. Images are inspected, and never held in memory.
-
-    `has_broken_images` says whether an image so far cannot be used.
-    """
+    """The probes of an evaluation, made chunk by chunk. Images are inspected, and never held in memory."""
 
     def __init__(
         self,
@@ -77,7 +74,6 @@ class Plan:
         store: Store,
         *,
         read_only: bool = False,
-        before_images: Callable[[Iterable[FoundImage]], None] = lambda found: None,
     ) -> None:
         """Prepare a plan; nothing is read yet.
 
@@ -85,12 +81,9 @@ class Plan:
             inputs: What determines the requests.
             store: The cache of image digests.
             read_only: Whether new image digests stay out of the store.
-            before_images: Called with the files of images before they are read.
         """
-        self.has_broken_images = False
         self._inputs = inputs
         self._settings = inputs.settings
-        self._before_images = before_images
         self._frames = {
             setting: RequestFrame(inputs.model.identity, options.sampling, inputs.fresh)
             for setting, options in self._settings.items()
@@ -116,6 +109,16 @@ class Plan:
                 chunk = [(index, sample, self._probes(sample)) for index, sample in members]
                 self._inspect(_chunk_images(chunk))
                 yield [planned for member in chunk for planned in self._sample(*member)]
+
+    def requests(self) -> Iterator[KeyedRequest]:
+        """The requests of all samples, planned anew at each call."""
+        for chunk in self.chunks():
+            yield from (planned.request for planned in chunk if planned.request is not None)
+
+    def probes(self) -> Iterator[StoredProbe]:
+        """The probes of all samples, planned anew at each call."""
+        for chunk in self.chunks():
+            yield from (planned.probe for planned in chunk)
 
     def _probes(self, sample: Sample) -> dict[str, list[Probe]]:
         """The probes of a sample by setting, the evaluated one first."""
@@ -193,11 +196,10 @@ class Plan:
             self._files.clear()
         new = {image.path: image for image in images if image.path not in self._files}
         limits = self._inputs.model.capabilities.limits
-        inspected = inspect_images(new, self._store, records=not self._read_only, before=self._before_images)
+        inspected = inspect_images(new, self._store, records=not self._read_only)
         for path, file in inspected.items():
             if isinstance(file, ImageFile) and (transform := transform_for(file, limits)):
                 file = replace(file, transform=transform)
-            self.has_broken_images |= isinstance(file, BadImage)
             self._files[path] = file
 
 

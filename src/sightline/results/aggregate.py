@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import sightline
 from sightline.formats.digests import SetDigest, data_digest
 from sightline.judging.agreement import agreements
-from sightline.judging.groups import FEW_PROBES, AnswerLookup, CollectedAnswers
+from sightline.judging.groups import AnswerLookup, CollectedAnswers
 from sightline.judging.judges import HumanJudge, Judge, can_decide
 from sightline.judging.measures import NO_MEASURES, AnswerMeasures
 from sightline.judging.panel import JudgedGroup, JudgePanel, judged_partners
@@ -36,6 +36,9 @@ from sightline.results.description import EvaluationDescription, judge_names
 from sightline.results.summary import Summary, long_response_notes, summary_notes
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import Group
+
+FEW_PROBES = 1 << 14
+"""Probes of an evaluation that is counted without a pass before, which finds where clusters end."""
 
 
 class Aggregate(Struct, frozen=True, kw_only=True):
@@ -82,23 +85,6 @@ class _GroupTotals:
         return data_digest(self._texts, self._images.hexdigest())
 
 
-class CountedAnswers(Struct, frozen=True, kw_only=True):
-    """The judged and counted answers of an evaluation: its result without the notes of the description.
-
-    `definitions` are those of the metrics that have a value or a reason. `warning` says that the similarity
-    of answers confuses right and wrong ones; '' if it does not.
-    """
-
-    summary: Summary
-    data_digest: str
-    values: list[MetricValue]
-    corrected: list[CorrectedValue]
-    definitions: dict[str, MetricDefinition]
-    measure_versions: Mapping[str, str]
-    warning: str
-    notes: list[str]
-
-
 def aggregate(
     description: EvaluationDescription,
     collected: CollectedAnswers,
@@ -123,73 +109,13 @@ def aggregate(
     Returns:
         The result, and the first probes without an answer.
     """
-    counted = count_collected(description, collected, panel, replies, measures=measures, on_group=on_group)
-    return complete(description, counted)
-
-
-def count_collected(
-    description: EvaluationDescription,
-    collected: CollectedAnswers,
-    panel: JudgePanel,
-    replies: AnswerLookup,
-    *,
-    measures: AnswerMeasures = NO_MEASURES,
-    on_group: Callable[[JudgedGroup], None] | None = None,
-) -> CountedAnswers:
-    """Measure, judge and count all answers.
-
-    Args:
-        description: What the result reports about the evaluation; its notes are not read.
-        collected: The probes with their answers.
-        panel: The judges.
-        replies: The replies of judge models.
-        measures: Similarity and text metrics of the answers.
-        on_group: Receives each judged group, in the order of the samples.
-
-    Returns:
-        All numbers of the result.
-    """
     measures.prepare(collected)
-    return count_answers(
-        description,
-        lambda: measures.measured(collected),
-        panel,
-        replies,
-        stretches=_stretches(collected),
-        measures=measures,
-        on_group=on_group,
-    )
-
-
-def count_answers(
-    description: EvaluationDescription,
-    measured: Callable[[], Iterator[Group]],
-    panel: JudgePanel,
-    replies: AnswerLookup,
-    *,
-    stretches: Stretches | None,
-    measures: AnswerMeasures = NO_MEASURES,
-    on_group: Callable[[JudgedGroup], None] | None = None,
-) -> CountedAnswers:
-    """Judge and count groups, and compute the metrics.
-
-    Args:
-        description: What the result reports about the evaluation; its notes are not read.
-        measured: Starts a pass over the measured groups. A single judge needs one pass.
-        panel: The judges.
-        replies: The replies of judge models.
-        stretches: The stretches of the clusters of the groups; None for at most FEW_PROBES.
-        measures: What measured the groups.
-        on_group: Receives each judged group, in the order of the samples.
-
-    Returns:
-        All numbers of the result.
-    """
+    stretches = _stretches(collected)
     metrics = panel.benchmark.metrics(description.benchmark_options)
     totals = _GroupTotals(description.data_digest, panel.judges)
 
     def scored() -> Iterator[Group]:
-        return with_text_scores(measured(), panel.benchmark, description.benchmark_options)
+        return with_text_scores(measures.measured(collected), panel.benchmark, description.benchmark_options)
 
     def groups() -> Iterator[Group]:
         for judged in panel.judge(scored(), replies):
@@ -204,42 +130,23 @@ def count_answers(
     values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
     if measures.similarity is not None:
         values.append(measures.similarity.confused())
-    notes = summary_notes(totals.summary, description.planned_samples)
+    warning = similarity_warning(values)
+    notes = [*([warning] if warning else []), *description.notes]
+    notes += summary_notes(totals.summary, description.planned_samples)
     notes += long_response_notes(totals.summary) if measures.similarity is not None else []
-    return CountedAnswers(
-        summary=totals.summary,
-        data_digest=totals.data_digest(),
-        values=values,
-        corrected=corrected,
-        definitions=_definitions(values, metrics),
-        measure_versions=measures.versions,
-        warning=similarity_warning(values) or "",
-        notes=[*notes, *_unmatched_notes(panel.judges)],
-    )
-
-
-def complete(description: EvaluationDescription, counted: CountedAnswers) -> Aggregate:
-    """Join the counted answers of an evaluation with its description.
-
-    Args:
-        description: What the result reports about the evaluation.
-        counted: Its answers.
-
-    Returns:
-        The result, and the first probes without an answer.
-    """
-    summary = counted.summary
-    versions = {**_versions(summary), **counted.measure_versions}
-    warnings = [counted.warning] if counted.warning else []
     result = replace(
         _result(
-            description, summary, data_digest=counted.data_digest, versions=versions, metrics=counted.values
+            description,
+            totals.summary,
+            data_digest=totals.data_digest(),
+            versions={**_versions(totals.summary), **measures.versions},
+            metrics=values,
         ),
-        notes=[*warnings, *description.notes, *counted.notes],
-        metric_definitions=counted.definitions,
-        corrected=counted.corrected,
+        notes=[*notes, *_unmatched_notes(panel.judges)],
+        metric_definitions=_definitions(values, metrics),
+        corrected=corrected,
     )
-    return Aggregate(result=result, unanswered=summary.examples.unanswered)
+    return Aggregate(result=result, unanswered=totals.summary.examples.unanswered)
 
 
 def _stretches(collected: CollectedAnswers) -> Stretches | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -69,12 +68,6 @@ class ResultsFolder:
         self._path = Path(path) if path else None
         self._stack = ExitStack()
         self._growing = ExitStack()
-        self._sizes = array("Q")
-
-    @property
-    def is_written(self) -> bool:
-        """Whether there is a folder."""
-        return self._path is not None
 
     @staticmethod
     def check(path: str | None) -> None:
@@ -113,40 +106,13 @@ class ResultsFolder:
             with suppress(OSError):
                 self._path.rmdir()
 
-    def write(self, lines: Lines) -> None:
-        """Add lines.
-
-        Args:
-            lines: The lines of one or several groups.
-        """
+    def write(self, judged: JudgedGroup) -> None:
+        """Add the lines of a group."""
         if self._path is not None:
+            lines = lines_of(judged)
             with self._draft_errors():
                 self._answers.write(lines.answers)
                 self._verdicts.write(lines.verdicts)
-            self._sizes.extend((len(lines.answers), len(lines.verdicts)))
-
-    def written(self) -> Iterator[Lines]:
-        """Read what was written, which ends writing.
-
-        Yields:
-            The lines of each call of `write`; none if the folder is not written.
-
-        Raises:
-            EnvironmentFailedError: The disk cannot be written or read.
-        """
-        if self._path is None:
-            return
-        with self._draft_errors():
-            self._growing.close()
-        try:
-            with (
-                (self._drafts / ANSWERS).open("rb") as answers,
-                (self._drafts / VERDICTS).open("rb") as verdicts,
-            ):
-                for size, verdict_size in zip(*[iter(self._sizes)] * 2, strict=True):
-                    yield Lines(answers.read(size), verdicts.read(verdict_size))
-        except OSError as error:
-            raise EnvironmentFailedError(f"{self._path}: cannot be read: {error.strerror}") from None
 
     def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
         """Write the files that need the complete result, then put all files in their places.

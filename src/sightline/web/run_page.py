@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import get_args
 
+import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
@@ -45,7 +46,7 @@ def run_page(viewer: Viewer, request: Request) -> Response:
     if live is None and shown.step not in READABLE:
         return waiting_page(viewer, request, summary) or run_page(viewer, request)
     counted = None
-    if summary.result is not None:
+    if summary.result is not None and not (live and live.is_held):
         counted = _counted(viewer, summary, summary.result)
     return viewer.page(
         "run_page.html",
@@ -63,10 +64,8 @@ def run_page(viewer: Viewer, request: Request) -> Response:
 
 def metrics_json(viewer: Viewer, request: Request) -> Response:
     """The content of metrics.json of a run."""
-    import msgspec
-
     run = request.path_params["run"]
-    content = msgspec.json.format(msgspec.json.encode(viewer.index.open(run).result))
+    content = msgspec.json.format(viewer.index.open(run).result_json)
     return Response(
         content,
         media_type="application/json",

@@ -130,12 +130,6 @@ class Groups(Benchmark):
             return answered_samples(Path(options["answers"]), _selection(options))
         return read_samples(self.file(folder, options), _selection(options))
 
-    def source_files(
-        self, folder: Path | None, split: str, options: Mapping[str, Any]
-    ) -> Sequence[Path] | None:
-        """The groups file; a file of answers is always read."""
-        return None if _only_answers(options) else [self.file(folder, options)]
-
     def left_out_notes(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> list[str]:
         """The originals that are not sent, and the groups without a line that is."""
         if _only_answers(options):

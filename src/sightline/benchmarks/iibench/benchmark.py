@@ -15,7 +15,6 @@ from sightline.benchmarks.iibench.data import (
     read_explanations,
     read_released,
     read_samples,
-    records_file,
 )
 from sightline.benchmarks.iibench.export import EXPORT_FORMATS
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, SPLITS
@@ -125,15 +124,6 @@ class IIBench(Benchmark):
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The questions of a split; few-shot settings leave their examples out."""
         return read_samples(folder, split, options["options"], options["answers"], _few_shot_ids(options))
-
-    def source_files(
-        self, folder: Path | None, split: str, options: Mapping[str, Any]
-    ) -> Sequence[Path] | None:
-        """The released records, and the files of `options` and `answers`; always read without the former."""
-        if folder is None:
-            return None
-        given = [options[name] for name in ("options", "answers") if options[name] is not None]
-        return [records_file(folder, split), *map(Path, given)]
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
         """One query, or one for each option order; `references` holds the right letter in that order."""
