@@ -10,16 +10,6 @@ from sightline.types import ImageFile, ImageRef, Probe, Sample
 
 
 def cluster_of(sample: Sample, files: Mapping[str, ImageFile | BadImage]) -> str:
-    """The cluster of a sample.
-
-    Args:
-        sample: The sample.
-        files: Image path -> the inspected file, or the error that it raised.
-
-    Returns:
-        The cluster that the sample names, otherwise the digest of its first image. For an unreadable image it
-        is its name in the data folder, for a sample without images the sample's id.
-    """
     if sample.cluster is not None or not sample.images:
         return sample.cluster or sample.id
     image = sample.images[0]
@@ -30,15 +20,7 @@ def cluster_of(sample: Sample, files: Mapping[str, ImageFile | BadImage]) -> str
 
 
 def inspect_sample(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, ImageFile | BadImage]:
-    """Inspect the image that names the cluster of a sample, and the images that judges see; uses no store.
-
-    Args:
-        sample: The sample.
-        probes: Its probes, whose `evidence` lists the images for judges.
-
-    Returns:
-        Image path -> the inspected file, or the error that it raised.
-    """
+    """Inspect the image that names the cluster of a sample, and the images that judges see; uses no store."""
     files: dict[str, ImageFile | BadImage] = {}
     evidence = (image for probe in probes for image in probe.evidence)
     for image in dict.fromkeys([*cluster_images(sample), *evidence]):
@@ -50,12 +32,4 @@ def inspect_sample(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str,
 
 
 def cluster_images(sample: Sample) -> tuple[ImageRef, ...]:
-    """The image whose digest is the cluster of a sample.
-
-    Args:
-        sample: The sample.
-
-    Returns:
-        The first image, as a tuple; empty if the sample names its cluster or has no image.
-    """
     return sample.images[:1] if sample.cluster is None else ()

@@ -28,9 +28,7 @@ class BatchSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How --batch uses the batches of a host. The defaults are OpenAI's limits.
 
     Attributes:
-        lines: The most requests in a file.
         bytes: The most bytes of a file.
-        window: The time in which the host answers, as it spells it.
         poll: Seconds between the first two looks at a batch; each following pause is longer by half.
         slowest_poll: The longest pause, in seconds.
         appears: Seconds until a batch that was created is surely in the list of batches.
@@ -64,23 +62,6 @@ class SlurmProfile(Struct, frozen=True, forbid_unknown_fields=True):
     """A `[slurm.NAME]` table: the jobs of `--on slurm:NAME`, one for each replica of a model.
 
     Attributes:
-        replicas: Jobs, each with one server.
-        processes: Workers of `mini` and `hf/` in each job, one for each of its GPUs.
-        partition: As for sbatch, like the fields down to `mem`.
-        account: The account that pays.
-        qos: The quality of service.
-        time: The time limit of a job.
-        gres: GPUs of a job, such as `gpu:1`.
-        nodes: Nodes of a job.
-        cpus: Processors of a job.
-        mem: Memory of a node.
-        flags: More flags of sbatch, such as `--constraint=a100`.
-        setup: Lines of bash before the server starts.
-        container: Words before the command of the server, such as `apptainer exec --nv vllm.sif`.
-        python: The Python of the nodes with Sightline (workers) or SGLang; '' for that of this process.
-        address: A word of bash for the address of a node that the driver can reach.
-        folder: Folder on a file system that nodes and driver share; '' for that of the user's cache.
-        resubmits: How often each replica is submitted again, if its job has ended and work is left.
         poll: Seconds between two looks at the queue.
         startup: Seconds that a server may take to be ready.
     """
@@ -136,9 +117,6 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
 
         Args:
             usage: The numbers of tokens.
-
-        Returns:
-            The cost, in the currency of the file.
         """
         tokens = (usage.prompt_tokens or 0) * self.prompt + (usage.completion_tokens or 0) * self.completion
         return tokens / 1e6 - self.saved_by_cache(usage)
@@ -148,9 +126,6 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
 
         Args:
             usage: The numbers of tokens.
-
-        Returns:
-            The difference to the cost without cached tokens; 0 without a price of theirs.
         """
         if self.cached is None or not usage.cached_tokens:
             return 0.0
@@ -164,7 +139,6 @@ class RaySettings(Struct, frozen=True, forbid_unknown_fields=True):
         replicas: How many; None for as many as the cluster has room for.
         cpus: Processors of each; None for 1 with a GPU, otherwise for those of the smallest node.
         gpus: GPUs of each; None for 1 if the cluster has GPUs.
-        restarts: How often each is started again, if it or its node ends.
     """
 
     replicas: Annotated[int, Meta(ge=1)] | None = None
@@ -185,10 +159,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     def host(self, name: str, port: int) -> Host:
         """Find the entry of a host, by name and port or by name alone.
 
-        Args:
-            name: The host name.
-            port: The port.
-
         Returns:
             The entry; an empty one if the file has none.
         """
@@ -196,10 +166,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     def price(self, model: str, *, in_batches: bool = False) -> Price | None:
         """Find the price of a model, by its whole name or by the part after '#' or the last '/'.
-
-        Args:
-            model: The model as for --model.
-            in_batches: Whether it is asked in batches.
 
         Returns:
             The price, that of single requests if there is none for batches; None if the file has none.
@@ -209,14 +175,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
         return price.batch if price is not None and price.batch is not None and in_batches else price
 
     def require_prices(self, models: Iterable[str]) -> None:
-        """Check that the price of every model is known, as --max-cost needs.
-
-        Args:
-            models: The models as for --model.
-
-        Raises:
-            UserError: A model has no price.
-        """
+        """Check that the price of every model is known, as --max-cost needs."""
         for model in models:
             if self.price(model) is None:
                 expected = f'[prices."{model}"] prompt and completion, per million tokens, in {DEFAULT_FILE}'
@@ -244,12 +203,6 @@ def load_config(file: str | None = None) -> Config:
 
     Args:
         file: The file; None reads that in SIGHTLINE_CONFIG, or ./sightline.toml if it exists.
-
-    Returns:
-        The configuration; an empty one if there is no file.
-
-    Raises:
-        UserError: The file cannot be read, or is not TOML of this structure.
     """
     named = file or os.environ.get("SIGHTLINE_CONFIG")
     path = Path(named or DEFAULT_FILE)
@@ -325,15 +278,10 @@ def api_key(host: Host, name: str, default_variable: str | None) -> str | None:
     """Read the API key of a host from its environment variable.
 
     Args:
-        host: The entry of the host, which may name the variable.
-        name: The host name, for error messages.
         default_variable: The variable if the entry names none; None for a host that needs no key.
 
     Returns:
         The key; None if the host needs none.
-
-    Raises:
-        UserError: The variable is not set, or the entry is not the name of a variable.
     """
     variable = host.key or default_variable
     if variable is None:

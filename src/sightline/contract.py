@@ -17,15 +17,6 @@ def check_contract(kind: str, name: str, entry: object, base: type) -> None:
 
     Attributes must have the types that the base class declares. Methods must take the arguments of the base
     class by the same names. A base class that is a protocol need not be derived from.
-
-    Args:
-        kind: The kind of entry for messages, such as `benchmark`.
-        name: The name under which it is registered.
-        entry: What the registry or the plugin holds under that name.
-        base: The base class; it declares a `name`.
-
-    Raises:
-        UserError: The entry is not such a class; the message names the member, found and expected.
     """
     whose = f"the {kind} registered as '{name}'"
     if not isinstance(entry, type) or not (getattr(base, "_is_protocol", False) or issubclass(entry, base)):
@@ -38,9 +29,6 @@ def check_contract(kind: str, name: str, entry: object, base: type) -> None:
 
 def arguments_of(method: Any) -> list[str]:
     """List the arguments of a method.
-
-    Args:
-        method: The method, or anything else that stands in its place.
 
     Returns:
         Their names; none if it cannot be called.

@@ -8,13 +8,5 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
     >>> counted(1, "fault"), counted(1200, "fault"), counted(2, "reply", "replies")
     ('1 fault', '1,200 faults', '2 replies')
-
-    Args:
-        number: The number.
-        noun: What is counted, in the singular.
-        plural: Its plural; '' for the noun with an s.
-
-    Returns:
-        Both.
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

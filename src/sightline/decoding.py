@@ -31,21 +31,6 @@ _UNKNOWN_FIELD = re.compile("Object contains unknown field `(.*)`")
 
 
 def decode_json(content: bytes, kind: type[T], file: object, what: str, *, expected: str | None = None) -> T:
-    """Decode JSON.
-
-    Args:
-        content: The content of the file.
-        kind: The type of what it holds.
-        file: What messages call the file.
-        what: What the file should be, for messages, with its article.
-        expected: The remedy, for messages.
-
-    Returns:
-        What the file holds.
-
-    Raises:
-        UserError: The content is not JSON, or holds something else.
-    """
     with _naming(file, what, expected):
         return msgspec.json.decode(content, type=kind)
 
@@ -53,39 +38,13 @@ def decode_json(content: bytes, kind: type[T], file: object, what: str, *, expec
 def decode_toml(
     content: str | bytes, kind: type[T], file: object, what: str, *, expected: str | None = None
 ) -> T:
-    """Decode TOML.
-
-    Args:
-        content: The content of the file.
-        kind: The type of what it holds.
-        file: What messages call the file.
-        what: What the file should be, for messages, with its article.
-        expected: The remedy, for messages.
-
-    Returns:
-        What the file holds.
-
-    Raises:
-        UserError: The content is not TOML, or holds something else.
-    """
     with _naming(file, what, expected):
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
         return msgspec.convert(tomllib.loads(text), kind)
 
 
 def json_records(content: bytes, path: Path) -> Records:
-    """Decode a JSON list, JSON Lines, or one JSON object.
-
-    Args:
-        content: The content of the file.
-        path: The file, for error messages.
-
-    Returns:
-        The records with their positions.
-
-    Raises:
-        UserError: The content is not JSON, or an entry is not an object; it names the line or the entry.
-    """
+    """Decode a JSON list, JSON Lines, or one JSON object."""
     if content.lstrip().startswith(b"["):
         return [_object(f"entry {n}", entry, path) for n, entry in enumerate(_whole(content, path), 1)]
     lines = [(n, line) for n, line in enumerate(content.splitlines(), 1) if line.strip()]
@@ -101,21 +60,7 @@ def json_records(content: bytes, path: Path) -> Records:
 
 
 def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path, kind: type[Any]) -> T:
-    """Decode a line of a JSON Lines file.
-
-    Args:
-        decode: Converts a line to a struct.
-        line: The line.
-        number: Its number in the file, from 1.
-        path: The file.
-        kind: The struct.
-
-    Returns:
-        The struct.
-
-    Raises:
-        UserError: The line is not such a struct; it names the line and the field.
-    """
+    """Decode a line of a JSON Lines file."""
     try:
         return decode(line)
     except msgspec.ValidationError as error:
@@ -130,17 +75,7 @@ def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Pa
 
 
 def unknown_field(name: str, known: Iterable[str], path: Path, record: str) -> UserError:
-    """Make the error for a field or a column that a file should not have.
-
-    Args:
-        name: The field.
-        known: The fields that exist.
-        path: The file.
-        record: The position of the record.
-
-    Returns:
-        The error, with the most similar field.
-    """
+    """Make the error for a field or a column that a file should not have."""
     known = list(known)
     return UserError(
         f"is an unknown field{did_you_mean(name, known)}",
@@ -158,11 +93,7 @@ def lenient_json(text: str | bytes, constant: Callable[[str], Any] = float) -> A
     {'a': '1e999', 'b': '9999999999999999999', 'c': 7}
 
     Args:
-        text: The JSON.
         constant: Makes the value of NaN, Infinity and -Infinity from their name.
-
-    Returns:
-        The value.
 
     Raises:
         ValueError: The text is not JSON.
@@ -172,14 +103,7 @@ def lenient_json(text: str | bytes, constant: Callable[[str], Any] = float) -> A
 
 
 def fault(error: Exception) -> str:
-    """Describe why something cannot be decoded.
-
-    Args:
-        error: One of UNDECODABLE.
-
-    Returns:
-        The reason, without the content.
-    """
+    """Describe why something cannot be decoded."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeDecodeError):

@@ -67,16 +67,7 @@ class EnvironmentFailedError(Exception):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that does not exist.
-
-    Args:
-        kind: What the name stands for, such as 'benchmark'.
-        name: The name.
-        known: The names that exist.
-
-    Returns:
-        The error, with all names that exist and the most similar one.
-    """
+    """The error for a name that does not exist."""
     names = sorted(known)
     return UserError(
         f"unknown {kind} '{name}'{did_you_mean(name, names)}", expected=f"one of {', '.join(names)}"
@@ -85,10 +76,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A suggestion for a misspelled name.
-
-    Args:
-        name: The name.
-        known: The names that exist; case is ignored.
 
     Returns:
         ', did you mean ...?' with the most similar name; '' if none is similar.
@@ -103,15 +90,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def some_of(names: Collection[str], most: int, *, total: int | None = None, separator: str = ", ") -> str:
     """The first names of a long list, and the number of the others.
-
-    Args:
-        names: The names.
-        most: The largest number of names in the text.
-        total: The length of the whole list, if `names` is only its beginning.
-        separator: The text between two names.
-
-    Returns:
-        The text.
 
     >>> some_of(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -131,16 +109,7 @@ def _shorten(found: object) -> str:
 
 @contextmanager
 def needs_extra(extra: str, message: str, file: object = None) -> Iterator[None]:
-    """Import packages of an extra; where one is missing, the error names the command that installs it.
-
-    Args:
-        extra: The extra, such as `table`.
-        message: What needs the package.
-        file: The file that needs it, if there is one.
-
-    Raises:
-        UserError: A package is not installed.
-    """
+    """Import packages of an extra; where one is missing, the error names the command that installs it."""
     try:
         yield
     except ImportError:

@@ -75,12 +75,6 @@ _LIGATURE = re.compile(r"(?<=-)(?=-)|(?<=')(?=')|(?<=,)(?=,)")
 def for_csv(text: str) -> str:
     r"""Escape a text for a cell of a CSV file that a reader opens; the csv module adds the quotes.
 
-    Args:
-        text: The text.
-
-    Returns:
-        The text, with an apostrophe first if a spreadsheet would take it for a formula.
-
     >>> for_csv("=1+1"), for_csv("-5"), for_csv("two\nlines")
     ("'=1+1", "'-5", 'two\\nlines')
     """
@@ -88,25 +82,12 @@ def for_csv(text: str) -> str:
 
 
 def for_csv_lines(text: str) -> str:
-    """Escape a text of several lines for a cell of a CSV file that a reader opens.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The text as `for_csv` has it, with its line feeds.
-    """
+    """Escape a text of several lines for a cell of a CSV file that a reader opens."""
     return escape_formula(visible_lines(text))
 
 
 def escape_formula(cell: str) -> str:
     """Protect a cell of a form, which is read back, from being run as a formula.
-
-    Args:
-        cell: The text.
-
-    Returns:
-        The text, with an apostrophe first if a spreadsheet would take it for a formula.
 
     >>> escape_formula("=1+1"), escape_formula("'tis"), unescape_formula(escape_formula("'=1"))
     ("'=1+1", "'tis", "'=1")
@@ -115,14 +96,7 @@ def escape_formula(cell: str) -> str:
 
 
 def unescape_formula(cell: str) -> str:
-    """Undo `escape_formula`.
-
-    Args:
-        cell: The cell as read.
-
-    Returns:
-        The text that was escaped.
-    """
+    """Undo `escape_formula`."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -131,12 +105,6 @@ def for_markdown(text: str) -> str:
 
     Only what Markdown would interpret is escaped, so that the source stays readable. An address becomes code,
     which is no link.
-
-    Args:
-        text: The text.
-
-    Returns:
-        Markdown that displays the text, without a link, an image, HTML or any other structure.
 
     >>> print(for_markdown("# ![x](http://a.b) *x* | <b> acc_p ~0.9 [] {} 5*"))
     \\# ![x\\](`http://a.b)` \\*x\\* | &lt;b> acc_p ~0.9 [] {} 5\\*
@@ -147,12 +115,6 @@ def for_markdown(text: str) -> str:
 def for_markdown_cell(*lines: str) -> str:
     """Escape lines for a cell of a table in Markdown, where nothing is a heading or an item of a list.
 
-    Args:
-        *lines: The lines of the cell.
-
-    Returns:
-        Markdown as of `for_markdown`, with a break between the lines.
-
     >>> print(for_markdown_cell("-"), for_markdown_cell("a|b", "c*"))
     - a\\|b<br>c*
     """
@@ -161,12 +123,6 @@ def for_markdown_cell(*lines: str) -> str:
 
 def for_latex(text: str) -> str:
     r"""Escape a text for LaTeX in horizontal mode, as in a cell of a table.
-
-    Args:
-        text: The text. Its characters outside ASCII need LuaLaTeX or XeLaTeX and a font that has them.
-
-    Returns:
-        LaTeX that prints the text, without a comment, a formula, a command of the text or a ligature.
 
     >>> print(for_latex("100 % of \\input{x} -- ^^M"))
     100 \% of \textbackslash{}input\{x\} -{\kern0pt}- \textasciicircum{}\textasciicircum{}M
@@ -177,12 +133,6 @@ def for_latex(text: str) -> str:
 def for_html(text: str) -> str:
     """Escape a text for HTML: between tags, or in an attribute in quotes that is not an address.
 
-    Args:
-        text: The text.
-
-    Returns:
-        HTML that displays the text.
-
     >>> for_html("<b title='x'>")
     '&lt;b title=&#x27;x&#x27;&gt;'
     """
@@ -191,12 +141,6 @@ def for_html(text: str) -> str:
 
 def for_json(document: str) -> str:
     r"""Escape a JSON document for a terminal: its content stays the same.
-
-    Args:
-        document: JSON, whose line feeds are between its values.
-
-    Returns:
-        The document, with the escapes of JSON for characters that are not safe to display.
 
     >>> print(for_json('["\x7f"]'))
     ["\u007f"]
@@ -208,12 +152,6 @@ def for_json(document: str) -> str:
 
 def for_plot(text: str) -> str:
     r"""Escape a text for matplotlib, which takes dollar signs for the limits of formulas.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The text that matplotlib draws as it is.
 
     >>> print(for_plot("$x$"))
     \$x\$

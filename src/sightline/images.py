@@ -72,13 +72,7 @@ class ImageLimits(Struct, frozen=True):
 
 
 class FoundImage(NamedTuple):
-    """An image file that was not read yet.
-
-    Attributes:
-        name: Its path as the image names it.
-        path: The path to read; its links are resolved if the image must not leave a folder.
-        info: Its status.
-    """
+    """An image file that was not read yet."""
 
     name: str
     path: str
@@ -86,34 +80,11 @@ class FoundImage(NamedTuple):
 
 
 def inspect_image(image: ImageRef, cached: Mapping[str, ImageFile]) -> ImageFile:
-    """Inspect an image file.
-
-    Args:
-        image: The path of the image, and the folder that it must not leave.
-        cached: Image path -> an earlier inspection, used if size and modification time are unchanged.
-
-    Returns:
-        Digest, format and size of the image.
-
-    Raises:
-        BadImage: The file is missing, empty, outside its folder, not an image, or too large; or it changes
-            while it is inspected.
-    """
     return inspect_found(find_image(image), cached)
 
 
 def find_image(image: ImageRef) -> FoundImage:
-    """Find an image file.
-
-    Args:
-        image: The path of the image, and the folder that it must not leave.
-
-    Returns:
-        The file.
-
-    Raises:
-        BadImage: The file is missing, or outside its folder.
-    """
+    """Find an image file."""
     try:
         return FoundImage(image.path, *_inside(image))
     except (OSError, ValueError):
@@ -122,18 +93,6 @@ def find_image(image: ImageRef) -> FoundImage:
 
 
 def inspect_found(found: FoundImage, cached: Mapping[str, ImageFile]) -> ImageFile:
-    """Inspect an image file that was found.
-
-    Args:
-        found: The file.
-        cached: As for `inspect_image`.
-
-    Returns:
-        Digest, format and size of the image.
-
-    Raises:
-        BadImage: The file is empty, not an image, or too large; or it is no longer the one that was found.
-    """
     earlier, stamp = cached.get(found.name), _stamp(found.info)
     if earlier is not None and earlier.stamp == stamp:
         return earlier
@@ -141,14 +100,7 @@ def inspect_found(found: FoundImage, cached: Mapping[str, ImageFile]) -> ImageFi
 
 
 def decode(file: ImageFile) -> None:
-    """Check that an image can be decoded completely; of an animation, its first frame.
-
-    Args:
-        file: The inspected image.
-
-    Raises:
-        BadImage: The image cannot be decoded.
-    """
+    """Check that an image can be decoded completely; of an animation, its first frame."""
     try:
         with open_image(file.path, [file.format]) as image:
             image.load()
@@ -158,10 +110,6 @@ def decode(file: ImageFile) -> None:
 
 def transform_for(file: ImageFile, limits: ImageLimits) -> str:
     """The change that an image needs before a model accepts it.
-
-    Args:
-        file: The inspected image.
-        limits: The images that the model accepts.
 
     Returns:
         The name of the transform, which is part of the request's key; '' for none.
@@ -178,14 +126,8 @@ def transform_for(file: ImageFile, limits: ImageLimits) -> str:
 def read_bytes(file: ImageFile) -> tuple[str, bytes]:
     """Read the bytes to send: the original ones, or those of the re-encoded image.
 
-    Args:
-        file: The inspected image with its transform.
-
     Returns:
         The media type and the bytes.
-
-    Raises:
-        BadImage: The file is missing, or has changed since the inspection.
     """
     data = _content(file.path, file.path, file.stamp)
     if not file.transform:
@@ -196,15 +138,8 @@ def read_bytes(file: ImageFile) -> tuple[str, bytes]:
 def read_original(path: str, digest: str) -> bytes:
     """Read the original bytes of an inspected image, for another machine.
 
-    Args:
-        path: The file.
-        digest: The SHA-256 of its content at the inspection.
-
     Returns:
         The bytes.
-
-    Raises:
-        BadImage: The file is missing, or has changed since the inspection.
     """
     try:
         with open(path, "rb") as handle:
@@ -219,54 +154,24 @@ def check_content(path: str, data: bytes, digest: str) -> None:
     """Check that bytes are those of the image that was inspected.
 
     Args:
-        path: The name of the image in the error.
         data: The bytes.
-        digest: The SHA-256 at the inspection.
-
-    Raises:
-        BadImage: They are other bytes.
     """
     if hashlib.sha256(data).hexdigest() != digest:
         raise BadImage(f"{path}: changed during the run")
 
 
 def data_url(file: ImageFile) -> bytes:
-    """Read an image as a data URL.
-
-    Args:
-        file: The inspected image with its transform.
-
-    Returns:
-        The URL in ASCII.
-
-    Raises:
-        BadImage: The file is missing, or has changed since the inspection.
-    """
     media, data = read_bytes(file)
     return b"data:%s;base64,%s" % (media.encode(), pybase64.b64encode(data))
 
 
 def data_url_length(file: ImageFile) -> int:
-    """Compute the length of the data URL of an image that needs no transform.
-
-    Args:
-        file: The inspected image.
-
-    Returns:
-        The length in characters.
-    """
+    """Compute the length of the data URL of an image that needs no transform."""
     return len(f"data:{MEDIA_TYPES[file.format]};base64,") + 4 * -(-file.stamp[0] // 3)
 
 
 def check_unchanged(file: ImageFile) -> None:
-    """Check that a file is the one that was inspected.
-
-    Args:
-        file: The inspected image.
-
-    Raises:
-        BadImage: The file is missing, or has changed since the inspection.
-    """
+    """Check that a file is the one that was inspected."""
     try:
         info = os.stat(file.path)
     except OSError as error:
@@ -276,32 +181,12 @@ def check_unchanged(file: ImageFile) -> None:
 
 
 def real_path(path: str) -> str:
-    """Find the path of an image with its links resolved; those of its folder are resolved once.
-
-    Args:
-        path: The path.
-
-    Returns:
-        The absolute path.
-
-    Raises:
-        OSError: A folder cannot be read.
-    """
+    """Find the path of an image with its links resolved; those of its folder are resolved once."""
     return _real(path)[0]
 
 
 def read_image(file: ImageFile) -> Image:
-    """Read an image for a local model: first frame, upright, in RGB, transparency on white.
-
-    Args:
-        file: The inspected image with its transform.
-
-    Returns:
-        The decoded image.
-
-    Raises:
-        BadImage: The file is missing, has changed since the inspection, or cannot be decoded.
-    """
+    """Read an image for a local model: first frame, upright, in RGB, transparency on white."""
     return _upright(file.path, "JPEG" if file.transform else file.format, read_bytes(file)[1])
 
 
@@ -380,14 +265,7 @@ def open_image(source: str | Path | IO[bytes], formats: Sequence[str] | None = N
     """Open an image with Pillow, of which the plugin for HEIF is not a part.
 
     Args:
-        source: The path, or the content.
         formats: The formats to try, by Pillow's names; None tries all that `MEDIA_TYPES` has.
-
-    Returns:
-        The image, not decoded yet.
-
-    Raises:
-        Exception: Pillow's readers raise any exception for a damaged file.
     """
     from PIL import Image
 

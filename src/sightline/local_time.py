@@ -11,9 +11,6 @@ def local_time(seconds: float) -> str:
     Args:
         seconds: The time, in seconds since 1970.
 
-    Returns:
-        The local time, as `2026-01-31 12:00:00`.
-
     Raises:
         ValueError: No calendar reaches that far.
         OverflowError: The same, much farther.

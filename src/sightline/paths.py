@@ -6,11 +6,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Return the user's cache folder: files that Sightline can make again.
-
-    Returns:
-        $XDG_CACHE_HOME/sightline or ~/.cache/sightline on Linux, the platform's folder elsewhere.
-    """
+    """Return the user's cache folder: files that Sightline can make again."""
     import platformdirs
 
     return platformdirs.user_cache_path("sightline", appauthor=False)

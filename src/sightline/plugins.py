@@ -17,17 +17,7 @@ _modules: dict[str, str] = {}
 
 
 def load_plugin(file: str) -> ModuleType:
-    """Load a Python file.
-
-    Args:
-        file: The path of the file.
-
-    Returns:
-        Its module.
-
-    Raises:
-        UserError: There is no such file, or it fails when it is loaded; the message names the line.
-    """
+    """Load a Python file."""
     path = Path(file)
     spec = importlib.util.spec_from_file_location(f"sightline_plugin_{path.stem}", path)
     if not path.is_file():
@@ -53,19 +43,12 @@ def load_plugin(file: str) -> ModuleType:
 
 
 def add_package(module: str) -> None:
-    """Treat an installed package as a plugin, so that its errors are reported as its own.
-
-    Args:
-        module: The name of one of its modules.
-    """
+    """Treat an installed package as a plugin, so that its errors are reported as its own."""
     _modules.setdefault(module.partition(".")[0], "")
 
 
 def file_of(entry: object) -> str | None:
     """Find the plugin file that defines a class.
-
-    Args:
-        entry: A class that the registry holds.
 
     Returns:
         The absolute path of the file; None if no `--plugin` file defines the class.
@@ -75,9 +58,6 @@ def file_of(entry: object) -> str | None:
 
 def place_of(entry: object) -> str | None:
     """Find where a class or function of a plugin is defined.
-
-    Args:
-        entry: What a plugin registered, or a part of it.
 
     Returns:
         File and line, such as `mine.py, line 3`; None for what no plugin defines.
@@ -90,9 +70,6 @@ def place_of(entry: object) -> str | None:
 
 def error_of_plugin(error: BaseException) -> UserError | None:
     """Report an exception as the plugin's, if its code raised it or called what raised it.
-
-    Args:
-        error: The exception, with its traceback.
 
     Returns:
         The error that names file, line and function of the plugin; None if no plugin took part.
@@ -109,29 +86,13 @@ def error_of_plugin(error: BaseException) -> UserError | None:
 
 
 def error_and_line(error: BaseException) -> str:
-    """Describe an exception in one line without paths, which differ between machines.
-
-    Args:
-        error: The exception, with its traceback.
-
-    Returns:
-        The exception, and the plugin's file name and line if its code took part.
-    """
+    """Describe an exception in one line without paths, which differ between machines."""
     place = _last_place(error)
     return _spelled(error) if place is None else f"{_spelled(error)} ({Path(place[0]).name}, line {place[1]})"
 
 
 def wrong_return(function: object, found: object, expected: type) -> UserError:
-    """Report a function of a plugin that returned something else than its contract says.
-
-    Args:
-        function: The function or method.
-        found: What it returned or yielded.
-        expected: The type that the contract requires.
-
-    Returns:
-        The error, with the place of the function.
-    """
+    """Report a function of a plugin that returned something else than its contract says."""
     name = getattr(function, "__qualname__", repr(function))
     return UserError(
         f"{name} returned something else than {expected.__name__}",

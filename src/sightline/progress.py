@@ -56,14 +56,7 @@ def progress(
     """Display the progress of a loop that reports each step.
 
     Args:
-        title: The name of the work.
         total: How many units there are; None if unknown.
-        unit: What is counted.
-        done: How many units are done at the start.
-        show_progress: False displays nothing.
-
-    Yields:
-        The function that the loop calls with the number of units that it has finished.
     """
     if not show_progress:
         yield lambda _: None
@@ -78,11 +71,6 @@ def progress(
 @asynccontextmanager
 async def request_progress(title: str, counts: RequestCounts, *, show_progress: bool) -> AsyncIterator[None]:
     """Display counts of requests while other tasks of the event loop change them.
-
-    Args:
-        title: The name of the work.
-        counts: The counts, which are read again at each refresh.
-        show_progress: False displays nothing.
 
     Yields:
         None; the display ends with the block.

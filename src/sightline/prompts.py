@@ -13,12 +13,6 @@ def load(package: str) -> dict[str, Any]:
     """Read the prompts of a package.
 
     TOML drops a line break right after an opening triple quote, so it is not part of a prompt.
-
-    Args:
-        package: The package that holds `prompts.toml`; a module passes its own `__package__`.
-
-    Returns:
-        The file's sections by name.
     """
     return tomllib.loads((files(package) / "prompts.toml").read_text(encoding="utf-8"))
 
@@ -28,13 +22,6 @@ def fill(template: str, **values: str) -> str:
 
     >>> fill("{a} and {b}", a="{b}", b="x")
     '{b} and x'
-
-    Args:
-        template: Text with names in braces; a name without a value stays in its braces.
-        **values: The text for each name.
-
-    Returns:
-        The filled text.
     """
     pieces = template.split("{")
     out = [pieces[0]]

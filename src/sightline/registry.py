@@ -75,18 +75,6 @@ _from_plugins: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "per
 
 
 def benchmark(name: str) -> Benchmark:
-    """Make the benchmark of a name.
-
-    Args:
-        name: A registered name.
-
-    Returns:
-        The benchmark.
-
-    Raises:
-        UserError: No benchmark has this name (the message gives the nearest one), or what is registered
-            does not fit `benchmarks.base.Benchmark`.
-    """
     from sightline.benchmarks.base import Benchmark
     from sightline.contract import check_contract
 
@@ -97,46 +85,24 @@ def benchmark(name: str) -> Benchmark:
 
 
 def benchmark_class(name: str) -> type[Benchmark]:
-    """Look up what a benchmark declares, for readers of results whose benchmark may not be installed.
-
-    Args:
-        name: The name in the results.
-
-    Returns:
-        The benchmark's class; the base class, which holds the defaults, if the name is not registered.
-    """
+    """Look up what a benchmark declares, for readers of results whose benchmark may not be installed."""
     from sightline.benchmarks.base import Benchmark
 
     return type(benchmark(name)) if is_benchmark(name) else Benchmark
 
 
 def is_benchmark(name: str) -> bool:
-    """Tell whether a benchmark is installed or plugged in.
-
-    Args:
-        name: Any name.
-
-    Returns:
-        True for one of `benchmark_names`. Other packages are searched only for a name that is not built in.
-    """
+    """Tell whether a benchmark is installed or plugged in."""
     return name in BENCHMARKS or name in benchmark_names()
 
 
 def benchmark_names() -> list[str]:
-    """List the benchmarks that are installed or plugged in.
-
-    Returns:
-        Their names, sorted.
-    """
+    """List the benchmarks that are installed or plugged in."""
     return _names("benchmarks", BENCHMARKS)
 
 
 def export_formats() -> dict[str, ExportFormat]:
-    """List the export formats: those of each benchmark, then those for any benchmark.
-
-    Returns:
-        Name -> format.
-    """
+    """List the export formats: those of each benchmark, then those for any benchmark."""
     formats: dict[str, ExportFormat] = {}
     for name in benchmark_names():
         formats |= benchmark_class(name).export_formats
@@ -148,15 +114,6 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
 
     A registered name that does not end in "/" is not a prefix: the whole name of the model must equal it.
     For an address, what other packages register is not searched, because that takes longer than the rest.
-
-    Args:
-        spec: The model's name, as after `--model`.
-
-    Returns:
-        The longest registered prefix of the name, and its factory.
-
-    Raises:
-        UserError: No registered prefix fits; the message gives the nearest one.
     """
     is_address = spec.startswith(("http://", "https://"))
     names = [*MODELS, *_from_plugins["models"]] if is_address else _names("models", MODELS)
@@ -169,14 +126,7 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
 
 
 def load_adapter(folder: str) -> Any:
-    """Load the adapter in a folder, to be attached to a local model.
-
-    Args:
-        folder: The folder that `sightline adapter train` wrote.
-
-    Returns:
-        A `models.local.attachment.Attachment`.
-    """
+    """Load the adapter in a folder, to be attached to a local model."""
     module, _, function = ADAPTER_LOADER.partition(":")
     return getattr(importlib.import_module(module), function)(folder)
 
@@ -184,15 +134,8 @@ def load_adapter(folder: str) -> Any:
 def load_project_verdicts(store: Store, word: str) -> list[Verdict] | None:
     """Read the verdicts of an annotation project.
 
-    Args:
-        store: The store that holds the project.
-        word: The name or number of the project.
-
     Returns:
         The verdicts; None if there is no such project.
-
-    Raises:
-        UserError: The project produces no verdicts, or has none yet.
     """
     module, _, function = PROJECT_VERDICTS.partition(":")
     found: list[Verdict] | None = getattr(importlib.import_module(module), function)(store, word)
@@ -200,18 +143,6 @@ def load_project_verdicts(store: Store, word: str) -> list[Verdict] | None:
 
 
 def perturbation(name: str) -> Perturbation | TextPerturbation:
-    """Make the perturbation of a name.
-
-    Args:
-        name: A registered name.
-
-    Returns:
-        The perturbation.
-
-    Raises:
-        UserError: No perturbation has this name (the message gives the nearest one), or what is registered
-            does not fit `Perturbation` or `TextPerturbation` of `builders.perturbations`.
-    """
     from sightline.builders.perturbations import Perturbation, TextPerturbation
     from sightline.contract import arguments_of, check_contract
 
@@ -223,23 +154,12 @@ def perturbation(name: str) -> Perturbation | TextPerturbation:
 
 
 def perturbation_names() -> list[str]:
-    """List the perturbations that are installed or plugged in.
-
-    Returns:
-        Their names, sorted.
-    """
+    """List the perturbations that are installed or plugged in."""
     return _names("perturbations", PERTURBATIONS)
 
 
 def plug_in(file: str) -> None:
-    """Load a Python file and register its mappings `benchmarks`, `models` and `perturbations`.
-
-    Args:
-        file: The path of the file.
-
-    Raises:
-        UserError: The file cannot be loaded, or defines none of the mappings.
-    """
+    """Load a Python file and register its mappings `benchmarks`, `models` and `perturbations`."""
     module = load_plugin(file)
     found = {kind: getattr(module, kind) for kind in _from_plugins if hasattr(module, kind)}
     if not found:

@@ -37,12 +37,6 @@ SHORTEST_KEY = 16
 def hide_password(url: str) -> str:
     """Hide the password of a URL, and the values of parameters that hold secrets.
 
-    Args:
-        url: A URL, valid or not.
-
-    Returns:
-        The same with `***` in the place of each secret.
-
     >>> hide_password("postgresql://me:s@cret@host/name?sslpassword=secret")
     'postgresql://me:***@host/name?sslpassword=***'
     >>> hide_password("https://token@host/a.tar.gz?X-Amz-Signature=secret&part=1")
@@ -56,12 +50,6 @@ def hide_password(url: str) -> str:
 def hide_secrets(text: str) -> str:
     """Hide the passwords and tokens of URLs in a text, and what looks like an API key.
 
-    Args:
-        text: A text, which may quote what a user wrote in the wrong place.
-
-    Returns:
-        The same with `***` in the place of each secret.
-
     >>> hide_secrets("no variable sk-proj-0123456789abcdef, as postgresql://me:secret@host/name says")
     'no variable ***, as postgresql://me:***@host/name says'
     >>> hide_secrets("sk-models-of-july-2/weights")
@@ -73,12 +61,6 @@ def hide_secrets(text: str) -> str:
 def is_secret_name(name: str) -> bool:
     """Decide whether the name of an option, a variable or a parameter says that its value is a secret.
 
-    Args:
-        name: The name, in any case, with any separators.
-
-    Returns:
-        Whether it does.
-
     >>> [name for name in ("api_key", "HF_TOKEN", "max_token", "pad_token") if is_secret_name(name)]
     ['api_key', 'HF_TOKEN']
     """
@@ -86,27 +68,12 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_key_shaped(text: str) -> bool:
-    """Decide whether a text looks like an API key of a well-known service.
-
-    Args:
-        text: The text.
-
-    Returns:
-        Whether it does.
-    """
+    """Decide whether a text looks like an API key of a well-known service."""
     return _KEY.search(text) is not None
 
 
 def hide_key(text: str, key: str, shown: str = "[key]") -> str:
     """Hide a key in a text, also where the text has only the greater part of it.
-
-    Args:
-        text: The text, which for example a server returned.
-        key: The key.
-        shown: What replaces it.
-
-    Returns:
-        The text without any part of the key that is longer than half of it.
 
     >>> hide_key("invalid: abcdefghijkl****", "abcdefghijklmnop")
     'invalid: [key]****'

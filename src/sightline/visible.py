@@ -56,12 +56,6 @@ def visible(text: str) -> str:
     variation selectors behind the characters that have variants. All other text stays, backslashes too, so
     that the result is for readers, and is not to be parsed. A shown text stays as it is if it is shown again.
 
-    Args:
-        text: Any text.
-
-    Returns:
-        The text as a reader sees it.
-
     >>> visible("one\nline\x1b[2J"), visible("100 % \u202eright")
     ('one\\nline\\x1b[2J', '100 % \\u202eright')
     """
@@ -72,27 +66,12 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Show a text as `visible` does, with its line feeds.
-
-    Args:
-        text: Any text; a carriage return before a line feed is left out.
-
-    Returns:
-        The text as a reader sees it, in the same lines.
-    """
+    """Show a text as `visible` does, with its line feeds."""
     return "\n".join(map(visible, text.replace("\r\n", "\n").split("\n")))
 
 
 def replace_unsafe(text: str, escape: Callable[[str], str]) -> str:
-    """Replace the characters that `visible` replaces, but for a combining mark at the beginning.
-
-    Args:
-        text: Any text.
-        escape: Returns the replacement of a character.
-
-    Returns:
-        The text.
-    """
+    """Replace the characters that `visible` replaces, but for a combining mark at the beginning."""
     if text.isprintable() and not _UNSAFE_PRINTABLE.search(text):
         return text  # as almost every text
     return _pattern().sub(lambda found: found[0] if found.lastgroup is None else escape(found[0]), text)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from sightline.metrics.student import two_sided_quantile
+from sightline.metrics.statistics import two_sided_quantile
 from training.adapter.result_files import Floats
 
 LEVEL = 0.95

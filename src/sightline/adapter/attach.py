@@ -24,12 +24,6 @@ class PromptPrefix:
     """
 
     def __init__(self, module: PrefixModule, receiver: Any) -> None:
-        """Register the hook.
-
-        Args:
-            module: Computes the vectors.
-            receiver: The part of the model that receives the embeddings of the whole prompt.
-        """
         self.module = module
         self.length = module.length
         # Two threads may each run a batch.
@@ -73,18 +67,7 @@ class AdaptedModel(NamedTuple):
 
 
 def with_adapter(loaded: Loaded, config: AdapterConfig) -> AdaptedModel:
-    """Attach a new adapter with weights from torch's global random generator.
-
-    Args:
-        loaded: The model. Its weights are frozen in place.
-        config: The adapter's architecture and sizes.
-
-    Returns:
-        The model with the adapter.
-
-    Raises:
-        UserError: The model has no separate language model, or peft, which LoRA needs, is not installed.
-    """
+    """Attach a new adapter with weights from torch's global random generator."""
     receiver = embedding_receiver(loaded)
     if receiver is None:
         raise UserError(f"an adapter cannot be attached to {loaded.kind}: it has no separate language model")
@@ -101,9 +84,6 @@ def merge_lora(loaded: Loaded) -> None:
     """Merge LoRA's updates into the weights that they change, in place (Hu et al. 2021, 4.1).
 
     Answers then cost no extra time, and no trainable weight remains.
-
-    Args:
-        loaded: A model with LoRA adapted.
     """
     from peft.tuners.lora import LoraLayer
 
@@ -115,14 +95,7 @@ def merge_lora(loaded: Loaded) -> None:
 
 
 def embedding_width(loaded: Loaded) -> int:
-    """Read the width of the language model's input embeddings.
-
-    Args:
-        loaded: The model.
-
-    Returns:
-        The number of components of one embedding.
-    """
+    """Read the width of the language model's input embeddings."""
     return int(loaded.model.get_input_embeddings().weight.shape[1])
 
 

@@ -49,12 +49,7 @@ class ExampleEncoder:
         """Prepare an encoder.
 
         Args:
-            loaded: The model, with or without an adapter.
-            template: The chat template, as for `--model-arg template`.
-            cache_bytes: The most memory that cached examples may use.
             max_answer_tokens: The most tokens of an answer, including the end token.
-            prefix_length: The number of vectors that an adapter will insert in front of prompts, if that
-                adapter is not attached to `loaded` yet.
         """
         self._loaded, self._encoder = loaded, Encoder(loaded, template)
         self._free_bytes, self._max_answer_tokens = cache_bytes, max_answer_tokens
@@ -65,17 +60,7 @@ class ExampleEncoder:
         self._end = _end_token(loaded)
 
     def encode(self, example: TrainingExample) -> EncodedExample:
-        """Encode an example, or take it from the cache.
-
-        Args:
-            example: The example.
-
-        Returns:
-            Its tensors, one row each.
-
-        Raises:
-            UserError: The model cannot take the prompt, or the answer is too long.
-        """
+        """Encode an example, or take it from the cache."""
         key = example.request.key
         encoded = self._cached.get(key)
         if encoded is None:
@@ -92,12 +77,6 @@ class ExampleEncoder:
         """Check that an example can be encoded, and batched with all examples checked before.
 
         Nothing is cached.
-
-        Args:
-            example: The example.
-
-        Raises:
-            UserError: `encode` would fail, or some examples have images and others have none.
         """
         prompt = self.encode_prompt(example)
         self._answer_tokens(example, prompt)
@@ -110,17 +89,7 @@ class ExampleEncoder:
             )
 
     def encode_prompt(self, example: TrainingExample) -> Encoded:
-        """Encode a prompt as for inference.
-
-        Args:
-            example: The example.
-
-        Returns:
-            The model's inputs for the prompt.
-
-        Raises:
-            UserError: The model cannot take the prompt.
-        """
+        """Encode a prompt as for inference."""
         prompt = self._encoder.encode(example.request)
         if isinstance(prompt, Failure):
             raise UserError(
@@ -161,7 +130,6 @@ class ExampleEncoder:
         return EncodedExample(replace(prompt, inputs=text), answer, features)
 
     def _image_features(self, prompt: Encoded) -> Features | None:
-        """The features of a prompt's images, computed once for all prompts with the same images."""
         if not prompt.image_keys or prompt.image_keys in self._features:
             return self._features.get(prompt.image_keys)
         with torch.no_grad():
@@ -189,15 +157,7 @@ class TrainingBatch(NamedTuple):
 
 
 def training_batch(loaded: Loaded, examples: Sequence[EncodedExample]) -> TrainingBatch:
-    """Collate examples into one batch, padded on the right.
-
-    Args:
-        loaded: The model.
-        examples: The rows, at least one.
-
-    Returns:
-        The batch on the model's device.
-    """
+    """Collate examples into one batch, padded on the right."""
     if loaded.is_seq2seq:
         inputs = _collated([dict(example.prompt.inputs) for example in examples], examples, loaded)
         start = decoder_start(loaded.model)

@@ -34,19 +34,7 @@ ExampleGroups = list[list[TrainingExample]]
 
 
 def read_examples(files: Sequence[Path], without: ExcludedLabels) -> ExampleGroups:
-    """Read the variants of each group, except the original, with the first reference as the answer.
-
-    Args:
-        files: Groups files.
-        without: Lines with one of these labels are left out.
-
-    Returns:
-        The groups in the order of the files.
-
-    Raises:
-        UserError: A file is wrong, a line has no reference or an unreadable image, no line has a label of
-            `without`, or no group has two variants, with or without `without`.
-    """
+    """Read the variants of each group, except the original, with the first reference as the answer."""
     groups: ExampleGroups = []
     inspected: dict[str, ImageFile] = {}
     labels: set[tuple[str, str]] = set()
@@ -82,12 +70,7 @@ def split(groups: ExampleGroups, share: float, seed: int) -> tuple[ExampleGroups
     Groups that share an image, directly or through other groups, stay on the same side.
 
     Args:
-        groups: All groups.
         share: The share of groups to hold out, 0 to 1.
-        seed: The seed of the choice.
-
-    Returns:
-        The training set and the held-out set. At least one cluster stays in the training set.
     """
     clusters = _clusters(groups)
     Random(f"validation {seed}").shuffle(clusters)
@@ -139,19 +122,6 @@ def _example(line: GroupLine, file: Path, name: str, inspected: dict[str, ImageF
 
 
 def line_images(line: GroupLine, file: Path, inspected: dict[str, ImageFile]) -> dict[str, ImageFile]:
-    """Inspect the images of a line.
-
-    Args:
-        line: The line.
-        file: Its groups file.
-        inspected: Earlier inspections by path, which are used and extended.
-
-    Returns:
-        The inspected images by path.
-
-    Raises:
-        UserError: An image cannot be read.
-    """
     images = {}
     for image in line.images:
         path = os.path.join(str(file.parent), image)

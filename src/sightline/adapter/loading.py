@@ -12,17 +12,7 @@ if TYPE_CHECKING:
 
 
 def load_adapter(folder: str) -> SavedAdapter:
-    """Load the adapter in a folder; torch is imported here, not before.
-
-    Args:
-        folder: The folder that `sightline adapter train` wrote.
-
-    Returns:
-        The adapter.
-
-    Raises:
-        UserError: A library is missing, or the folder holds no adapter.
-    """
+    """Load the adapter in a folder; torch is imported here, not before."""
     check_installed()
     from sightline.adapter.saved_adapter import SavedAdapter
 

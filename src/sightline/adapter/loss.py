@@ -16,9 +16,6 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     Args:
         logits: Shape (B, T, vocabulary).
         targets: Shape (B, T), IGNORED at positions that are not part of an answer.
-
-    Returns:
-        A scalar, in nats.
     """
     answer_logits, answers = logits[targets != IGNORED], targets[targets != IGNORED]
     return torch.nn.functional.cross_entropy(answer_logits.float(), answers, reduction="sum")
@@ -33,10 +30,6 @@ def disagreement(logits: Tensor, targets: Tensor, groups: Sequence[range]) -> Te
     Args:
         logits: Shape (B, T, vocabulary).
         targets: Shape (B, T), IGNORED at positions that are not part of an answer.
-        groups: The rows of each group.
-
-    Returns:
-        A scalar, in nats: the sum over `groups`.
     """
     total = logits.new_zeros((), dtype=torch.float32)
     for rows in groups:

@@ -66,13 +66,5 @@ PrefixModule = BiLstmPrefix | FreePrefix
 
 
 def prefix_module(config: BiLstm | Prefix, width: int) -> PrefixModule:
-    """Create a module with new weights from torch's global random generator.
-
-    Args:
-        config: The adapter's architecture and sizes.
-        width: The width of the language model's embeddings.
-
-    Returns:
-        The module, in float32 on torch's default device.
-    """
+    """Create a module with new weights from torch's global random generator."""
     return BiLstmPrefix(config, width) if isinstance(config, BiLstm) else FreePrefix(config, width)

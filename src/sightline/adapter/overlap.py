@@ -18,15 +18,7 @@ from sightline.types import ImageFile
 
 
 class DataContent(Struct, frozen=True):
-    """What a data set shows to a model.
-
-    Attributes:
-        images: The SHA-256 of each image file, and of each source image of a builder, with the record that
-            shows it, or with the id of the source.
-        files: An image file for each digest, without the sources.
-        texts: The normalised texts of lines without an image, with their records.
-        prompts: The normalised texts of lines with an image.
-    """
+    """What a data set shows to a model."""
 
     images: Mapping[str, str]
     files: Mapping[str, ImageFile]
@@ -35,17 +27,7 @@ class DataContent(Struct, frozen=True):
 
 
 def read_content(files: Sequence[Path]) -> DataContent:
-    """Read what groups files show to a model, and the source images from which a builder made them.
-
-    Args:
-        files: Groups files.
-
-    Returns:
-        The content.
-
-    Raises:
-        UserError: An image cannot be read, or a manifest was not written by a builder.
-    """
+    """Read what groups files show to a model, and the source images from which a builder made them."""
     records: dict[str, str] = {}
     images: dict[str, ImageFile] = {}
     texts: dict[str, str] = {}
@@ -73,16 +55,6 @@ def refuse_overlap(training: DataContent, test: Sequence[Path]) -> list[str]:
     Images are equal if their files are, if a builder made them from equal files, or if their decoded pixels
     are equal: a copy in another lossless format or with other metadata is the same image. Texts are equal if
     they differ in case and white space only.
-
-    Args:
-        training: The training data.
-        test: Groups files of the test data.
-
-    Returns:
-        A note if texts about other images occur in both.
-
-    Raises:
-        UserError: An image, or a text without an image, occurs in both.
     """
     prompts: set[str] = set()
     pixels: dict[str, str] | None = None
@@ -117,15 +89,6 @@ def source_digests(folder: Path) -> Mapping[str, str]:
     """Read from which images a builder made a folder.
 
     Only the manifest shows that two styles come from one image.
-
-    Args:
-        folder: The folder of a groups file.
-
-    Returns:
-        The id and the SHA-256 of each source image; empty if the folder has no manifest.
-
-    Raises:
-        UserError: The manifest was not written by a builder.
     """
     return read_manifest(folder).sources if (folder / MANIFEST).is_file() else {}
 

@@ -9,11 +9,7 @@ from sightline.models.local.checkpoint import INSTALL
 
 
 def check_installed() -> None:
-    """Check that torch, transformers and safetensors are installed.
-
-    Raises:
-        UserError: One of them is missing; the message names the command that installs it.
-    """
+    """Check that torch, transformers and safetensors are installed."""
     for name in ("torch", "transformers", "safetensors"):
         if find_spec(name) is None:
             raise UserError(f"an adapter needs {name}", expected=INSTALL)

@@ -47,14 +47,6 @@ class SavedAdapter:
     """An adapter on disk, which can be attached to the model that it was trained on."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the metadata.
-
-        Args:
-            folder: The adapter's folder.
-
-        Raises:
-            UserError: The folder holds no adapter.
-        """
         self.folder = folder
         self.metadata = read_metadata(folder)
         if not (folder / WEIGHTS).is_file():
@@ -73,14 +65,7 @@ class SavedAdapter:
         return sum(tensor.nbytes for tensor in read_weights(self.folder).values())
 
     def check_base(self, base: str) -> None:
-        """Check that the adapter fits a model; the number type may differ.
-
-        Args:
-            base: The model's identity.
-
-        Raises:
-            UserError: The adapter was trained on another model, or with another chat template.
-        """
+        """Check that the adapter fits a model; the number type may differ."""
         trained = self.metadata.base
         if base.split()[:2] != trained.split()[:2]:
             raise UserError(
@@ -100,22 +85,12 @@ class SavedAdapter:
             )
 
     def refusal(self, request: Request) -> str:
-        """Explain why a request must not be sent: it contains a training image.
-
-        Args:
-            request: The request.
-
-        Returns:
-            The reason; empty if the request is allowed.
-        """
+        """Explain why a request must not be sent: it contains a training image."""
         used = [file.path for file in request.images.values() if file.digest in self._training_images]
         return refusal_text(used[0], str(self.folder)) if used else ""
 
     def training_overlap(self, folder: Path) -> str:
         """Warn about data that a builder made from training images, even if the files differ.
-
-        Args:
-            folder: The folder of a groups file.
 
         Returns:
             The warning; empty if there is none.
@@ -131,17 +106,7 @@ class SavedAdapter:
         return ""
 
     def attach(self, loaded: Loaded) -> Loaded:
-        """Attach the adapter to a loaded model.
-
-        Args:
-            loaded: The model, which is changed in place.
-
-        Returns:
-            The model with the adapter.
-
-        Raises:
-            UserError: The weights do not fit the metadata.
-        """
+        """Attach the adapter to a loaded model."""
         config, file = self.metadata.adapter, self.folder / WEIGHTS
         saved = read_weights(self.folder)
         if not isinstance(config, Lora):
@@ -159,16 +124,6 @@ class SavedAdapter:
 def copy_weights(
     saved: Mapping[str, torch.Tensor], weights: Mapping[str, torch.nn.Parameter], file: Path
 ) -> None:
-    """Copy saved weights into an adapter.
-
-    Args:
-        saved: The tensors to copy, by name.
-        weights: The adapter's parameters, by name.
-        file: Where `saved` was read, for messages.
-
-    Raises:
-        UserError: Names or shapes differ.
-    """
     refuse_other_shapes(saved, weights, file)
     with torch.no_grad():
         for name, weight in weights.items():
@@ -178,16 +133,7 @@ def copy_weights(
 def refuse_other_shapes(
     saved: Mapping[str, torch.Tensor], weights: Mapping[str, torch.nn.Parameter], file: Path
 ) -> None:
-    """Check that saved weights are those of an adapter.
-
-    Args:
-        saved: The tensors by name.
-        weights: The adapter's parameters, by name; their values do not matter.
-        file: Where `saved` was read, for messages.
-
-    Raises:
-        UserError: Names or shapes differ.
-    """
+    """Check that saved weights are those of an adapter."""
     expected = {name: tuple(weight.shape) for name, weight in weights.items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in saved.items()}
     if expected != shapes:
@@ -196,13 +142,7 @@ def refuse_other_shapes(
 
 
 def save_adapter(folder: Path, metadata: AdapterMetadata, weights: Mapping[str, torch.nn.Parameter]) -> None:
-    """Write an adapter; the metadata come last, so that a folder with metadata is complete.
-
-    Args:
-        folder: The adapter's folder, which is created.
-        metadata: The content of adapter.json.
-        weights: The adapter's parameters, by name.
-    """
+    """Write an adapter; the metadata come last, so that a folder with metadata is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
     write_atomically(folder / WEIGHTS, [save(tensors)])
@@ -210,17 +150,7 @@ def save_adapter(folder: Path, metadata: AdapterMetadata, weights: Mapping[str, 
 
 
 def read_metadata(folder: Path) -> AdapterMetadata:
-    """Read adapter.json.
-
-    Args:
-        folder: The adapter's folder.
-
-    Returns:
-        The metadata.
-
-    Raises:
-        UserError: The file is missing or broken, or the training is not finished.
-    """
+    """Read adapter.json."""
     file = folder / METADATA
     try:
         return msgspec.json.decode(file.read_bytes(), type=AdapterMetadata)
@@ -239,17 +169,7 @@ def read_metadata(folder: Path) -> AdapterMetadata:
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Read adapter.safetensors.
-
-    Args:
-        folder: The adapter's folder.
-
-    Returns:
-        The tensors by name, on the CPU.
-
-    Raises:
-        UserError: The file is missing or broken.
-    """
+    """Read adapter.safetensors."""
     try:
         return load_file(folder / WEIGHTS)
     except FileNotFoundError:

@@ -40,15 +40,7 @@ class Training(Struct, frozen=True, kw_only=True):
 
 
 def check_settings(training: Training) -> None:
-    """Check the settings before any file is read.
-
-    Args:
-        training: The settings.
-
-    Raises:
-        UserError: A number is out of range, an option would have no effect, a groups file is named twice,
-            or the model is not a local one.
-    """
+    """Check the settings before any file is read."""
     _check_numbers(training)
     if training.recipe.loss == "ce" and training.recipe.consistency != CONSISTENCY:
         raise UserError("--consistency has no effect with --loss ce", expected="--loss ce+consistency")
@@ -87,17 +79,7 @@ def _check_numbers(training: Training) -> None:
 def training_notes(
     training: Training, trained: int, held_out: int, validations: Sequence[Validation]
 ) -> Iterator[str]:
-    """Describe results of a training that may be mistakes.
-
-    Args:
-        training: The settings.
-        trained: The number of groups in the training set.
-        held_out: The number of groups in the held-out set.
-        validations: All validations; the first is that of the model without the adapter.
-
-    Yields:
-        A sentence for each possible mistake.
-    """
+    """Describe results of a training that may be mistakes."""
     if training.recipe.batch > trained:
         yield (
             f"--batch {training.recipe.batch:,} is more than the {trained:,} groups of the training set: a"

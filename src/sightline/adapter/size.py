@@ -26,18 +26,7 @@ class AdapterSize(Struct, frozen=True):
 
 
 def adapter_size(folder: Path, adapter: AdapterConfig) -> AdapterSize:
-    """Compute the size of an adapter without reading any weights.
-
-    Args:
-        folder: A folder with the model's config.json.
-        adapter: The adapter's architecture and sizes.
-
-    Returns:
-        The parameter counts.
-
-    Raises:
-        UserError: config.json does not describe an image-text-to-text model.
-    """
+    """Compute the size of an adapter without reading any weights."""
     library: Any = import_module("transformers")
     try:
         config = library.AutoConfig.from_pretrained(str(folder), local_files_only=True)

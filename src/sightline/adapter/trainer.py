@@ -60,14 +60,6 @@ class Trainer:
     def __init__(
         self, adapted: AdaptedModel, encoder: ExampleEncoder, groups: ExampleGroups, recipe: Recipe
     ) -> None:
-        """Prepare the optimizer; train nothing.
-
-        Args:
-            adapted: The model with the adapter.
-            encoder: Encodes the examples for that model.
-            groups: The training set.
-            recipe: The hyperparameters.
-        """
         self._adapted, self._encoder, self._groups, self._recipe = adapted, encoder, groups, recipe
         # The paper does not name the optimizer. Newman et al. 2022, on whom it builds, use Adam.
         self._optimizer = torch.optim.Adam(adapted.weights.values(), lr=recipe.rate)
@@ -75,25 +67,14 @@ class Trainer:
         self.done = 0
 
     def steps(self) -> Iterator[TrainingStep]:
-        """Run the remaining steps.
-
-        Yields:
-            Each step after it is done.
-
-        Raises:
-            DivergedError: The training diverges.
-        """
+        """Run the remaining steps."""
         while self.done < self._recipe.steps:
             step = self._step()
             self.done += 1
             yield step
 
     def state(self) -> dict[str, Any]:
-        """Collect everything that the next step depends on.
-
-        Returns:
-            Weights, optimizer state, losses and the number of steps done. Tensors are not copied.
-        """
+        """Collect everything that the next step depends on."""
         return {
             "weights": {name: weight.detach() for name, weight in self._adapted.weights.items()},
             "optimizer": self._optimizer.state_dict(),
@@ -102,11 +83,7 @@ class Trainer:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state.
-
-        Args:
-            state: What `state` returned.
-        """
+        """Continue from a state."""
         with torch.no_grad():
             for name, weight in self._adapted.weights.items():
                 weight.copy_(state["weights"][name])
@@ -176,10 +153,6 @@ class Trainer:
 def answer_logits(adapted: AdaptedModel, batch: TrainingBatch) -> Tensor:
     """Run the model with its adapter on a batch.
 
-    Args:
-        adapted: The model with the adapter.
-        batch: B rows.
-
     Returns:
         The logits, shape (B, T, vocabulary), computed in bfloat16 on a GPU.
     """
@@ -197,7 +170,6 @@ def _parts(groups: Sequence[EncodedGroup], count: int) -> list[Sequence[EncodedG
 
 
 def _rows(groups: Sequence[EncodedGroup]) -> list[range]:
-    """The rows of each group in a batch."""
     rows, first = [], 0
     for group in groups:
         rows.append(range(first, first + len(group)))

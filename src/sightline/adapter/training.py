@@ -58,20 +58,6 @@ def train_adapter(
     """Train an adapter, or continue a training that was stopped.
 
     A checkpoint is written before each validation. A validation that failed is repeated.
-
-    Args:
-        training: The settings.
-        on_step: Called after each step.
-        stop: Once it is set, the current step ends, a checkpoint is written and KeyboardInterrupt is raised.
-        show_progress: Show progress on standard error.
-
-    Returns:
-        The adapter that was written to `training.out`.
-
-    Raises:
-        UserError: The data, the model or a setting is wrong, or the training diverges. The last checkpoint
-            is kept.
-        KeyboardInterrupt: `stop` was set.
     """
     check_settings(training)
     folder = Path(training.out)

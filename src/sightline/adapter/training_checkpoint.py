@@ -36,13 +36,6 @@ class TrainingCheckpoint:
     """The checkpoint of one training in a folder, with its log."""
 
     def __init__(self, folder: Path, training: Mapping[str, Any]) -> None:
-        """Describe the checkpoint; read and write nothing.
-
-        Args:
-            folder: The adapter's folder.
-            training: All settings that influence the learned weights. A checkpoint with other settings is
-                refused.
-        """
         self._folder = folder
         self.training = dict(training)
         self.entries: list[LogEntry] = []
@@ -52,9 +45,6 @@ class TrainingCheckpoint:
 
         Returns:
             The trainer's state, or None if there is no checkpoint.
-
-        Raises:
-            UserError: The file is broken, or it belongs to another training.
         """
         file = self._folder / STATE
         if not file.exists():
@@ -79,15 +69,7 @@ class TrainingCheckpoint:
         return state
 
     def restore(self, trainer: Trainer, state: Mapping[str, Any]) -> None:
-        """Continue a training from the state that `read` returned.
-
-        Args:
-            trainer: What trains.
-            state: The state.
-
-        Raises:
-            UserError: The state is not that of this training.
-        """
+        """Continue a training from the state that `read` returned."""
         try:
             trainer.restore(state)
         # Whatever is wrong in it: names, shapes, types.
@@ -95,11 +77,7 @@ class TrainingCheckpoint:
             raise self._broken(error) from None
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Write a checkpoint, then the log.
-
-        Args:
-            state: The trainer's state.
-        """
+        """Write a checkpoint, then the log."""
         entries = msgspec.to_builtins(self.entries)
         with AtomicFile(self._folder / STATE) as file:
             content = {"training": self.training, "state": dict(state), "entries": entries}
@@ -107,11 +85,7 @@ class TrainingCheckpoint:
         self._write_log()
 
     def begin(self) -> None:
-        """Create the folder and start the log with step 0.
-
-        Raises:
-            UserError: The folder cannot be created.
-        """
+        """Create the folder and start the log with step 0."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -121,11 +95,7 @@ class TrainingCheckpoint:
         self.entries = [LogEntry(0)]
 
     def add_step(self, step: TrainingStep) -> None:
-        """Add a finished step to the log.
-
-        Args:
-            step: The step.
-        """
+        """Add a finished step to the log."""
         self.entries.append(LogEntry(step.number, step.loss, step.disagreement))
 
     def add_validation(self, validation: Validation | None) -> None:
@@ -138,14 +108,7 @@ class TrainingCheckpoint:
             self.entries[-1] = replace(self.entries[-1], validation=validation)
 
     def lacks_validation(self, every: int) -> bool:
-        """Tell whether the validation after the last step is missing because it failed.
-
-        Args:
-            every: The number of steps between validations.
-
-        Returns:
-            True if it is missing.
-        """
+        """Tell whether the validation after the last step is missing because it failed."""
         last = self.entries[-1]
         return last.step > 0 and last.step % every == 0 and last.validation is None
 
@@ -155,11 +118,7 @@ class TrainingCheckpoint:
         (self._folder / STATE).unlink(missing_ok=True)
 
     def validations(self) -> Sequence[Validation]:
-        """List all validations so far.
-
-        Returns:
-            The validations in the order of the steps; the first is that of the model without the adapter.
-        """
+        """List all validations so far."""
         return [entry.validation for entry in self.entries if entry.validation is not None]
 
     def _broken(self, error: Exception) -> UserError:

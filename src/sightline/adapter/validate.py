@@ -51,18 +51,7 @@ def validate(
     """Answer all examples greedily and compare the answers within each group.
 
     Args:
-        adapted: The model with the adapter.
-        encoder: Encodes the examples for that model.
-        groups: The held-out set.
         embed: The embedder for `con`, or None.
-        batch: The most examples in a forward pass.
-        stop: Ends the validation when it is set.
-
-    Returns:
-        The metrics over all groups.
-
-    Raises:
-        KeyboardInterrupt: `stop` was set.
     """
     examples = [example for group in groups for example in group]
     answers = _answers(adapted, encoder, examples, batch, stop)

@@ -36,16 +36,7 @@ class Agreement(Struct, frozen=True):
 def independent_votes(
     state: State, annotators: Iterable[Annotator], items: Iterable[int]
 ) -> dict[int, Votes]:
-    """Collect the votes that raters cast without those of others in view.
-
-    Args:
-        state: The state.
-        annotators: The annotators of the project.
-        items: The numbers of items.
-
-    Returns:
-        Item -> its votes.
-    """
+    """Collect the votes that raters cast without those of others in view."""
     settling, task = settlers(annotators), state.project.task
     return {
         number: {
@@ -59,12 +50,7 @@ def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agree
     """Compute the agreement.
 
     Args:
-        state: The state.
-        votes: Item -> its votes.
         points: The most points of the growth; 0 for none.
-
-    Returns:
-        The agreement; items count in the order in which they were judged.
     """
     shared = sorted(
         (number for number, of_item in votes.items() if len(of_item) > 1),
@@ -77,15 +63,7 @@ def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agree
 
 
 def nominal_alpha(votes: Sequence[Sequence[Hashable]], clusters: Sequence[str]) -> MetricValue:
-    """Compute Krippendorff's alpha of votes without an order.
-
-    Args:
-        votes: The votes on each item.
-        clusters: The cluster of each item.
-
-    Returns:
-        Alpha with its 95 % CI over clusters.
-    """
+    """Compute Krippendorff's alpha of votes without an order."""
     import numpy as np
 
     from sightline.metrics.association import NOMINAL_ALPHA

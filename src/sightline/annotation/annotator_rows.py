@@ -27,14 +27,9 @@ class AnnotatorRow(Struct, frozen=True):
     """An annotator in the overview.
 
     Attributes:
-        annotator: The annotator.
-        done: The items that the annotator judged, without training and tests.
-        skipped, broken: The items that were skipped, or reported as broken.
-        gold: The results of the gold items.
         seconds: The median time per item; None without judgements.
         agreement: The share of the annotator's votes that equal a vote of another annotator on the item, of
             all such pairs, 0-100; None without shared items.
-        standing: What the annotator does; `check` if the rule for gold items applies.
         last: When the annotator was last active, in seconds since 1970; 0 if never.
     """
 
@@ -59,14 +54,7 @@ def annotator_row(
     """Sum up an annotator.
 
     Args:
-        state: The state.
-        annotators: The annotators of the project.
-        annotator: The annotator.
         now: Seconds since 1970.
-        votes: Item of the work -> its independent votes.
-
-    Returns:
-        The row of the overview.
     """
     entries = [entry for number, entry in state.of_annotator(annotator.number).items() if number in votes]
     actions = Counter(entry.action for entry in entries)

@@ -35,10 +35,6 @@ def choose(
     in view, come at the end.
 
     Args:
-        state: The state.
-        annotators: All annotators of the project.
-        annotator: The annotator.
-        leases: The leases of all annotators.
         now: Seconds since 1970.
 
     Returns:
@@ -67,18 +63,7 @@ def choose(
 def is_free(
     state: State, annotators: Sequence[Annotator], annotator: Annotator, leases: Iterable[Lease], item: Item
 ) -> bool:
-    """Whether an annotator may still judge an item whose lease has ended.
-
-    Args:
-        state: The state.
-        annotators: All annotators of the project.
-        annotator: The annotator.
-        leases: The leases that have not ended.
-        item: The item, which the annotator had in hand.
-
-    Returns:
-        Whether nobody else took the place.
-    """
+    """Whether an annotator may still judge an item whose lease has ended."""
     taken = _taken(state, settlers(annotators), leases, annotator)[item.number]
     return bool(item.expected) or annotator.role == ADJUDICATOR or taken < wanted(state.project, item)
 
@@ -87,14 +72,7 @@ def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotat
     """Estimate how many items an annotator will still get, for the progress that a page shows.
 
     Args:
-        state: The state.
-        annotators: All annotators of the project.
-        annotator: The annotator.
         now: Seconds since 1970.
-
-    Returns:
-        The number if nobody else goes on; of the items for one annotator each, an even share; gold items
-        among the others are counted as often as they are drawn.
     """
     done, settling = state.of_annotator(annotator.number), settlers(annotators)
     left = [item for item in state.items.values() if item.number not in done and is_for(item, annotator)]

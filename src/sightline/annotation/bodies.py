@@ -30,21 +30,7 @@ DECODERS: Mapping[str, msgspec.json.Decoder[Any]] = {
 def decode(
     connection: Connection, decoder: msgspec.json.Decoder[T], table: str, number: int, body: bytes
 ) -> T:
-    """Decode the body of a row.
-
-    Args:
-        connection: The connection that read it.
-        decoder: The decoder of its table.
-        table: The table.
-        number: The number of the row.
-        body: The body.
-
-    Returns:
-        What the row holds.
-
-    Raises:
-        StoreFailedError: The row is damaged.
-    """
+    """Decode the body of a row."""
     try:
         return decoder.decode(body)
     except (ValueError, TypeError) as error:

@@ -14,17 +14,7 @@ from sightline.annotation.types import Annotator, Entry, Item
 
 
 def to_reconsider(state: State, annotators: Sequence[Annotator], annotator: Annotator) -> Iterator[Item]:
-    """List the items that an annotator judges once more, with the judgements of the others in view.
-
-    Args:
-        state: The state.
-        annotators: All annotators of the project.
-        annotator: The annotator.
-
-    Yields:
-        The items of a task with `ties = "consensus"` that the annotator judged without the others, and that
-        have no decision; or, in a task that needs votes, that lack some but have one.
-    """
+    """List the items that an annotator judges once more, with the judgements of the others in view."""
     if state.project.task.ties != "consensus":
         return
     settling = settlers(annotators)
@@ -36,17 +26,7 @@ def to_reconsider(state: State, annotators: Sequence[Annotator], annotator: Anno
 
 
 def is_reconsidered(state: State, annotators: Sequence[Annotator], annotator: Annotator, item: int) -> bool:
-    """Whether a judgement of an annotator on an item is, or would be, one with the others in view.
-
-    Args:
-        state: The state.
-        annotators: All annotators of the project.
-        annotator: The annotator.
-        item: The number of the item.
-
-    Returns:
-        Whether it is.
-    """
+    """Whether a judgement of an annotator on an item is, or would be, one with the others in view."""
     own = state.of_annotator(annotator.number).get(item)
     if own is None or own.action != "judge":
         return False
@@ -57,12 +37,6 @@ def others_said(
     state: State, annotators: Sequence[Annotator], annotator: Annotator, item: int
 ) -> list[Entry]:
     """List what the other raters said about an item, for who reconsiders it.
-
-    Args:
-        state: The state.
-        annotators: All annotators of the project.
-        annotator: The annotator.
-        item: The number of the item.
 
     Returns:
         Their judgements; none if the annotator does not reconsider the item.

@@ -21,15 +21,11 @@ class NewProject(Struct, frozen=True):
     """What `annotate new` says about a project.
 
     Attributes:
-        name: Its name.
         pick: How clusters are sampled; None: at random, if a number is known.
         annotators: How many annotators judge an item; None as the task says.
         shared: How many queries all annotators judge; None as the task says.
         gold: A file of verdicts that are known; None for no gold items.
         proposals: A file of verdicts of a model, which annotators confirm or change; None for none.
-        training: How many items with known values are for training.
-        qualification: How many are a test, which annotators have to pass.
-        disjoint: Names of further projects whose annotators cannot take part.
     """
 
     name: str
@@ -52,19 +48,7 @@ class Draft(Struct, frozen=True):
 
 
 def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProject) -> Draft:
-    """Make the items of a project. The caller adds it to the store.
-
-    Args:
-        store: The store.
-        request: The task and its sources.
-        new: What the user wants.
-
-    Returns:
-        The project.
-
-    Raises:
-        UserError: A source cannot be read or gives no item, or another project is unknown.
-    """
+    """Make the items of a project. The caller adds it to the store."""
     task = request.task
     for name in new.disjoint:
         store.project(name)
@@ -105,9 +89,6 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
 
 def absent_parts(draft: Draft) -> list[str]:
     """Name the parts of the page that no item has: one may be misspelt in a user's declaration.
-
-    Args:
-        draft: The project with its items.
 
     Returns:
         One note; none if each part is in some item.

@@ -33,40 +33,17 @@ class Decision(Struct, frozen=True):
 
 
 def wanted(project: Project, item: Item) -> int:
-    """How many annotators judge an item.
-
-    Args:
-        project: The project.
-        item: The item.
-
-    Returns:
-        The number.
-    """
+    """How many annotators judge an item."""
     return item.annotators or project.annotators
 
 
 def settlers(annotators: Iterable[Annotator]) -> frozenset[int]:
-    """Find who settles items, and does not vote.
-
-    Args:
-        annotators: The annotators of the project.
-
-    Returns:
-        The numbers of the adjudicators, and that of the owner.
-    """
+    """Find who settles items, and does not vote."""
     return frozenset({OWNER, *(one.number for one in annotators if one.role == ADJUDICATOR)})
 
 
 def judged_by_raters(state: State, settling: Iterable[int]) -> Counter[int]:
-    """Count the raters who have judged each item.
-
-    Args:
-        state: The state.
-        settling: The numbers of the annotators who settle items: they are no raters.
-
-    Returns:
-        Item -> number.
-    """
+    """Count the raters who have judged each item."""
     judged = state.judged.copy()
     for settler in settling:
         entries = state.of_annotator(settler).items()
@@ -76,10 +53,6 @@ def judged_by_raters(state: State, settling: Iterable[int]) -> Counter[int]:
 
 def vote(task: Task, values: Values) -> str | None:
     """Read an annotator's vote from the values of the deciding fields.
-
-    Args:
-        task: The task.
-        values: The values.
 
     Returns:
         The value of the one deciding field; of several fields `yes` if all have an option of tone `yes`,
@@ -94,17 +67,7 @@ def vote(task: Task, values: Values) -> str | None:
 
 
 def decide(project: Project, item: Item, entries: Mapping[int, Entry], settling: Collection[int]) -> Decision:
-    """Decide about an item.
-
-    Args:
-        project: The project.
-        item: The item.
-        entries: The entries that count of the item, by annotator.
-        settling: The numbers of the annotators who settle items.
-
-    Returns:
-        The decision. A value that the missing votes cannot change is there before the last vote.
-    """
+    """Decide about an item."""
     task = project.task
     judged = {number: entry for number, entry in entries.items() if entry.action == "judge"}
     raters = {number: entry for number, entry in judged.items() if number not in settling}
@@ -128,15 +91,6 @@ def decide(project: Project, item: Item, entries: Mapping[int, Entry], settling:
 
 
 def votes_of(task: Task, entries: Mapping[int, Entry]) -> dict[int, str]:
-    """Read the votes from entries.
-
-    Args:
-        task: The task.
-        entries: Entries on one item by annotator.
-
-    Returns:
-        Annotator -> vote, of those who judged it and cast one.
-    """
     return {
         number: cast
         for number, entry in entries.items()
@@ -145,15 +99,7 @@ def votes_of(task: Task, entries: Mapping[int, Entry]) -> dict[int, str]:
 
 
 def decisions_of(state: State, annotators: Iterable[Annotator]) -> dict[int, Decision]:
-    """Decide about all items of the work, without gold items, training and tests.
-
-    Args:
-        state: The state.
-        annotators: The annotators of the project.
-
-    Returns:
-        Item -> decision.
-    """
+    """Decide about all items of the work, without gold items, training and tests."""
     settling = settlers(annotators)
     return {
         number: decide(state.project, item, state.of_item(number), settling)
@@ -179,27 +125,12 @@ def _accepted(task: Task, votes: Sequence[str], of: int) -> str | None:
 
 
 def ties_of(decisions: Mapping[int, Decision]) -> list[int]:
-    """List the items without a decision although all judgements are there.
-
-    Args:
-        decisions: Item -> decision.
-
-    Returns:
-        Their numbers.
-    """
+    """List the items without a decision although all judgements are there."""
     return [number for number, decision in decisions.items() if decision.status == "tie"]
 
 
 def in_favour(task: Task, value: str) -> bool:
-    """Whether a vote accepts an item.
-
-    Args:
-        task: The task.
-        value: The vote.
-
-    Returns:
-        Whether it does.
-    """
+    """Whether a vote accepts an item."""
     if len(task.decides) == 1:
         return _is_yes(task, task.decides[0], {task.decides[0]: value})
     return value == YES

@@ -11,15 +11,7 @@ from sightline.annotation.types import Annotator, Item, Project
 
 
 def may_not_work(state: State, annotator: Annotator) -> str:
-    """Say why an annotator gets nothing at all.
-
-    Args:
-        state: The state.
-        annotator: The annotator.
-
-    Returns:
-        `revoked`, `paused`, `gold` (the rule for gold items pauses the annotator), or ''.
-    """
+    """Say why an annotator gets nothing at all."""
     if annotator.revoked:
         return "revoked"
     if annotator.paused:
@@ -28,16 +20,7 @@ def may_not_work(state: State, annotator: Annotator) -> str:
 
 
 def is_test_over(state: State, annotator: Annotator, phase: str) -> bool:
-    """Whether an annotator has done all items of a qualification test: its answers stay from then on.
-
-    Args:
-        state: The state.
-        annotator: The annotator.
-        phase: The name of the phase.
-
-    Returns:
-        Whether the test is over; False if the phase is no test.
-    """
+    """Whether an annotator has done all items of a qualification test: its answers stay from then on."""
     if state.project.task.phase(phase).kind != "qualification":
         return False
     done = state.of_annotator(annotator.number)
@@ -45,16 +28,7 @@ def is_test_over(state: State, annotator: Annotator, phase: str) -> bool:
 
 
 def fails_test(state: State, annotator: Annotator, phase: str) -> bool:
-    """Whether an annotator has done a qualification test and not passed it.
-
-    Args:
-        state: The state.
-        annotator: The annotator.
-        phase: The name of the phase.
-
-    Returns:
-        Whether the test ends the annotator's work; False if the phase is no test.
-    """
+    """Whether an annotator has done a qualification test and not passed it."""
     mine = _of_phase(state, annotator, phase)
     is_done = bool(mine) and is_test_over(state, annotator, phase)
     return is_done and not is_qualified(state, annotator.number, phase, len(mine))
@@ -64,12 +38,7 @@ def able_raters(state: State, annotators: Iterable[Annotator], now: float) -> li
     """List the raters who can still get items of the work.
 
     Args:
-        state: The state.
-        annotators: The annotators of the project.
         now: Seconds since 1970.
-
-    Returns:
-        The raters whose link has not ended, whom nothing pauses, and who failed no test.
     """
     return [
         one
@@ -82,15 +51,7 @@ def able_raters(state: State, annotators: Iterable[Annotator], now: float) -> li
 
 
 def is_for(item: Item, annotator: Annotator) -> bool:
-    """Whether an annotator may judge an item: not their own work, and of their strata.
-
-    Args:
-        item: The item.
-        annotator: The annotator.
-
-    Returns:
-        Whether it may be given to the annotator.
-    """
+    """Whether an annotator may judge an item: not their own work, and of their strata."""
     if item.authors:
         name = annotator.name.casefold()
         if any(author.casefold() == name for author in item.authors):
@@ -102,43 +63,19 @@ def sharing_raters(project: Project, annotators: Iterable[Annotator], now: float
     """Find who judges the shared queries: the same raters all of them (CODIS, appendix A).
 
     Args:
-        project: The project.
-        annotators: The annotators of the project.
         now: Seconds since 1970.
-
-    Returns:
-        The numbers of the first raters whose link has not ended, as many as judge an item.
     """
     raters = [one for one in annotators if one.role == RATER and not one.revoked and one.expires > now]
     return frozenset(one.number for one in raters[: project.annotators])
 
 
 def is_shared_with(item: Item, annotator: Annotator, sharing: Container[int]) -> bool:
-    """Whether an item goes to an annotator if it is a shared query.
-
-    Args:
-        item: The item.
-        annotator: The annotator.
-        sharing: The numbers of the raters of shared queries.
-
-    Returns:
-        Whether the annotator is one of them, or the item is no shared query.
-    """
+    """Whether an item goes to an annotator if it is a shared query."""
     return item.annotators <= 1 or annotator.role != RATER or annotator.number in sharing
 
 
 def could_judge(state: State, item: Item, annotator: Annotator, sharing: Container[int]) -> bool:
-    """Whether an annotator may judge an item, and has neither judged, skipped nor reported it.
-
-    Args:
-        state: The state.
-        item: The item.
-        annotator: The annotator, who can work.
-        sharing: The numbers of the raters of shared queries.
-
-    Returns:
-        Whether the item may be given to the annotator.
-    """
+    """Whether an annotator may judge an item, and has neither judged, skipped nor reported it."""
     is_open = annotator.number not in state.of_item(item.number)
     return is_open and is_for(item, annotator) and is_shared_with(item, annotator, sharing)
 

@@ -23,9 +23,6 @@ class EvenShare:
         """Count what has been judged.
 
         Args:
-            state: The state.
-            annotators: All annotators of the project.
-            annotator: The annotator who asks for an item.
             now: Seconds since 1970.
         """
         self._state = state
@@ -40,14 +37,7 @@ class EvenShare:
         self._below = [one for one in able if one.number != annotator.number and judged[one.number] < share]
 
     def keeps(self, item: Item) -> bool:
-        """Whether an item is kept for somebody else: nobody keeps what nobody else may judge.
-
-        Args:
-            item: An item that needs a judgement.
-
-        Returns:
-            Whether the annotator has an even share, and somebody without one can judge the item.
-        """
+        """Whether an item is kept for somebody else: nobody keeps what nobody else may judge."""
         return (
             item.annotators == 1
             and not self.missing

@@ -24,26 +24,11 @@ Filled = tuple[str, str, str, str, Mapping[str, list[str]]]
 
 
 def label_studio_tasks(state: State) -> list[dict[str, Any]]:
-    """Write the items as tasks of Label Studio.
-
-    Args:
-        state: The state.
-
-    Returns:
-        The tasks. Images are paths in the data folder, for Label Studio's local files.
-    """
     return [{"data": {"item": item.key, **_shown(state, item)}} for item in state.items.values()]
 
 
 def label_studio_config(state: State) -> str:
-    """Write the labeling configuration that shows the parts and asks for the fields.
-
-    Args:
-        state: The state.
-
-    Returns:
-        The XML.
-    """
+    """Write the labeling configuration that shows the parts and asks for the fields."""
     task = state.project.task
     parts = [part for part in task.shows if any(_cells(item, part.name) for item in state.items.values())]
     lines = ["<View>"]
@@ -69,30 +54,12 @@ def label_studio_config(state: State) -> str:
 
 
 def potato_items(state: State) -> list[dict[str, str]]:
-    """Write the items as data of Potato.
-
-    Args:
-        state: The state.
-
-    Returns:
-        The lines: `id` and `text`, with the label of each part before it.
-    """
+    """Write the items as data of Potato."""
     return [{"id": item.key, "text": _as_text(state, item)} for item in state.items.values()]
 
 
 def read_annotated(state: State, path: Path) -> Iterator[Filled]:
-    """Read annotated tasks of Label Studio, or lines of Potato.
-
-    Args:
-        state: The state of the project.
-        path: The file.
-
-    Yields:
-        What annotators filled in; cancelled annotations are left out.
-
-    Raises:
-        UserError: The file is not JSON, or a record has another form.
-    """
+    """Read annotated tasks of Label Studio, or lines of Potato."""
     text = read_bytes(path).decode("utf-8-sig", "replace")
     try:
         if text.lstrip().startswith("["):
@@ -146,7 +113,6 @@ def _of_potato(state: State, path: Path, where: str, record: Mapping[str, Any]) 
 
 
 def _value(field: Field, label: str) -> str:
-    """The value of an option by its value or its label."""
     return next((option.value for option in field.options if label in (option.value, option.text)), label)
 
 

@@ -28,21 +28,7 @@ from sightline.formats.workbook import workbook_bytes
 def export_project(
     state: State, annotators: Sequence[Annotator], log: Sequence[Entry], out: Path, *, xlsx: bool
 ) -> Written:
-    """Write the files of a project.
-
-    Args:
-        state: The state.
-        annotators: The annotators.
-        log: The whole log.
-        out: The folder; it is made if it does not exist.
-        xlsx: Whether tables are written as workbooks, too.
-
-    Yields:
-        Each file, and what it holds.
-
-    Raises:
-        UserError: A source that the records need has changed.
-    """
+    """Write the files of a project."""
     out.mkdir(parents=True, exist_ok=True)
     yield _log(state, annotators, log, out)
     for name, rows in (

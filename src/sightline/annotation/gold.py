@@ -24,28 +24,12 @@ class GoldResult(Struct, frozen=True):
 
 
 def is_gold(state: State, item: Item) -> bool:
-    """Whether an item is a gold item: its values are known, and its phase is work.
-
-    Args:
-        state: The state.
-        item: The item.
-
-    Returns:
-        Whether it is.
-    """
+    """Whether an item is a gold item: its values are known, and its phase is work."""
     return bool(item.expected) and state.project.task.phase(item.phase).kind == "work"
 
 
 def is_expected(expected: Values, values: Values) -> bool:
-    """Whether values are those that are known.
-
-    Args:
-        expected: The known values; several of a field are alternatives.
-        values: The annotator's values.
-
-    Returns:
-        Whether each known field has one of its known values, whatever the case of the letters.
-    """
+    """Whether values are those that are known."""
     return all(_alternatives(values.get(name, "")) & _alternatives(known) for name, known in expected.items())
 
 
@@ -55,12 +39,7 @@ def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldR
     Of a gold item, what the annotator said first counts; a slip can be corrected before the next item.
 
     Args:
-        state: The state.
-        annotator: The number of the annotator.
         phase: The phase of the test; None for the gold items.
-
-    Returns:
-        The result.
     """
     entries = state.first_of(annotator) if phase is None else state.of_annotator(annotator)
     results = [
@@ -73,31 +52,13 @@ def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldR
 
 
 def has_failed(state: State, annotator: Annotator) -> bool:
-    """Whether the rule for gold items applies to an annotator.
-
-    Args:
-        state: The state.
-        annotator: The annotator.
-
-    Returns:
-        Whether there are too many failures that the owner has not forgiven.
-    """
+    """Whether the rule for gold items applies to an annotator."""
     failures = gold_result(state, annotator.number).failures - annotator.forgiven
     return failures >= state.project.task.gold.failures
 
 
 def is_qualified(state: State, annotator: int, phase: str, items: int) -> bool:
-    """Whether an annotator passes a qualification test whose items are all done.
-
-    Args:
-        state: The state.
-        annotator: The number of the annotator.
-        phase: The phase of the test.
-        items: The number of its items.
-
-    Returns:
-        Whether enough of them have the expected values; a skipped one has not.
-    """
+    """Whether an annotator passes a qualification test whose items are all done."""
     return gold_result(state, annotator, phase).right >= state.project.task.gold.qualify * items
 
 
@@ -105,14 +66,6 @@ def gold_is_due(state: State, annotator: int, done: int) -> bool:
     """Whether the next item of an annotator is a gold item.
 
     One place of every `every` places is drawn at random for each annotator.
-
-    Args:
-        state: The state.
-        annotator: The number of the annotator.
-        done: The number of items of work that the annotator has done, gold items included.
-
-    Returns:
-        Whether it is.
     """
     every = state.project.task.gold.every
     block, place = divmod(done, every)

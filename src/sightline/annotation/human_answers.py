@@ -29,15 +29,6 @@ class HumanAnswer(Struct, frozen=True):
 def human_answers(
     state: State, annotators: Sequence[Annotator]
 ) -> Mapping[tuple[str, str], list[HumanAnswer]]:
-    """Collect the answers of each annotator.
-
-    Args:
-        state: The state of a project whose task produces answers.
-        annotators: The annotators.
-
-    Returns:
-        Name and setting -> the answers. An answer without context is one to each probe of the question.
-    """
     setting = state.project.benchmark.partition(":")[2] or "default"
     found: dict[tuple[str, str], list[HumanAnswer]] = defaultdict(list)
     for one in judgements(state, annotators):

@@ -27,19 +27,7 @@ def invite(
     """Invite somebody; an annotator who was invited before gets a new link, and the old one ends.
 
     Args:
-        store: The store.
-        row: The project.
-        name: A name or a pseudonym.
         expires: When the link ends, in seconds since 1970.
-        role: `rater` or `adjudicator`.
-        strata: The strata of the items that the annotator gets; all if it is empty.
-
-    Returns:
-        The annotator.
-
-    Raises:
-        UserError: The name cannot be used, the role or a stratum is unknown, or the annotator takes part in a
-            project that is disjoint from this one.
     """
     name = " ".join(name.split())
     check_name(name)
@@ -69,14 +57,7 @@ def invite(
 
 
 def check_name(name: str) -> None:
-    """Check the name of an annotator.
-
-    Args:
-        name: The name, without blanks around it.
-
-    Raises:
-        UserError: It is empty or too long, or a page cannot show it.
-    """
+    """Check the name of an annotator."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UserError("the name cannot be used", found=name, expected=f"1 to {LONGEST_NAME} characters")
 
@@ -85,13 +66,7 @@ def renew(store: AnnotationStore, row: ProjectRow, number: int, expires: float) 
     """Give an annotator a new link; the old one ends.
 
     Args:
-        store: The store.
-        row: The project.
-        number: The number of the annotator.
         expires: When the link ends, in seconds since 1970.
-
-    Returns:
-        The annotator.
     """
     return store.change_annotator(
         row.number,
@@ -101,16 +76,7 @@ def renew(store: AnnotationStore, row: ProjectRow, number: int, expires: float) 
 
 
 def revoke(store: AnnotationStore, row: ProjectRow, number: int) -> Annotator:
-    """End the link of an annotator; the judgements stay.
-
-    Args:
-        store: The store.
-        row: The project.
-        number: The number of the annotator.
-
-    Returns:
-        The annotator.
-    """
+    """End the link of an annotator; the judgements stay."""
     return store.change_annotator(
         row.number, number, lambda one: replace(one, version=one.version + 1, revoked=True)
     )

@@ -23,17 +23,7 @@ MAKERS: dict[ItemKind, str] = {
 
 
 def make_items(request: SourceRequest) -> MadeItems:
-    """Make the items of a new project. They have no numbers yet.
-
-    Args:
-        request: The task, its sources and their options.
-
-    Returns:
-        The items.
-
-    Raises:
-        UserError: A source cannot be read, or gives no item.
-    """
+    """Make the items of a new project. They have no numbers yet."""
     module, _, name = MAKERS[request.task.items].partition(":")
     maker = cast(Callable[[SourceRequest], MadeItems], getattr(importlib.import_module(module), name))
     return maker(request)

@@ -26,15 +26,7 @@ class Judgement(Struct, frozen=True):
 
 
 def judgements(state: State, annotators: Sequence[Annotator]) -> Iterator[Judgement]:
-    """List the judgements that stand, without skips and undone ones.
-
-    Args:
-        state: The state.
-        annotators: The annotators.
-
-    Yields:
-        The judgements in the order of the items, then of the log.
-    """
+    """List the judgements that stand, without skips and undone ones."""
     known = {one.number: one for one in annotators}
     for number, item in state.items.items():
         for by, entry in sorted(state.of_item(number).items(), key=lambda one: one[1].number):
@@ -45,16 +37,7 @@ def judgements(state: State, annotators: Sequence[Annotator]) -> Iterator[Judgem
 
 
 def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]:
-    """Turn judgements into verdicts; training items and tests are left out.
-
-    Args:
-        state: The state of a project whose task produces verdicts.
-        annotators: The annotators.
-
-    Yields:
-        A verdict per judgement, those of adjudicators and of the owner among them. If the majority of all of
-        them is not what settles an item, only the judgement that settles it: what counts is the majority.
-    """
+    """Turn judgements into verdicts; training items and tests are left out."""
     task = state.project.task
     for one in _that_count(state, annotators):
         decision = vote(task, one.entry.values)
@@ -87,15 +70,7 @@ def _that_count(state: State, annotators: Sequence[Annotator]) -> Iterator[Judge
 
 
 def decided(state: State, annotators: Sequence[Annotator]) -> Mapping[int, str]:
-    """List the items that are decided.
-
-    Args:
-        state: The state.
-        annotators: The annotators.
-
-    Returns:
-        Item -> the value that counts.
-    """
+    """List the items that are decided."""
     settling = settlers(annotators)
     found = {
         number: decide(state.project, item, state.of_item(number), settling)
@@ -105,15 +80,6 @@ def decided(state: State, annotators: Sequence[Annotator]) -> Mapping[int, str]:
 
 
 def name_of(annotators: Sequence[Annotator], number: int) -> str:
-    """Name an annotator.
-
-    Args:
-        annotators: The annotators.
-        number: A number, or OWNER.
-
-    Returns:
-        The name.
-    """
     if number == OWNER:
         return OWNER_NAME
     return next((one.name for one in annotators if one.number == number), str(number))

@@ -25,19 +25,6 @@ def with_training(
     """Put items with known values into phases before the work.
 
     In a task of answers, the references of a question are its known values.
-
-    Args:
-        task: The task.
-        items: The items.
-        training: The number of items for training.
-        test: The number of items of a qualification test.
-        seed: The seed of the draw.
-
-    Returns:
-        The task with the phases, and the items.
-
-    Raises:
-        UserError: There are not enough items with known values.
     """
     if not training and not test:
         return task, list(items)
@@ -63,20 +50,6 @@ def with_training(
 
 
 def known_values(task: Task, items: Sequence[Item], file: Path) -> dict[tuple[tuple[str, ...], str], Values]:
-    """Read the values of items from a file of verdicts.
-
-    Args:
-        task: The task, which produces verdicts.
-        items: The items.
-        file: The file.
-
-    Returns:
-        Targets and variant of an item -> values: the majority of the verdicts on it.
-
-    Raises:
-        UserError: No verdict is about one of the items and the task's question, or those on one item are
-            tied.
-    """
     verdicts = read_verdicts(file)
     by_targets: dict[tuple[str, ...], list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
@@ -116,7 +89,6 @@ def _majority_values(task: Task, verdicts: Sequence[Verdict], file: Path) -> Val
 
 
 def _known(task: Task, item: Item) -> Values:
-    """The known values of an item."""
     references = item.hidden.get("references", ())
     if item.expected or task.produces != "answers" or not references:
         return item.expected

@@ -22,9 +22,7 @@ class LabelAgreement(Struct, frozen=True):
     """The agreement on one label.
 
     Attributes:
-        name: The field of the label.
         share: The share of pairs of annotators who agree, in percent.
-        alpha: Krippendorff's alpha, nominal: 1 is full agreement, 0 is chance.
     """
 
     name: str
@@ -33,15 +31,7 @@ class LabelAgreement(Struct, frozen=True):
 
 
 def label_agreement(state: State, annotators: Sequence[Annotator]) -> list[LabelAgreement]:
-    """Compute how far annotators agree on each label that the task declares.
-
-    Args:
-        state: The state.
-        annotators: The annotators of the project.
-
-    Returns:
-        The agreement on each label, in the order of the task; those who settle items are left out.
-    """
+    """Compute how far annotators agree on each label that the task declares."""
     settling, found = settlers(annotators), []
     for name in state.project.task.labels:
         votes: list[tuple[str, list[Label]]] = []
@@ -54,15 +44,6 @@ def label_agreement(state: State, annotators: Sequence[Annotator]) -> list[Label
 
 
 def agreement_on(name: str, votes: Sequence[tuple[str, Sequence[Label]]]) -> LabelAgreement:
-    """Compute the agreement on one label.
-
-    Args:
-        name: Its name.
-        votes: Of each item its cluster, and what its annotators say.
-
-    Returns:
-        The agreement, with 95 % CIs over clusters; null with a reason if no item has two annotators.
-    """
     from sightline.metrics.metric_values import clustered_mean
 
     several = [(cluster, labels) for cluster, labels in votes if len(labels) > 1]

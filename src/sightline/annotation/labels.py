@@ -14,17 +14,7 @@ Label = frozenset[str]
 
 
 def label_votes(task: Task, item: Item, entries: Mapping[int, Entry], name: str) -> dict[int, Label]:
-    """Collect what annotators say about a label of an item.
-
-    Args:
-        task: The task.
-        item: The item.
-        entries: The entries that count, by annotator.
-        name: The field of the label.
-
-    Returns:
-        Annotator -> label, of those who judged the item and were asked.
-    """
+    """Collect what annotators say about a label of an item."""
     field = task.field(name)
     given = {by: as_given(entry.values) for by, entry in entries.items() if entry.action == "judge"}
     return {by: frozenset(own.get(name, ())) for by, own in given.items() if is_asked(field, item, own)}
@@ -34,12 +24,6 @@ def open_labels(
     task: Task, item: Item, entries: Mapping[int, Entry], settling: Collection[int]
 ) -> tuple[str, ...]:
     """List the labels of an item for which no value has more than half of the votes.
-
-    Args:
-        task: The task.
-        item: The item.
-        entries: The entries that count, by annotator.
-        settling: The numbers of the annotators who settle items.
 
     Returns:
         The names of their fields; none before anybody has judged the item.

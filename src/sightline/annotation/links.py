@@ -30,24 +30,13 @@ class Claim(Struct, frozen=True):
 
 
 def token_of(row: ProjectRow, annotator: Annotator) -> str:
-    """Make the token of an annotator's link.
-
-    Args:
-        row: The project.
-        annotator: The annotator.
-
-    Returns:
-        The token; letters, digits, `-`, `_` and `.`.
-    """
+    """Make the token of an annotator's link."""
     body = f"{row.number}.{annotator.number}.{annotator.version}.{int(annotator.expires)}"
     return f"{body}.{_signature(row.secret, f'link {body}')}"
 
 
 def claim_of(token: str) -> Claim | None:
     """Read a token. Its signature is not checked yet.
-
-    Args:
-        token: The token, from anywhere.
 
     Returns:
         What it claims; None if it has not the form of a token.
@@ -67,8 +56,6 @@ def check(token: str, row: ProjectRow, annotator: Annotator | None, now: float) 
     """Check a token.
 
     Args:
-        token: The token.
-        row: The project that it claims.
         annotator: The annotator that it claims; None if the project has none of this number.
         now: Seconds since 1970.
 
@@ -87,16 +74,7 @@ def check(token: str, row: ProjectRow, annotator: Annotator | None, now: float) 
 
 
 def image_name(row: ProjectRow, item: int, digest: str) -> str:
-    """Name an image of an item on pages: neither path nor digest, and other names in each item.
-
-    Args:
-        row: The project.
-        item: The number of the item.
-        digest: The digest of the image.
-
-    Returns:
-        The name.
-    """
+    """Name an image of an item on pages: neither path nor digest, and other names in each item."""
     return _signature(row.secret, f"image {item} {digest}")
 
 
@@ -104,28 +82,12 @@ def form_token(row: ProjectRow, annotator: Annotator, item: int) -> str:
     """Make the token that a form about an item holds, against forged forms.
 
     Args:
-        row: The project.
-        annotator: The annotator who sees the form.
         item: The number of the item; 0 for a form about none.
-
-    Returns:
-        The token.
     """
     return _signature(row.secret, f"form {annotator.number} {annotator.version} {item}")
 
 
 def is_form_token(token: str, row: ProjectRow, annotator: Annotator, item: int) -> bool:
-    """Check the token of a form.
-
-    Args:
-        token: The token.
-        row: The project.
-        annotator: The annotator who sent the form.
-        item: The number of the item.
-
-    Returns:
-        Whether it is the one that `form_token` made.
-    """
     return token.isascii() and hmac.compare_digest(token, form_token(row, annotator, item))
 
 

@@ -29,16 +29,7 @@ class NotYourItemError(UserError):
 
 
 class Form(Struct, frozen=True):
-    """What a form about an item holds.
-
-    Attributes:
-        id: The id of the form: the same form adds one entry.
-        item: The number of the item.
-        action: What the annotator does.
-        given: Name of a field -> its values.
-        seconds: How long the annotator saw the item.
-        reason: Why the item is skipped or broken.
-    """
+    """What a form about an item holds."""
 
     id: str
     item: int
@@ -55,8 +46,6 @@ class LiveProject:
         """Read the items; the log is read when it is needed.
 
         Args:
-            store: The store.
-            row: The project.
             clock: Returns the seconds since 1970.
         """
         self.row = row
@@ -66,35 +55,20 @@ class LiveProject:
         self._lock = Lock()
 
     def refresh(self) -> State:
-        """Apply the entries that other threads and processes have added.
-
-        Returns:
-            The state, which does not change while the caller reads it.
-        """
+        """Apply the entries that other threads and processes have added."""
         with self._lock:
             self.state = self.state.advance(self._store.entries(self.row.number, self.state.last))
             return self.state
 
     def annotators(self) -> Sequence[Annotator]:
-        """Read the annotators.
-
-        Returns:
-            The annotators in the order of their numbers.
-        """
         return self._store.annotators(self.row.number)
 
     @repeat_if_lost
     def next_item(self, annotator: Annotator) -> Item | None:
         """Give an annotator the next item, or the one in hand, for LEASE_SECONDS.
 
-        Args:
-            annotator: The annotator.
-
         Returns:
             The item; None if there is none for this annotator now.
-
-        Raises:
-            UserError: The project is closed.
         """
         with self._lock, self._store.transaction(self.row.number) as transaction:
             now, annotators = self._clock(), transaction.annotators()
@@ -107,19 +81,7 @@ class LiveProject:
 
     @repeat_if_lost
     def own_item(self, annotator: Annotator, number: int) -> Item:
-        """Look up an item that an annotator has judged or has in hand; that lease begins again.
-
-        Args:
-            annotator: The annotator.
-            number: The number of the item.
-
-        Returns:
-            The item.
-
-        Raises:
-            NotYourItemError: The annotator has neither judged it nor has it in hand.
-            ProjectClosedError: The project is closed.
-        """
+        """Look up an item that an annotator has judged or has in hand; that lease begins again."""
         with self._lock, self._store.transaction(self.row.number) as transaction:
             self._advance(transaction)
             now = self._clock()
@@ -136,17 +98,6 @@ class LiveProject:
 
         A form that was sent before adds nothing. An undo gives the item back into the annotator's hands,
         unless it was skipped and others took it.
-
-        Args:
-            annotator: The annotator.
-            form: The form.
-
-        Returns:
-            The entry as the log has it.
-
-        Raises:
-            NotYourItemError: The annotator neither has the item in hand nor has judged it.
-            UserError: A value is wrong, or the project is closed.
         """
         with self._lock, self._store.transaction(self.row.number) as transaction:
             self._advance(transaction)
@@ -165,30 +116,13 @@ class LiveProject:
             return added
 
     def settle(self, item: int, given: Given, form: str) -> Entry:
-        """Let the owner decide an item.
-
-        Args:
-            item: The number of the item.
-            given: Name of a field -> its values.
-            form: The id of the form.
-
-        Returns:
-            The entry as the log has it.
-
-        Raises:
-            UserError: A value is wrong, or the project is closed.
-        """
+        """Let the owner decide an item."""
         values = checked_values(self.row.project.task, self.state.items[item], given)
         entry = Entry(0, item, OWNER, "judge", form, self._clock(), values)
         return self._store.append(self.row.number, [entry])[0]
 
     def consent(self, annotator: Annotator, form: str) -> None:
-        """Record that an annotator consents.
-
-        Args:
-            annotator: The annotator.
-            form: The id of the form.
-        """
+        """Record that an annotator consents."""
         entry = Entry(0, 0, annotator.number, "consent", form, self._clock())
         self._store.append(self.row.number, [entry])
 

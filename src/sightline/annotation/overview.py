@@ -21,20 +21,7 @@ class Overview(Struct, frozen=True):
     """A project as its owner sees it.
 
     Attributes:
-        items: The number of items, without training, tests and gold items.
-        judgements: The votes that were cast, without those that settle ties.
-        wanted: The votes that the project needs.
-        decisions: Item -> decision.
-        votes: Item -> its votes before annotators saw those of others: what agreement is computed of.
-        shared: The number of items with two votes or more.
-        alpha: Krippendorff's alpha of the votes, nominal.
-        growth: Alpha as it grew.
-        annotators: The annotators.
         seconds: The median time per judgement; None without any.
-        broken: The items that were reported as broken.
-        obtainable: The missing votes that somebody can still give.
-        stuck: The items with missing votes that nobody can give now: item -> the numbers of the annotators
-            who can work, and skipped it or reported it as broken.
     """
 
     items: int
@@ -52,14 +39,7 @@ class Overview(Struct, frozen=True):
     stuck: Mapping[int, Sequence[int]]
 
     def with_status(self, status: str) -> list[int]:
-        """List the items of a status.
-
-        Args:
-            status: `open`, `decided`, `tie` or `settled`.
-
-        Returns:
-            Their numbers.
-        """
+        """List the items of a status."""
         return [number for number, decision in self.decisions.items() if decision.status == status]
 
 
@@ -67,13 +47,8 @@ def overview(state: State, annotators: Sequence[Annotator], now: float, growth: 
     """Compute the overview of a project.
 
     Args:
-        state: The state.
-        annotators: The annotators.
         now: Seconds since 1970.
         growth: The most points of the growth of the agreement; 0 for none.
-
-    Returns:
-        The overview.
     """
     decisions = decisions_of(state, annotators)
     votes = independent_votes(state, annotators, decisions)
@@ -112,14 +87,7 @@ def overview(state: State, annotators: Sequence[Annotator], now: float, growth: 
 
 
 def stuck_sentence(seen: Overview) -> str:
-    """Say which items have missing votes that nobody can give, and what the owner can do.
-
-    Args:
-        seen: The overview.
-
-    Returns:
-        The sentences; '' if somebody can give each missing vote.
-    """
+    """Say which items have missing votes that nobody can give, and what the owner can do."""
     if not seen.stuck:
         return ""
     numbers = ", ".join(map(str, list(seen.stuck)[:20])) + (", ..." if len(seen.stuck) > 20 else "")

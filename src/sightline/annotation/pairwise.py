@@ -13,10 +13,6 @@ class PairAgreement(Struct, frozen=True):
     """How two annotators agree.
 
     Attributes:
-        first: The number of one annotator.
-        second: That of the other.
-        items: The items on which both voted.
-        share: The share of them on which they agree, 0-100.
         kappa: Cohen's kappa; None if chance alone makes both agree on everything.
     """
 
@@ -29,12 +25,6 @@ class PairAgreement(Struct, frozen=True):
 
 def pairwise(votes: Iterable[Mapping[int, str]]) -> list[PairAgreement]:
     """Compare every two annotators.
-
-    Args:
-        votes: The votes of each item: annotator -> label.
-
-    Returns:
-        The pairs that share items, in the order of their numbers.
 
     >>> [pair] = pairwise([{1: "yes", 2: "yes"}, {1: "no", 2: "no"}, {1: "no", 2: "yes"}, {1: "no", 2: "no"}])
     >>> pair.share, pair.kappa
@@ -49,9 +39,6 @@ def pairwise(votes: Iterable[Mapping[int, str]]) -> list[PairAgreement]:
 
 def mean_kappa(pairs: Iterable[PairAgreement]) -> float | None:
     """Average the kappas of pairs.
-
-    Args:
-        pairs: The pairs.
 
     Returns:
         The mean of those that have one; None if none has.

@@ -15,15 +15,8 @@ from sightline.types import Verdict
 def project_verdicts(store: Store, word: str) -> list[Verdict] | None:
     """Read the verdicts of a project as they are now: those that `annotate export` would write.
 
-    Args:
-        store: The store.
-        word: The name or number of the project.
-
     Returns:
         The verdicts; None if there is no such project.
-
-    Raises:
-        UserError: The task of the project produces no verdicts, or nobody has judged anything.
     """
     annotations = AnnotationStore(store, time.time)
     if word not in {name for row in annotations.projects() for name in (row.project.name, str(row.number))}:

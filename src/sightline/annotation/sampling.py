@@ -17,16 +17,7 @@ def pick_items(items: Sequence[Item], pick: Pick, clusters: int | None, seed: in
     """Sample whole clusters: all items about an image are in the sample, or none.
 
     Args:
-        items: All items.
-        pick: `all`, `random`, or `stratified` (in proportion to the strata).
         clusters: The number of clusters to sample; None for all.
-        seed: The seed of the sample.
-
-    Returns:
-        The items of the sample, in their order, with the probability of their cluster.
-
-    Raises:
-        UserError: The number is below 1, or below the number of strata.
     """
     if pick == "all" or clusters is None:
         return list(items)
@@ -69,15 +60,6 @@ def share(items: Sequence[Item], shared: int, annotators: int, seed: int) -> lis
     """Give some items to all annotators and the others to one each (CODIS, appendix A).
 
     The same queries are shared in each run: items with the same texts but the response.
-
-    Args:
-        items: The items.
-        shared: The number of queries that all annotators judge; 0 for all.
-        annotators: The number of annotators.
-        seed: The seed of the draw.
-
-    Returns:
-        The items with their number of annotators.
     """
     queries = list(dict.fromkeys(_query(item) for item in items))
     if not shared or shared >= len(queries):
@@ -91,15 +73,6 @@ def ordered(items: Sequence[Item], phases: Sequence[str], *, mixed: bool, seed: 
 
     In a mixed order, the items of the strata alternate in proportion to their number, so that what is
     judged first is a sample of the whole.
-
-    Args:
-        items: The items.
-        phases: The phases in their order.
-        mixed: Whether the order is random.
-        seed: The seed of the order.
-
-    Returns:
-        The items with numbers from 1.
     """
     names = phases or [""]
     by_phase: Mapping[str, list[Item]] = {name: [] for name in names}

@@ -29,8 +29,6 @@ def keep_served_url(database: Database, base: str, clock: Callable[[], float]) -
     """Record that a server of the store has started.
 
     Args:
-        database: The database of the store.
-        base: The URL before `/annotate`.
         clock: Returns the seconds since 1970.
     """
     value = msgspec.json.encode(ServedUrl(base, clock())).decode()
@@ -42,9 +40,6 @@ def keep_served_url(database: Database, base: str, clock: Callable[[], float]) -
 @repeat_if_lost
 def served_url(database: Database) -> ServedUrl | None:
     """Read where the store was served last.
-
-    Args:
-        database: The database of the store.
 
     Returns:
         The URL; None if the store was never served.

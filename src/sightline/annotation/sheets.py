@@ -40,14 +40,7 @@ class Imported(Struct, frozen=True):
 
 
 def items_table(state: State) -> list[list[str]]:
-    """The table that an annotator fills in: each item, without anything that is hidden.
-
-    Args:
-        state: The state.
-
-    Returns:
-        The rows, the header first.
-    """
+    """The table that an annotator fills in: each item, without anything that is hidden."""
     parts = [part for part in state.project.task.shows if part.kind != "similar"]
     fields = [field.name for field in state.project.task.fields]
     header = [ITEM, BY, *fields, REMARK, "phase", *(part.name for part in parts if part.name not in fields)]
@@ -59,15 +52,7 @@ def items_table(state: State) -> list[list[str]]:
 
 
 def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list[str]]:
-    """The table of the judgements that stand, with what they are about.
-
-    Args:
-        state: The state.
-        annotators: The annotators.
-
-    Returns:
-        The rows, the header first.
-    """
+    """The table of the judgements that stand, with what they are about."""
     fields = [field.name for field in state.project.task.fields]
     hidden = sorted({name for item in state.items.values() for name in item.hidden})
     about = ["phase", "stratum", "cluster", "variant", "probability", "targets"]
@@ -98,18 +83,7 @@ def import_sheets(
     """Add the judgements of filled-in tables. Everything is checked before anything is added.
 
     Args:
-        store: The store.
-        row: The project.
-        state: Its state.
-        files: The tables, as `items_table` made them.
         now: Seconds since 1970.
-
-    Returns:
-        What was added.
-
-    Raises:
-        UserError: A line names no item of the project, no annotator, or a wrong value; or two lines hold
-            different judgements of one annotator on one item.
     """
     found: dict[tuple[str, int], tuple[str, Mapping[str, str | tuple[str, ...]]]] = {}
     names: dict[str, str] = {}
@@ -152,7 +126,6 @@ def _beyond(state: State, annotators: Sequence[Annotator]) -> tuple[int, ...]:
 
 
 def _lines(state: State, path: Path) -> Iterator[Filled]:
-    """The filled-in lines of a table, with what they hold as it is."""
     fields = state.project.task.fields
     table = read_table(_as_utf8(read_bytes(path)), path)
     for column in (ITEM, *(field.name for field in fields if field.required and not field.when)):

@@ -27,11 +27,6 @@ _WORD = re.compile(r"\w+")
 def with_similar(state: State, item: Item, given: Given) -> Item:
     """Add the texts of other items that are similar to an item and what is filled in.
 
-    Args:
-        state: The state.
-        item: The item.
-        given: What is filled in.
-
     Returns:
         The item with the texts of the parts of kind `similar`; the same item if the task has none.
     """
@@ -46,14 +41,6 @@ def with_similar(state: State, item: Item, given: Given) -> Item:
 
 def most_similar(text: str, others: Sequence[str], most: int = MOST) -> list[int]:
     """Find the texts that have the most in common with a text.
-
-    Args:
-        text: The text.
-        others: The other texts.
-        most: How many are found at most.
-
-    Returns:
-        Their positions, the most similar first; those below a cosine of LEAST are left out.
 
     >>> most_similar("Is the train leaving?", ["Which season is it?", "Is the train leaving or arriving?"])
     [1]

@@ -10,22 +10,9 @@ from sightline.annotation.types import Entry, Item, Project
 
 
 class State:
-    """What the log says up to its last entry. It does not change: threads may share it.
-
-    Attributes:
-        phases: The phases that have items.
-        last: The number of the last entry that was applied.
-        judged: Item -> how many annotators have judged it.
-        reported: Item -> how many annotators have reported it as broken; without items that nobody reported.
-    """
+    """What the log says up to its last entry. It does not change: threads may share it."""
 
     def __init__(self, project: Project, items: Sequence[Item]) -> None:
-        """Begin with an empty log.
-
-        Args:
-            project: The project.
-            items: Its items.
-        """
         self.project = project
         self.items: Mapping[int, Item] = {item.number: item for item in items}
         self.phases = frozenset(item.phase for item in items)
@@ -41,14 +28,7 @@ class State:
         self._open: dict[int, int] = {}
 
     def advance(self, entries: Sequence[Entry]) -> State:
-        """Apply entries that follow the last one.
-
-        Args:
-            entries: The entries, in the order of the log.
-
-        Returns:
-            The state after them; it shares with this one what they do not change.
-        """
+        """Apply entries that follow the last one."""
         if not entries:
             return self
         after = copy(self)
@@ -110,66 +90,28 @@ class State:
             self._open.pop(entry.annotator, None)
 
     def has_consented(self, annotator: int) -> bool:
-        """Whether an annotator has consented.
-
-        Args:
-            annotator: The number of the annotator.
-
-        Returns:
-            Whether the log says so.
-        """
+        """Whether an annotator has consented."""
         return annotator in self._consented
 
     def of_item(self, item: int) -> Mapping[int, Entry]:
-        """The entries that count of an item.
-
-        Args:
-            item: The number of the item.
-
-        Returns:
-            Annotator -> the judgement, skip or report that stands.
-        """
+        """The entries that count of an item."""
         return self._by_item.get(item, {})
 
     def independent(self, item: int) -> Mapping[int, Entry]:
-        """The entries of an item that were made without a look at those of others.
-
-        Args:
-            item: The number of the item.
-
-        Returns:
-            Annotator -> the entry that stands, or the one before it was reconsidered.
-        """
+        """The entries of an item that were made without a look at those of others."""
         of_item = self.of_item(item)
         return {by: self._independent.get((item, by), entry) for by, entry in of_item.items()}
 
     def first_of(self, annotator: int) -> Mapping[int, Entry]:
-        """What an annotator said about items with known values, before going on to another item.
-
-        Args:
-            annotator: The number of the annotator.
-
-        Returns:
-            Item -> the entry; later changes do not count.
-        """
+        """What an annotator said about items with known values, before going on to another item."""
         return {item: entry for (item, by), entry in self._first.items() if by == annotator}
 
     def of_annotator(self, annotator: int) -> Mapping[int, Entry]:
-        """The entries that count of an annotator.
-
-        Args:
-            annotator: The number of the annotator.
-
-        Returns:
-            Item -> entry, in the order in which the annotator worked.
-        """
+        """The entries that count of an annotator."""
         return self._by_annotator.get(annotator, {})
 
     def last_item(self, annotator: int) -> Item | None:
         """The item that an annotator saw last.
-
-        Args:
-            annotator: The number of the annotator.
 
         Returns:
             The item; None if there is none.
@@ -183,5 +125,4 @@ def _is(entry: Entry | None, action: str) -> bool:
 
 
 def _copied(entries: Mapping[int, dict[int, Entry]], changed: Iterable[int]) -> dict[int, dict[int, Entry]]:
-    """The entries, with copies of those that change."""
     return {**entries, **{number: dict(entries.get(number, {})) for number in changed}}

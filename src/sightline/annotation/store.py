@@ -49,7 +49,6 @@ class AnnotationStore:
         """Prepare it; nothing is read yet.
 
         Args:
-            store: The store.
             clock: Returns the seconds since 1970.
         """
         self.name = store.name
@@ -57,18 +56,6 @@ class AnnotationStore:
         self._clock = clock
 
     def create(self, project: Project, items: Sequence[Item]) -> int:
-        """Add a project with its items.
-
-        Args:
-            project: The project.
-            items: Its items.
-
-        Returns:
-            Its number.
-
-        Raises:
-            UserError: A project has this name.
-        """
         return self._create_once(project, items, uuid.uuid4().hex, secrets.token_bytes(32), self._clock())
 
     @repeat_if_lost
@@ -103,27 +90,11 @@ class AnnotationStore:
 
     @repeat_if_lost
     def projects(self) -> list[ProjectRow]:
-        """Read all projects.
-
-        Returns:
-            The projects in the order of their numbers.
-        """
         with self.database.core_read() as connection:
             rows = connection.execute(select(_projects).order_by(_projects.c.id))
             return [_project(connection, row) for row in rows]
 
     def project(self, name: str) -> ProjectRow:
-        """Look a project up.
-
-        Args:
-            name: Its name, or its number as text.
-
-        Returns:
-            The project.
-
-        Raises:
-            UserError: There is no such project.
-        """
         rows = self.projects()
         for row in rows:
             if row.project.name == name:
@@ -135,14 +106,6 @@ class AnnotationStore:
 
     @repeat_if_lost
     def items(self, project: int) -> list[Item]:
-        """Read the items of a project.
-
-        Args:
-            project: The number of the project.
-
-        Returns:
-            The items in the order of their numbers.
-        """
         query = select(_items.c.number, _items.c.body).where(_items.c.project == project)
         with self.database.core_read() as connection:
             return [
@@ -152,30 +115,10 @@ class AnnotationStore:
 
     @repeat_if_lost
     def annotators(self, project: int) -> list[Annotator]:
-        """Read the annotators of a project.
-
-        Args:
-            project: The number of the project.
-
-        Returns:
-            The annotators in the order of their numbers.
-        """
         with self.database.core_read() as connection:
             return _annotators_of(connection, project)
 
     def invite(self, project: int, annotator: Annotator) -> Annotator:
-        """Add an annotator.
-
-        Args:
-            project: The number of the project.
-            annotator: The annotator; the store gives the number.
-
-        Returns:
-            The annotator with the number.
-
-        Raises:
-            UserError: The project has an annotator of this name, in whatever case.
-        """
         with self._changing(project) as connection:
             present = _annotators_of(connection, project)
             if any(one.name.casefold() == annotator.name.casefold() for one in present):
@@ -190,19 +133,7 @@ class AnnotationStore:
     def change_annotator(
         self, project: int, number: int, change: Callable[[Annotator], Annotator]
     ) -> Annotator:
-        """Change an annotator: pause, revoke, renew the link.
-
-        Args:
-            project: The number of the project.
-            number: The number of the annotator.
-            change: Makes the new annotator of the old one.
-
-        Returns:
-            The annotator as it is now.
-
-        Raises:
-            UserError: There is no such annotator.
-        """
+        """Change an annotator: pause, revoke, renew the link."""
         with self._changing(project) as connection:
             found = [one for one in _annotators_of(connection, project) if one.number == number]
             if not found:
@@ -217,43 +148,19 @@ class AnnotationStore:
 
     @repeat_if_lost
     def entries(self, project: int, after: int = 0) -> list[Entry]:
-        """Read the log of a project.
-
-        Args:
-            project: The number of the project.
-            after: The number of the last entry that is known.
-
-        Returns:
-            The entries after it, in their order.
-        """
+        """Read the log of a project."""
         with self.database.core_read() as connection:
             return _entries(connection, project, after)
 
     @repeat_if_lost
     def append(self, project: int, entries: Sequence[Entry]) -> list[Entry]:
-        """Add entries to the log; one whose form is there adds nothing. They are committed at the return.
-
-        Args:
-            project: The number of the project.
-            entries: The entries; the store gives the numbers.
-
-        Returns:
-            The entries as the log has them.
-
-        Raises:
-            UserError: The project is closed.
-        """
+        """Add entries to the log; one whose form is there adds nothing. They are committed at the return."""
         with self.transaction(project) as transaction:
             return [transaction.append(entry) for entry in entries]
 
     @repeat_if_lost
     def close(self, project: int, *, closed: bool = True) -> None:
-        """Close a project, so that nothing is added any more; or open it again.
-
-        Args:
-            project: The number of the project.
-            closed: Whether it is closed.
-        """
+        """Close a project, so that nothing is added any more; or open it again."""
         with self._changing(project) as connection:
             connection.execute(
                 update(_projects)
@@ -263,17 +170,7 @@ class AnnotationStore:
 
     @contextmanager
     def transaction(self, project: int) -> Iterator[Transaction]:
-        """Begin a transaction on an open project. Those of one project take place one after another.
-
-        Args:
-            project: The number of the project.
-
-        Yields:
-            The transaction; it is committed at the end.
-
-        Raises:
-            ProjectClosedError: The project is closed.
-        """
+        """Begin a transaction on an open project. Those of one project take place one after another."""
         with self._changing(project) as connection:
             closed = connection.scalar(select(_projects.c.closed).where(_projects.c.id == project))
             if closed is not None:
@@ -304,14 +201,10 @@ class Transaction:
         return _entries(self._connection, self._project, after)
 
     def annotators(self) -> list[Annotator]:
-        """Read the annotators."""
         return _annotators_of(self._connection, self._project)
 
     def find(self, form: str) -> Entry | None:
         """Find the entry of a form.
-
-        Args:
-            form: The id of the form.
 
         Returns:
             The entry; None if the form was not sent before.
@@ -321,14 +214,7 @@ class Transaction:
         return None if row is None else _entry(self._connection, *row)
 
     def append(self, entry: Entry) -> Entry:
-        """Add an entry, and end the lease of its item.
-
-        Args:
-            entry: The entry.
-
-        Returns:
-            The entry as the log has it: that of the same form, if there is one.
-        """
+        """Add an entry, and end the lease of its item."""
         found = self.find(entry.form)
         if found is not None:
             return found
@@ -344,9 +230,6 @@ class Transaction:
 
         Args:
             now: Seconds since 1970.
-
-        Returns:
-            The leases, in the order of the items.
         """
         of_project = _leases.c.project == self._project
         self._connection.execute(delete(_leases).where(of_project, _leases.c.until <= now))
@@ -354,22 +237,12 @@ class Transaction:
         return [Lease(*row) for row in self._connection.execute(query.order_by(_leases.c.item))]
 
     def lease(self, lease: Lease) -> None:
-        """Give an item into an annotator's hands, or renew the lease.
-
-        Args:
-            lease: The lease.
-        """
+        """Give an item into an annotator's hands, or renew the lease."""
         self.end_leases(lease.annotator, lease.item)
         row = (self._project, lease.item, lease.annotator, lease.until)
         insert_new(plain(self._connection), _leases.name, ("project", "item", "annotator", "until"), [row])
 
     def end_leases(self, annotator: int, item: int) -> None:
-        """End the lease of an item, if the annotator has it.
-
-        Args:
-            annotator: The number of the annotator.
-            item: The number of the item.
-        """
         of_item = (_leases.c.annotator == annotator) & (_leases.c.item == item)
         self._connection.execute(delete(_leases).where(_leases.c.project == self._project, of_item))
 

@@ -22,17 +22,6 @@ _VERDICTS = ("right", "wrong", "undecided", "refused", "miss")
 
 
 def task(name: str) -> Task:
-    """Find a task.
-
-    Args:
-        name: The name of a task, or the path of a TOML file.
-
-    Returns:
-        The task.
-
-    Raises:
-        UserError: There is no such task, or its declaration has an error.
-    """
     if name.endswith(".toml"):
         path = Path(name)
         return read_task(read_bytes(path), name)
@@ -46,28 +35,12 @@ def task(name: str) -> Task:
 
 
 def task_names() -> list[str]:
-    """List the tasks that are built in or that installed packages register.
-
-    Returns:
-        Their names, sorted.
-    """
+    """List the tasks that are built in or that installed packages register."""
     return sorted({*_built_in(), *(entry.name for entry in _registered())})
 
 
 def read_task(text: str | bytes, place: str) -> Task:
-    """Read the declaration of a task.
-
-    Args:
-        text: The TOML.
-        place: What messages call the file.
-
-    Returns:
-        The task.
-
-    Raises:
-        UserError: The text is not TOML, a field is unknown or of another type, or the declaration
-            contradicts itself.
-    """
+    """Read the declaration of a task."""
     declared = decode_toml(text, Task, place, "the declaration of a task")
     for fault in _faults(declared):
         raise UserError(fault, file=place, expected="a declaration as in docs/annotation.md")

@@ -12,20 +12,7 @@ from sightline.errors import UserError
 
 
 def checked_values(task: Task, item: Item, given: Given) -> Values:
-    """Check what is filled in.
-
-    Args:
-        task: The task.
-        item: The item.
-        given: What is filled in; empty strings count as nothing.
-
-    Returns:
-        The values of the fields that are asked.
-
-    Raises:
-        UserError: A required field is empty, a value is not one of the field's, or the export would leave
-            the record out.
-    """
+    """Check what is filled in."""
     filled = {name: [text for text in texts if text.strip()] for name, texts in given.items()}
     values: dict[str, str | tuple[str, ...]] = {}
     for field in task.fields:

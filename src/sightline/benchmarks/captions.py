@@ -17,13 +17,6 @@ def read_captions(file: str | None, needed: bool) -> dict[str, str]:
 
     Args:
         file: The file, or None if the user named none.
-        needed: Whether the setting sends captions.
-
-    Returns:
-        Image id -> caption; empty if captions are not needed.
-
-    Raises:
-        UserError: Captions are needed and there is no file, or a record of it is wrong.
     """
     if not needed:
         return {}

@@ -119,17 +119,7 @@ class Paper(Struct, frozen=True):
         return [*([self.human] if self.human else []), *self.other_humans]
 
     def row(self, name: str) -> str:
-        """Find a row by its name in any case and punctuation.
-
-        Args:
-            name: The name that the user gave.
-
-        Returns:
-            The name as printed.
-
-        Raises:
-            UserError: The paper has no such row.
-        """
+        """Find a row by its name in any case and punctuation."""
         for printed in self.row_names:
             if _plain(printed) == _plain(name):
                 return printed
@@ -140,10 +130,6 @@ class Paper(Struct, frozen=True):
 
         Args:
             setting: The paper's name of the setting.
-            row: The row as printed.
-
-        Returns:
-            Metric and subset -> the figures, in the order of the tables.
         """
         figures: dict[FigureKey, list[Figure]] = {}
         for table in self.tables:
@@ -169,9 +155,6 @@ class Figure(Struct, frozen=True):
 def paper_of(benchmark: str) -> Paper | None:
     """Read the figures of a benchmark's paper.
 
-    Args:
-        benchmark: The benchmark's name.
-
     Returns:
         The paper; None if the benchmark is not installed or declares no figures.
     """
@@ -180,11 +163,7 @@ def paper_of(benchmark: str) -> Paper | None:
 
 
 def papers() -> list[str]:
-    """List the benchmarks whose papers printed figures.
-
-    Returns:
-        Their names, sorted.
-    """
+    """List the benchmarks whose papers printed figures."""
     return [name for name in benchmark_names() if benchmark_class(name).published is not None]
 
 
@@ -192,17 +171,6 @@ def published(benchmark: str, setting: str, row: str) -> dict[FigureKey, list[Pu
     """Look up the figures that a paper printed for a row in a setting, in percent.
 
     CODIS prints acc_p and acc_q twice, judged by humans (Table 3, first) and by GPT-4 (Table 10).
-
-    Args:
-        benchmark: The benchmark's name.
-        setting: One of its settings.
-        row: A model or 'Humans', in any case and punctuation.
-
-    Returns:
-        Metric and subset -> the figures; empty for a setting that the paper does not have.
-
-    Raises:
-        UserError: The paper has no such row, or the benchmark no figures.
     """
     paper = paper_of(benchmark)
     if paper is None:
@@ -214,9 +182,6 @@ def published(benchmark: str, setting: str, row: str) -> dict[FigureKey, list[Pu
 def rows(benchmark: str) -> list[str]:
     """List the rows of a benchmark's paper.
 
-    Args:
-        benchmark: The benchmark's name.
-
     Returns:
         The rows in printed order; none if there is no paper.
     """
@@ -226,9 +191,6 @@ def rows(benchmark: str) -> list[str]:
 
 def published_judges(benchmark: str) -> PublishedJudges | None:
     """Look up how the paper's judges and metrics agree with its humans.
-
-    Args:
-        benchmark: The benchmark's name.
 
     Returns:
         The table; None if the paper does not print one.
@@ -240,9 +202,6 @@ def published_judges(benchmark: str) -> PublishedJudges | None:
 def published_equivalence(kind: str) -> list[PublishedValue]:
     """Look up how many variants humans found equivalent to their originals.
 
-    Args:
-        kind: The builder that makes such variants.
-
     Returns:
         The figures of all papers, in percent; none if no paper measured it.
     """
@@ -251,14 +210,6 @@ def published_equivalence(kind: str) -> list[PublishedValue]:
 
 
 def no_figures(benchmark: str) -> UserError:
-    """Make the error for a benchmark without figures.
-
-    Args:
-        benchmark: The benchmark's name.
-
-    Returns:
-        The error.
-    """
     return UserError(
         f"no published figures of '{benchmark}' to compare with", expected=f"one of {', '.join(papers())}"
     )
@@ -266,9 +217,6 @@ def no_figures(benchmark: str) -> UserError:
 
 def joined(*notes: str) -> str | None:
     """Join notes.
-
-    Args:
-        *notes: The notes; empty ones are left out.
 
     Returns:
         The notes with semicolons between them; None if there are none.

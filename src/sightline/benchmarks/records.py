@@ -19,19 +19,7 @@ _MISSING = re.compile(r"missing required field `([^`]+)`")
 
 
 def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
-    """Read a JSON list or JSON Lines.
-
-    Args:
-        path: The file.
-        kind: The struct of a record.
-        name: The field that identifies a record, for errors.
-
-    Returns:
-        The records in the order of the file.
-
-    Raises:
-        UserError: The file is missing or truncated, or a record has a missing or wrong field.
-    """
+    """Read a JSON list or JSON Lines."""
     content = read_bytes(path)
     try:
         if content.lstrip().startswith(b"["):
@@ -45,15 +33,7 @@ def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
 
 
 def refuse_repeated_ids(path: Path, ids: Sequence[str]) -> None:
-    """Check that no id occurs twice.
-
-    Args:
-        path: The file, for errors.
-        ids: The ids in the order of the file.
-
-    Raises:
-        UserError: An id occurs twice; the first such id is named.
-    """
+    """Check that no id occurs twice."""
     seen: dict[str, int] = {}
     for number, name in enumerate(ids):
         if name in seen:
@@ -73,14 +53,6 @@ def data_folder(folder: Path | None, benchmark: str, file: str) -> Path:
 
     Args:
         folder: The user's data folder, or None.
-        benchmark: The benchmark's name.
-        file: The file's name.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: There is no data folder, or it does not hold the file.
     """
     if folder is None:
         raise UserError(

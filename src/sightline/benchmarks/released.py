@@ -17,15 +17,7 @@ DIGITS = 16
 
 
 def record_digest(sample: str, record: Any) -> str:
-    """The digest of a released record.
-
-    Args:
-        sample: The id of its sample.
-        record: The released values, without paths of images: copies of a release may name other files.
-
-    Returns:
-        The first `DIGITS` digits of a SHA-256.
-    """
+    """The digest of a released record."""
     return json_digest([sample, record])[:DIGITS]
 
 
@@ -41,11 +33,7 @@ def foreign_samples(
     A part of the released records, as --limit takes, has no foreign sample.
 
     Args:
-        benchmark: The benchmark.
-        samples: The ids of the samples.
         folder: The data folder, or None.
-        split: One of its splits.
-        options: The effective options.
 
     Returns:
         The ids, in their order; none for a benchmark that pins no digests.
@@ -61,12 +49,5 @@ def foreign_samples(
 
 @cache
 def pinned_digests(file: Path) -> frozenset[str]:
-    """Read the pinned digests of a paper.
-
-    Args:
-        file: The JSON file, a list of digests.
-
-    Returns:
-        The digests.
-    """
+    """Read the pinned digests of a paper."""
     return frozenset(msgspec.json.decode(file.read_bytes(), type=list[str]))

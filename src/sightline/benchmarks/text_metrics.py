@@ -51,15 +51,6 @@ def requested_metrics(options: Mapping[str, Any]) -> tuple[str, ...]:
 
     >>> requested_metrics({"text_metrics": "bertscore,rouge_l"})
     ('bertscore', 'rouge_l')
-
-    Args:
-        options: The effective options of a benchmark, with or without text metrics.
-
-    Returns:
-        The names, each once.
-
-    Raises:
-        UserError: A name does not exist.
     """
     listed = str(options.get("text_metrics", NONE))
     names = tuple(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
@@ -75,12 +66,6 @@ def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
     """Define the text metrics that the options request: means over the answers that have references, x 100.
 
     Failed answers are left out. Of several references, the most similar one counts.
-
-    Args:
-        options: The effective options of a benchmark.
-
-    Returns:
-        The metrics.
     """
     return [
         Metric(

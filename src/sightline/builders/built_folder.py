@@ -36,17 +36,7 @@ ManifestT = TypeVar("ManifestT", bound=BuildManifest)
 
 
 class Contents(Struct, frozen=True, kw_only=True):
-    """What a builder writes in addition to the images, and what its manifest records.
-
-    Attributes:
-        groups, probes: Counts for the manifest.
-        lines: The lines of groups.jsonl; without lines there is no such file.
-        files: File name -> content.
-        sources: Id of each source that was used -> SHA-256 of its image.
-        dropped: Id of each source that was left out -> the reason.
-        passed_over: Number of records that never became a source, by reason.
-        excluded: The folders of `--apart-from`.
-    """
+    """What a builder writes in addition to the images, and what its manifest records."""
 
     groups: int
     probes: int
@@ -76,9 +66,6 @@ class BuiltFolder:
 
         The journal names the new build before anything of an old build is removed, and the old manifest goes
         first. After a kill at any moment the folder is either the old one, complete, or one that was begun.
-
-        Raises:
-            EnvironmentFailedError: The disk refuses.
         """
         if not self.finished and self.journal.header() == self.identity.header:
             return
@@ -93,14 +80,7 @@ class BuiltFolder:
         self.remove_images_except(())
 
     def remove_images_except(self, paths: Collection[str]) -> None:
-        """Remove all other images, and files that killed processes left half-written.
-
-        Args:
-            paths: Images to keep, as paths relative to the folder.
-
-        Raises:
-            EnvironmentFailedError: The disk refuses.
-        """
+        """Remove all other images, and files that killed processes left half-written."""
         images = self.path / IMAGES
         try:
             images.mkdir(exist_ok=True)
@@ -115,11 +95,7 @@ class BuiltFolder:
 
     @contextmanager
     def remove_partial_images_on_error(self) -> Iterator[None]:
-        """Remove the files that interrupted worker processes left half-written, if the block ends early.
-
-        Yields:
-            Nothing.
-        """
+        """Remove the files that interrupted worker processes left half-written, if the block ends early."""
         try:
             yield
         except BaseException:
@@ -130,14 +106,7 @@ class BuiltFolder:
             raise
 
     def copy_images(self, images: Mapping[str, ImageFile]) -> dict[str, str]:
-        """Copy images unchanged into the folder, and remove all other images.
-
-        Args:
-            images: Path relative to the folder -> the image to copy there.
-
-        Returns:
-            Path relative to the folder -> SHA-256.
-        """
+        """Copy images unchanged into the folder, and remove all other images."""
         self.remove_images_except(images.keys())
         add_images(images, self.path)
         return {name: file.digest for name, file in images.items()}
@@ -148,16 +117,7 @@ class BuiltFolder:
         images: Mapping[str, str],
         manifest: Callable[..., ManifestT],
     ) -> ManifestT:
-        """Write the files and the manifest, and remove the journal.
-
-        Args:
-            contents: Files to write and counts to record.
-            images: The images in the folder: path relative to the folder -> SHA-256.
-            manifest: Makes the manifest from its fields: BuildManifest or a subclass.
-
-        Returns:
-            The manifest.
-        """
+        """Write the files and the manifest, and remove the journal."""
         if contents.lines:
             write_groups(contents.lines, self.path / GROUPS)
         for name, content in contents.files.items():
@@ -182,16 +142,7 @@ class BuiltFolder:
 
 @contextmanager
 def open_folder(path: Path, identity: BuildIdentity, *, force: bool) -> Iterator[BuiltFolder]:
-    """Lock a folder for a build.
-
-    Args:
-        path: The folder; it is created if it does not exist.
-        identity: The build.
-        force: Replace the result of another build.
-
-    Yields:
-        The folder, to be written by this process alone.
-    """
+    """Lock a folder for a build."""
     refuse_other_contents(path, identity, force=force)
     with Journal(path) as journal:
         # Another process may have built there since.
@@ -210,14 +161,6 @@ def write_folder(
 ) -> ManifestT:
     """Write a whole built folder: copied images, files and, last, the manifest.
 
-    Args:
-        path: The folder.
-        identity: The build.
-        contents: Files to write and counts to record.
-        images: Path relative to the folder -> the image to copy there.
-        manifest: Makes the manifest from its fields: BuildManifest or a subclass.
-        force: Replace the result of another build.
-
     Returns:
         The manifest. The same arguments always write the same bytes.
     """
@@ -227,15 +170,6 @@ def write_folder(
 
 
 def built_image_path(stem: str, image_format: str) -> str:
-    """The path of an image in a built folder.
-
-    Args:
-        stem: File name without its ending.
-        image_format: Pillow's name of the format, such as 'PNG'.
-
-    Returns:
-        The path relative to the folder, such as 'images/STEM.png'.
-    """
     return f"{IMAGES}/{stem}{ENDINGS[image_format][0]}"
 
 
@@ -244,13 +178,6 @@ def refuse_out_inside_inputs(out: Path, inputs: Iterable[Path]) -> None:
 
     A folder built inside a folder of images would be read as images by the next command. An input inside the
     output folder would be replaced.
-
-    Args:
-        out: The output folder.
-        inputs: Files and folders that the command reads.
-
-    Raises:
-        UserError: `out` is inside an input folder, or contains an input.
     """
     for one in inputs:
         target, source = out.resolve(), one.resolve()
@@ -265,16 +192,7 @@ def refuse_out_inside_inputs(out: Path, inputs: Iterable[Path]) -> None:
 
 
 def refuse_other_contents(out: Path, identity: BuildIdentity, *, force: bool) -> None:
-    """Refuse a folder that cannot be written or holds anything but this build, begun or finished.
-
-    Args:
-        out: The output folder.
-        identity: The build.
-        force: Accept the result of another build. Files that no builder made are never accepted.
-
-    Raises:
-        UserError: The folder cannot hold this build.
-    """
+    """Refuse a folder that cannot be written or holds anything but this build, begun or finished."""
     if out.exists() and not out.is_dir():
         raise UserError("is not a folder", file=out, expected="a folder for --out")
     refuse_unwritable(out)
@@ -288,15 +206,7 @@ def refuse_other_contents(out: Path, identity: BuildIdentity, *, force: bool) ->
 
 
 def refuse_changed_files(folder: Path, manifest: BuildManifest) -> None:
-    """Check that a finished folder is as it was built.
-
-    Args:
-        folder: The folder.
-        manifest: Its manifest.
-
-    Raises:
-        UserError: A file is missing or changed.
-    """
+    """Check that a finished folder is as it was built."""
     others = changed_files(folder, manifest.made)
     if others:
         raise UserError(
@@ -307,15 +217,7 @@ def refuse_changed_files(folder: Path, manifest: BuildManifest) -> None:
 
 
 def add_images(images: Mapping[str, ImageFile], folder: Path) -> None:
-    """Copy images unchanged into a folder and leave its other files alone.
-
-    Args:
-        images: Path relative to the folder -> the image; a path that holds it already is skipped.
-        folder: The folder.
-
-    Raises:
-        EnvironmentFailedError: The disk refuses, or an image changed since it was checked.
-    """
+    """Copy images unchanged into a folder and leave its other files alone."""
     for name, file in images.items():
         if file_digest_or_error(folder / name) == file.digest:
             continue
@@ -331,15 +233,7 @@ def add_images(images: Mapping[str, ImageFile], folder: Path) -> None:
 
 
 def everything_dropped(dropped: Mapping[str, str], what: str) -> UserError:
-    """The error for a build without any usable source.
-
-    Args:
-        dropped: Id of each dropped source -> the reason.
-        what: The sources in the plural, such as 'images'.
-
-    Returns:
-        The error, with the first reasons.
-    """
+    """The error for a build without any usable source."""
     if not dropped:
         return UserError(f"there are no {what}", expected="at least one")
     reasons = some_of([f"{name}: {reason}" for name, reason in dropped.items()], REASONS, separator="; ")

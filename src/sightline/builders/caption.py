@@ -14,16 +14,7 @@ from sightline.formats.files import refuse_overwriting, write_atomically
 
 
 def refuse_other_captions(out: Path, captions: Mapping[str, Caption], *, force: bool = False) -> None:
-    """Refuse a file with other captions, so that corrections by hand are not lost.
-
-    Args:
-        out: The file.
-        captions: The captions that the store holds for this command, by image name.
-        force: Accept other captions too.
-
-    Raises:
-        UserError: `out` cannot be written, or holds a caption that is not among `captions`.
-    """
+    """Refuse a file with other captions, so that corrections by hand are not lost."""
     refuse_overwriting(out, force=True)
     if force or not out.exists():
         return
@@ -39,13 +30,7 @@ def refuse_other_captions(out: Path, captions: Mapping[str, Caption], *, force: 
 
 
 def write_captions(captions: Mapping[str, Caption], model: str, out: Path) -> None:
-    """Write the captions as a JSON list of image_id, caption, model and reply, one on a line.
-
-    Args:
-        captions: The captions by image name; empty ones are left out.
-        model: The name of the model.
-        out: The file.
-    """
+    """Write the captions as a JSON list of image_id, caption, model and reply, one on a line."""
     lines = [
         msgspec.json.encode({"image_id": name, "caption": one.text, "model": model, "reply": one.key})
         for name, one in captions.items()

@@ -24,27 +24,12 @@ class CheckedImages(Struct, frozen=True):
     broken: Mapping[str, str]
 
     def named(self, by_digest: Mapping[str, T]) -> dict[str, T]:
-        """Turn results by digest into results by name.
-
-        Args:
-            by_digest: Digest -> result.
-
-        Returns:
-            Name -> result.
-        """
+        """Turn results by digest into results by name."""
         return {name: by_digest[file.digest] for name, file in self.files.items()}
 
 
 def check_images(images: Mapping[str, ImageRef], *, show_progress: bool = False) -> CheckedImages:
-    """Check whether images are readable, and compute their digests.
-
-    Args:
-        images: Name -> image.
-        show_progress: Whether progress is shown.
-
-    Returns:
-        The readable and the broken images.
-    """
+    """Check whether images are readable, and compute their digests."""
     files: dict[str, ImageFile] = {}
     broken: dict[str, str] = {}
     with (
@@ -63,19 +48,7 @@ def check_images(images: Mapping[str, ImageRef], *, show_progress: bool = False)
 def check_sources(
     sources: Sequence[SourceItem], folder_of: Mapping[str, str], *, show_progress: bool = False
 ) -> tuple[dict[str, ImageFile], dict[str, str]]:
-    """Check the images of sources; each image is read once.
-
-    Args:
-        sources: The sources, with distinct ids.
-        folder_of: SHA-256 of each excluded image -> the folder that uses it.
-        show_progress: Whether progress is shown.
-
-    Returns:
-        The image of each usable source by id, and the reason for each dropped source by id.
-
-    Raises:
-        UserError: An id occurs twice.
-    """
+    """Check the images of sources; each image is read once."""
     refuse_duplicate_ids(sources)
     images = {f"{source.root}\0{source.image}": ImageRef(source.image, source.root) for source in sources}
     checked = check_images(images, show_progress=show_progress)
@@ -93,15 +66,7 @@ def check_sources(
 
 
 def drop_reason(error: BadImage | str, source: SourceItem) -> str:
-    """Why a source is dropped, without paths on disk, which must not change the manifest.
-
-    Args:
-        error: What is wrong with its image.
-        source: The source.
-
-    Returns:
-        The reason.
-    """
+    """Why a source is dropped, without paths on disk, which must not change the manifest."""
     return str(error).removeprefix(f"{source.image}: ").removesuffix(f" {source.root}")
 
 

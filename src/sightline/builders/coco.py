@@ -86,14 +86,7 @@ class CocoInstances(Struct, frozen=True):
     categories: Mapping[int, str]
 
     def eligible(self, photo: CocoImage) -> list[CocoAnnotation]:
-        """Select the objects of an image that can be masked: no crowds, of a tenth to a quarter of its area.
-
-        Args:
-            photo: The image.
-
-        Returns:
-            The objects in the order of their ids.
-        """
+        """Select the objects of an image that can be masked: no crowds, of a tenth to a quarter of its area."""
         pixels = photo.width * photo.height
         chosen = (
             one
@@ -110,18 +103,7 @@ class _InstancesFile(Struct, frozen=True):
 
 
 def read_instances(path: Path) -> CocoInstances:
-    """Read and check an instances file.
-
-    Args:
-        path: The JSON file.
-
-    Returns:
-        Its contents.
-
-    Raises:
-        UserError: A field is missing or has a wrong type, an id occurs twice, an annotation names an unknown
-            image or category, or an image lies outside the folder.
-    """
+    """Read and check an instances file."""
     content = read_bytes(path)
     try:
         whole = msgspec.json.decode(content, type=_InstancesFile)
@@ -152,16 +134,10 @@ def segmentation_pixels(segmentation: Any, width: int, height: int) -> NDArray[n
     """Compute the pixels of a segmentation with pycocotools.
 
     Args:
-        segmentation: A list of polygons [x1, y1, x2, y2, ...], or {"size": [height, width], "counts": runs or
-            their text}.
         width, height: Size of the image in pixels.
 
     Returns:
         A mask of shape (height, width), True inside.
-
-    Raises:
-        BadObject: The segmentation is invalid or does not fit the image; pycocotools would read past the end
-            of its memory.
     """
     mask = import_coco_mask()
     if isinstance(segmentation, dict):
@@ -173,14 +149,7 @@ def segmentation_pixels(segmentation: Any, width: int, height: int) -> NDArray[n
 
 
 def import_coco_mask() -> Any:
-    """Import pycocotools.mask.
-
-    Returns:
-        The module.
-
-    Raises:
-        UserError: It is not installed; the error names the command that installs it.
-    """
+    """Import pycocotools.mask."""
     with needs_extra("build", "pycocotools is not installed, which reads COCO's segmentations"):
         from pycocotools import mask
     return mask

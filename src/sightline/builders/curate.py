@@ -49,12 +49,8 @@ class CurationOptions(Struct, frozen=True):
     """Which images to keep.
 
     Attributes:
-        distance: Two images are near-duplicates if at most this number of the 256 hash bits differ.
         max_text: Largest share of the area that text may cover, 0-1; None skips the step.
         top: Number of images with the most words to keep; None skips the step.
-
-    Raises:
-        UserError: A number is out of range.
     """
 
     distance: int = DISTANCE
@@ -93,16 +89,8 @@ def curate(
     Of exact copies the first is kept; of near-duplicates the one with most pixels, or the first of those.
 
     Args:
-        gallery: The images.
-        options: Which images to keep.
-        store: Caches hashes and OCR text.
-        reader: The OCR reader, needed if `options.needs_ocr`.
         marks: The marks of humans by image digest; an image that the majority keeps stays. None skips the
             step.
-        execution: Number of processes; whether progress is shown.
-
-    Returns:
-        The funnel after the last step.
     """
     settings = {
         **asdict(options),
@@ -129,11 +117,7 @@ def without_false_words(words: Iterable[Word], width: int, height: int) -> tuple
     """Leave out large shapes that OCR took for letters.
 
     Args:
-        words: The words of an image.
         width, height: Its size in pixels.
-
-    Returns:
-        The other words.
 
     >>> fish, sign = Word("8", (0, 0, 10, 10), 0.5), Word("EXIT", (0, 0, 9, 3), 1)
     >>> [word.text for word in without_false_words([fish, sign], 10, 10)]
@@ -148,31 +132,12 @@ def without_false_words(words: Iterable[Word], width: int, height: int) -> tuple
 
 
 def count_words(words: Iterable[Word]) -> int:
-    """Count the words of an image, split at blanks.
-
-    Args:
-        words: The OCR words; one may hold several words.
-
-    Returns:
-        The count.
-    """
+    """Count the words of an image, split at blanks."""
     return sum(len(word.text.split()) for word in words)
 
 
 def write_curated(funnel: Funnel, out: Path, *, force: bool = False) -> BuildManifest:
-    """Write the images that are left into images/, curation.json and, last, manifest.json.
-
-    Args:
-        funnel: The funnel.
-        out: The folder.
-        force: Replace a folder that was built from other input.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        UserError: No image is left, or the folder contains something else; nothing is written.
-    """
+    """Write the images that are left into images/, curation.json and, last, manifest.json."""
     if not funnel.kept:
         raise everything_dropped(funnel.dropped, "images")
     ids = dict(zip(funnel.statuses, ids_of(list(funnel.statuses)), strict=True))

@@ -18,10 +18,6 @@ class ImageStatus(Struct, frozen=True):
 
     Attributes:
         step: The step that dropped it, '' if none did.
-        why: The reason for the drop.
-        like: The image of which it is a copy or near-duplicate.
-        distance: Number of the 256 hash bits in which it differs from that image.
-        words: Number of words that OCR read.
         text: Share of its area that text covers, 0-1.
     """
 
@@ -65,15 +61,6 @@ class Funnel(Struct, frozen=True):
         return {name: f"{one.step}: {one.why}" for name, one in self.statuses.items() if one.step}
 
     def drop(self, step: str, dropped: Iterable[tuple[str, ImageStatus]]) -> Funnel:
-        """Add a step.
-
-        Args:
-            step: Its name.
-            dropped: The images that it drops, with the reason; their words and text stay recorded.
-
-        Returns:
-            The funnel with that step.
-        """
         new, came = dict(dropped), sum(not one.step for one in self.statuses.values())
         old = {name: self.statuses[name] for name in new}
         statuses = {
@@ -84,42 +71,19 @@ class Funnel(Struct, frozen=True):
         return replace(self, statuses={**self.statuses, **statuses}, steps=steps)
 
     def update(self, change: Callable[[str, ImageStatus], ImageStatus]) -> Funnel:
-        """Change the status of all images that are left.
-
-        Args:
-            change: Makes the new status from name and status.
-
-        Returns:
-            The funnel with the new statuses.
-        """
         statuses = {name: one if one.step else change(name, one) for name, one in self.statuses.items()}
         return replace(self, statuses=statuses)
 
 
 def start_funnel(gallery: CheckedImages, settings: Mapping[str, Any]) -> Funnel:
-    """Start with all images, and drop the broken ones.
-
-    Args:
-        gallery: The images.
-        settings: The settings of the curation.
-
-    Returns:
-        The funnel after its first step.
-    """
+    """Start with all images, and drop the broken ones."""
     names = [*gallery.files, *gallery.broken]
     funnel = Funnel(gallery, settings, dict.fromkeys(names, ImageStatus()))
     return funnel.drop("broken", ((name, ImageStatus(why=why)) for name, why in gallery.broken.items()))
 
 
 def review_columns(funnel: Funnel) -> dict[str, dict[str, str]]:
-    """The columns of a review list about the images that are left.
-
-    Args:
-        funnel: The funnel.
-
-    Returns:
-        Digest of an image -> column -> cell.
-    """
+    """The columns of a review list about the images that are left."""
     columns = {}
     for name, file in funnel.kept.items():
         status = funnel.statuses[name]
@@ -130,15 +94,7 @@ def review_columns(funnel: Funnel) -> dict[str, dict[str, str]]:
 
 
 def near_duplicate_lines(funnel: Funnel, limit: int) -> list[GroupLine]:
-    """Kept images with their dropped near-duplicates, a group each, for a preview sheet.
-
-    Args:
-        funnel: The funnel.
-        limit: Largest number of groups.
-
-    Returns:
-        The lines. Groups and the images in them are ordered by distance, the largest (most doubtful) first.
-    """
+    """Kept images with their dropped near-duplicates, a group each, for a preview sheet."""
     groups: dict[str, list[tuple[int, str]]] = {}
     for name, status in funnel.statuses.items():
         if status.distance is not None:
@@ -155,14 +111,7 @@ def near_duplicate_lines(funnel: Funnel, limit: int) -> list[GroupLine]:
 
 
 def curation_report(funnel: Funnel) -> dict[str, Any]:
-    """The content of curation.json.
-
-    Args:
-        funnel: The funnel.
-
-    Returns:
-        Settings, steps, and the status of every image, as plain data.
-    """
+    """The content of curation.json."""
     return {
         "schema": 1,
         "settings": funnel.settings,

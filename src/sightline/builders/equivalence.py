@@ -41,15 +41,7 @@ class EquivalenceReport(Struct, frozen=True):
     """All measures of a built folder.
 
     Attributes:
-        folder: The folder.
-        kind: The builder that made it.
-        pairs_built: Number of pairs in the folder.
-        pairs: Number of pairs that the judge and the similarity compared.
-        metrics: A value per measure, null with a reason if it was not requested or does not apply.
-        notes: Remarks on the measures.
         different: Measure -> the pairs (group, variant) that are not the same.
-        embedder: Identity of the embedder.
-        unanswered: Number of pairs without an answer of the judge.
     """
 
     folder: str
@@ -76,17 +68,6 @@ def by_humans(pairs: Sequence[VariantPair], file: Path, *, kind: str = "") -> Eq
     """Compute the share of pairs that humans judge the same.
 
     The majority of the verdicts on a pair counts; ties are left out and counted, as are unfilled lines.
-
-    Args:
-        pairs: The pairs of the folder.
-        file: Verdicts of humans on pairs, as `annotate export` writes them.
-        kind: The builder; published values for it are attached.
-
-    Returns:
-        The measure.
-
-    Raises:
-        UserError: No line is about a pair of this folder.
     """
     known = {frozenset(pair.targets): pair for pair in pairs}
     verdicts = [one for one in read_verdicts(file) if one.question == QUESTION and one.kind == "human"]
@@ -131,16 +112,6 @@ async def by_judge(
     """Compute the share of pairs of questions that a chat model calls the same. Images are not compared.
 
     Replies that are neither 'same' nor 'different' and failed requests are left out and counted.
-
-    Args:
-        pairs: The pairs.
-        client: The judge model.
-        store: Caches the replies.
-        judge: The judge's name in results.
-        show_progress: Whether progress is shown.
-
-    Returns:
-        The measure.
     """
     texts = [pair for pair in pairs if pair.kind == "text"]
     if not texts:
@@ -180,11 +151,6 @@ def by_similarity(
     """Compute the mean sentence similarity of originals and rephrasings, and the share of pairs above
     THRESHOLD.
 
-    Args:
-        pairs: The pairs; images have no sentence similarity.
-        model: The embedder.
-        execution: Where texts are embedded; whether progress is shown.
-
     Returns:
         Both values in percent, as the paper prints similarities.
     """
@@ -208,18 +174,7 @@ def equivalence_report(
     measures: Mapping[str, EquivalenceMeasure],
     embedder: str | None,
 ) -> EquivalenceReport:
-    """Combine all measures of a folder.
-
-    Args:
-        folder: The folder.
-        pairs: Its pairs.
-        compared: Number of pairs that the judge and the similarity compared.
-        measures: The measures by name, in the order of the report.
-        embedder: Identity of the embedder.
-
-    Returns:
-        The report.
-    """
+    """Combine all measures of a folder."""
     return EquivalenceReport(
         str(folder),
         kind_of_folder(folder),
@@ -234,15 +189,6 @@ def equivalence_report(
 
 
 def not_requested(name: str, how: str) -> EquivalenceMeasure:
-    """A measure that was not requested.
-
-    Args:
-        name: The measure.
-        how: The options that request it.
-
-    Returns:
-        Null values with the reason.
-    """
     names = (SIMILARITY, SHARE) if name == SIMILARITY else (name,)
     return EquivalenceMeasure([_null(one, f"not requested: {how}") for one in names])
 

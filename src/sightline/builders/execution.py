@@ -20,9 +20,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     """Where work is done, and whether progress is shown; neither ever changes a result.
 
     Attributes:
-        processes: Number of processes on this machine.
         ray: The cluster that does the work; None for this machine.
-        show_progress: Whether progress is shown.
     """
 
     processes: int = 1
@@ -32,16 +30,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     def map_images(
         self, function: Callable[[ImageFile], ResultT], images: Sequence[ImageFile]
     ) -> Generator[ResultT]:
-        """Apply a function to images.
-
-        Args:
-            function: A picklable function. On a cluster it returns a pair, whose second value may be a
-                BadImage.
-            images: The images.
-
-        Returns:
-            The results in the order in which they are ready.
-        """
+        """Apply a function to images."""
         if self.ray is None:
             return map_in_processes(function, images, self.processes)
         from sightline.builders.ray_tasks import IMAGE_FILES, map_on_ray

@@ -15,18 +15,7 @@ from sightline.types import ImageRef
 
 
 def images_in(data: Path) -> dict[str, ImageRef]:
-    """List the images of a data folder, of any folder of images, or of a groups file.
-
-    Args:
-        data: A folder or a groups file.
-
-    Returns:
-        Name -> image, in the order of the data. The name is the benchmark's id of the image where the
-        folder has its released layout, the path in a groups file, otherwise the path in the folder.
-
-    Raises:
-        UserError: There are no images, or the data are wrong.
-    """
+    """List the images of a data folder, of any folder of images, or of a groups file."""
     if not data.exists():
         raise UserError("there is no such folder or file", file=data, expected="images for DATA")
     if data.is_file() or (data / GROUPS).is_file():

@@ -37,16 +37,6 @@ def open_upright(path: str | Path) -> Image:
 
     EXIF rotation is applied. Of an animation the first frame is taken. Transparent pixels are laid on white,
     16 bits a channel become 8, CMYK and grey become RGB; the colour profile and other metadata are dropped.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The image, in mode "RGB".
-
-    Raises:
-        BadImage: The file is missing, empty, truncated, in an unknown format, larger than `sightline.images`
-            allows, or has no RGB form.
     """
     try:
         with warnings.catch_warnings():
@@ -65,13 +55,7 @@ def open_upright(path: str | Path) -> Image:
 
 
 def save(image: Image, path: Path, form: Form) -> None:
-    """Write an image atomically. The same pixels always give the same bytes.
-
-    Args:
-        image: The image.
-        path: The file.
-        form: 'png', which is lossless, or 'jpeg', with quality 95 and full colour resolution.
-    """
+    """Write an image atomically. The same pixels always give the same bytes."""
     out = io.BytesIO()
     if form == "png":
         # Photographs of 768 pixels: a third of the time of the default level, a tenth more bytes.
@@ -82,14 +66,7 @@ def save(image: Image, path: Path, form: Form) -> None:
 
 
 def rotates_in_place(path: str) -> bool:
-    """Whether EXIF rotates or mirrors an image without a change of its size, which would reveal it.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Whether it does; False if its EXIF data cannot be read.
-    """
+    """Whether EXIF rotates or mirrors an image without a change of its size, which would reveal it."""
     from PIL import ExifTags
 
     with open_image(path, [inspect_image(ImageRef(path), {}).format]) as image:

@@ -43,10 +43,6 @@ class _Piece(Struct, frozen=True):
 def read_instruction(reply: str, *, cut: bool = False) -> tuple[InstructionPair | None, str]:
     """Read the last pair of instruction and response in a reply.
 
-    Args:
-        reply: The reply.
-        cut: Whether the token limit truncated it.
-
     Returns:
         The pair and '', or None and the reason why the reply is unusable.
 

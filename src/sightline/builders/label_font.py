@@ -24,11 +24,7 @@ REPLACEMENT = "?"
 
 
 class LabelFont:
-    """Pillow's own font, and fonts of the system for the characters that it lacks.
-
-    Attributes:
-        missing: The characters, of all texts so far, that no font has. They are drawn as REPLACEMENT.
-    """
+    """Pillow's own font, and fonts of the system for the characters that it lacks."""
 
     def __init__(self, size: int, folders: Sequence[Path] | None = None) -> None:
         """Load Pillow's own font.
@@ -48,9 +44,6 @@ class LabelFont:
     def getlength(self, text: str) -> float:
         """Measure a text.
 
-        Args:
-            text: One line.
-
         Returns:
             Its width in pixels.
         """
@@ -60,10 +53,7 @@ class LabelFont:
         """Draw a text.
 
         Args:
-            draw: The canvas.
             position: The upper left corner, in pixels.
-            text: One line.
-            colour: The colour of the text.
         """
         from PIL.ImageFont import FreeTypeFont
 
@@ -77,7 +67,6 @@ class LabelFont:
             left += font.getlength(part)
 
     def _parts(self, text: str) -> Iterator[tuple[str, Font]]:
-        """The text in parts, each with the font that has all its characters."""
         for font, characters in groupby(text, self._font_for):
             part = "".join(characters)
             if font is None:
@@ -107,11 +96,7 @@ class LabelFont:
 
 
 def font_folders() -> list[Path]:
-    """List the folders in which operating systems keep fonts.
-
-    Returns:
-        The folders, which need not exist.
-    """
+    """List the folders in which operating systems keep fonts."""
     home = Path.home()
     if sys.platform == "win32":
         return [Path(os.environ.get("WINDIR", r"C:\Windows")) / "Fonts"]
@@ -123,12 +108,6 @@ def font_folders() -> list[Path]:
 
 def describe_missing(characters: set[str]) -> str:
     """Describe characters that no font has, for the user.
-
-    Args:
-        characters: The characters.
-
-    Returns:
-        The message; '' without characters.
 
     >>> describe_missing({"\\u4e2d"})
     "no font has 1 of the characters, such as 中 (U+4E2D): drawn as '?'; install a font that has them"

@@ -43,17 +43,7 @@ class BuildManifest(Struct, frozen=True):
     """The content of manifest.json.
 
     Attributes:
-        kind: The builder, such as 'mask'.
-        settings: All settings that decide the content, with the seed.
         versions: Versions of the software that may change bytes.
-        groups, probes, images: Counts.
-        fingerprint: Digest of everything that decides the content.
-        apart_from: The folders whose images were excluded.
-        dropped: Id of each source that was left out -> the reason.
-        passed_over: Number of records that never became a source, by reason.
-        sources: Id of each source that was used -> SHA-256 of its image.
-        made: Path of each file in the folder -> its SHA-256.
-        schema: Version of this layout.
     """
 
     kind: str
@@ -80,13 +70,7 @@ def build_identity(
     """Identify a build.
 
     Args:
-        kind: The builder.
-        settings: All settings that decide the content.
-        *content: Everything else that decides it, as plain data: digests of images, drops.
         versions: Versions of other software that may change bytes; Sightline's own is always included.
-
-    Returns:
-        The identity that the folder's journal and manifest record.
     """
     header = {
         "kind": kind,
@@ -97,17 +81,7 @@ def build_identity(
 
 
 def read_manifest(folder: Path) -> BuildManifest:
-    """Read the manifest of a built folder.
-
-    Args:
-        folder: A folder that `sightline build` made.
-
-    Returns:
-        The manifest, without the fields that only one builder adds.
-
-    Raises:
-        UserError: The folder has no manifest (no built folder, or an unfinished one) or a broken one.
-    """
+    """Read the manifest of a built folder."""
     path = folder / MANIFEST
     if not path.is_file():
         problem = "is not finished" if header_of(folder) else "is not a folder of `sightline build`"
@@ -116,27 +90,12 @@ def read_manifest(folder: Path) -> BuildManifest:
 
 
 def write_manifest(manifest: BuildManifest, folder: Path) -> None:
-    """Write manifest.json. Write it last: a folder with a manifest counts as finished.
-
-    Args:
-        manifest: The manifest.
-        folder: The built folder.
-    """
+    """Write manifest.json. Write it last: a folder with a manifest counts as finished."""
     write_atomically(folder / MANIFEST, [indented_json(manifest)])
 
 
 def read_excluded(folders: Sequence[Path]) -> tuple[tuple[ExcludedFolder, ...], dict[str, str]]:
-    """Read which images the folders of `--apart-from` use.
-
-    Args:
-        folders: Finished built folders.
-
-    Returns:
-        The folders as the manifest names them, and each image used there: SHA-256 -> folder name.
-
-    Raises:
-        UserError: A folder is not a finished built folder.
-    """
+    """Read which images the folders of `--apart-from` use."""
     excluded: list[ExcludedFolder] = []
     folder_of: dict[str, str] = {}
     for folder in folders:
@@ -148,11 +107,7 @@ def read_excluded(folders: Sequence[Path]) -> tuple[tuple[ExcludedFolder, ...], 
 
 
 def image_versions() -> dict[str, str]:
-    """Versions of the software that writes images; another version may write other bytes.
-
-    Returns:
-        Name -> version.
-    """
+    """Versions of the software that writes images; another version may write other bytes."""
     import PIL
     from PIL import features
 
@@ -161,23 +116,12 @@ def image_versions() -> dict[str, str]:
 
 
 def indented_json(content: Any) -> bytes:
-    """Encode data as the indented JSON of manifests and reports.
-
-    Args:
-        content: Structs or plain data.
-
-    Returns:
-        JSON, indented by one, that ends with a newline.
-    """
+    """Encode data as the indented JSON of manifests and reports."""
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
 def describe_difference(old: Any, new: Mapping[str, Any]) -> str:
     """Describe how two builds differ.
-
-    Args:
-        old: Header of the build in the folder; a damaged one may be any JSON value.
-        new: Header of the requested build.
 
     Returns:
         The differences of kind, settings and versions; '' if there are none.

@@ -57,12 +57,9 @@ class MaskTask(Struct, frozen=True):
 
     Attributes:
         size: Width and height in the instances file, in pixels.
-        annotation: Id of the object.
         box: Left, top, width and height of the object's box, in pixels.
         share: The object's area over the image's, 0-1.
         outline: The object's segmentation or None.
-        maskings: The three maskings.
-        reason: Why nothing can be masked, '' if it can.
     """
 
     size: tuple[int, int]
@@ -128,11 +125,7 @@ class Mask(Struct, frozen=True):
 
 
 def prompt() -> str:
-    """The paper's prompt for a masked image.
-
-    Returns:
-        The prompt.
-    """
+    """The paper's prompt for a masked image."""
     text: str = load("sightline.benchmarks.mmr3")["context"]["prompt"]
     return text
 
@@ -140,22 +133,7 @@ def prompt() -> str:
 def mask_sources(
     instances: CocoInstances, folder: Path, seed: int, assignment: MaskAssignment | None = None
 ) -> list[SourceItem]:
-    """Make a source for every image with an object that can be masked; its record is a MaskTask.
-
-    Args:
-        instances: The instances file.
-        folder: The folder of images.
-        seed: Draws the object and three distinct maskings, for each image independently.
-        assignment: The authors' categories and maskings, which replace the draw for the images in both files.
-            Of several objects of the category one is drawn (the authors' files do not name it); without such
-            an object the source is dropped later with a reason.
-
-    Returns:
-        The sources by image id.
-
-    Raises:
-        UserError: Pycocotools is not installed, or the assignment does not fit the instances.
-    """
+    """Make a source for every image with an object that can be masked; its record is a MaskTask."""
     import_coco_mask()
     chosen = dict(sorted(instances.photos.items()))
     if assignment is not None:
@@ -166,15 +144,7 @@ def mask_sources(
 
 
 def count_passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -> dict[str, int]:
-    """Count what is not masked, for the manifest.
-
-    Args:
-        instances: The instances file.
-        sources: The sources that were made from it.
-
-    Returns:
-        The images without a suitable object, and the crowds of a suitable size.
-    """
+    """Count what is not masked, for the manifest."""
     crowds = sum(
         bool(one.iscrowd) and MIN_AREA <= one.area / (photo.width * photo.height) <= MAX_AREA
         for photo in instances.photos.values()
@@ -188,9 +158,6 @@ def share_label(share: float) -> str:
 
     Args:
         share: The share, 0-1.
-
-    Returns:
-        The step, which includes its lower bound.
 
     >>> share_label(0.4), share_label(1.0)
     ('40-50 %', '90-100 %')

@@ -37,15 +37,7 @@ class MaskAssignment(Struct, frozen=True):
     labels: str
 
     def check_against(self, instances: CocoInstances, known: Collection[int]) -> None:
-        """Check that the assignment fits an instances file.
-
-        Args:
-            instances: The instances file.
-            known: COCO ids of the images in both files.
-
-        Raises:
-            UserError: There is no such image, or a category is unknown.
-        """
+        """Check that the assignment fits an instances file."""
         if not known:
             raise UserError(
                 f"none of the {len(self.maskings):,} images of the assignment is in the instances file",
@@ -62,23 +54,12 @@ class MaskAssignment(Struct, frozen=True):
                 )
 
     def absent_from(self, instances: CocoInstances) -> dict[str, str]:
-        """List the images of the assignment that an instances file lacks.
-
-        Args:
-            instances: The instances file.
-
-        Returns:
-            COCO id, with its twelve digits -> the reason why the image is not masked.
-        """
+        """List the images of the assignment that an instances file lacks."""
         absent = sorted(self.maskings.keys() - instances.photos.keys())
         return {f"{number:012}": "not in the instances file" for number in absent}
 
     def sizes(self) -> dict[str, dict[str, int]]:
-        """Count the maskings by colour, number of lines and shape (n in Tables 11-13).
-
-        Returns:
-            Label -> value -> count.
-        """
+        """Count the maskings by colour, number of lines and shape (n in Tables 11-13)."""
         all_of_them = [one for maskings in self.maskings.values() for one in maskings]
         return {
             "colour": _counted((one.colour for one in all_of_them), Colour),
@@ -87,11 +68,7 @@ class MaskAssignment(Struct, frozen=True):
         }
 
     def with_equal(self) -> int:
-        """Count the images with two equal maskings.
-
-        Returns:
-            The count.
-        """
+        """Count the images with two equal maskings."""
         return sum(len(set(maskings)) < len(maskings) for maskings in self.maskings.values())
 
 
@@ -102,20 +79,7 @@ class _MaskingEntry(Struct, frozen=True):
 
 
 def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_OUT) -> MaskAssignment:
-    """Read an assignment; both files have keys '<COCO id>_<0|1|2>'.
-
-    Args:
-        types: The maskings.
-        labels: The category ids.
-        leave_out: COCO ids of images to leave out.
-
-    Returns:
-        The assignment.
-
-    Raises:
-        UserError: A key or an entry is invalid, an image lacks a masking or has two categories, the files
-            have different images, or an id to leave out is unknown.
-    """
+    """Read an assignment; both files have keys '<COCO id>_<0|1|2>'."""
     drawn = _by_image(_entries(types, _MaskingEntry), types)
     named = _by_image(_entries(labels, int), labels)
     for file, other, ids in ((labels, types, drawn.keys() - named), (types, labels, named.keys() - drawn)):

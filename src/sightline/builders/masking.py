@@ -62,7 +62,6 @@ def whole_pixels(box: tuple[float, float, float, float], width: int, height: int
     Returns:
         The rectangle of pixels; None if there is no such pixel.
 
-
     >>> whole_pixels((-3.5, 1.25, 8.0, 2.75), 10, 10)
     PixelBox(left=0, top=2, right=4, bottom=4)
     """
@@ -80,8 +79,6 @@ def pattern(width: int, height: int, lines: int, shape: Shape) -> NDArray[np.boo
 
     Args:
         width, height: Size of the box in pixels.
-        lines: Number of bands.
-        shape: 'rectangle' or 'ellipse'.
 
     Returns:
         A mask of shape (height, width), True for painted pixels.
@@ -102,9 +99,7 @@ def hidden_pixels(box: PixelBox, width: int, height: int, masking: Masking) -> N
     """The pixels of an image that a masking paints, all of them in a box.
 
     Args:
-        box: The box.
         width, height: Size of the image in pixels.
-        masking: The masking.
 
     Returns:
         A mask of shape (height, width), True for painted pixels.
@@ -121,9 +116,7 @@ def paint(image: Image, hidden: NDArray[np.bool_], colour: Colour) -> Image:
     """Paint pixels of an image.
 
     Args:
-        image: An RGB image.
         hidden: Mask of the pixels to paint, of shape (height, width).
-        colour: The colour.
 
     Returns:
         A copy with these pixels in that colour.

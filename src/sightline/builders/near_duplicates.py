@@ -52,14 +52,6 @@ class NearDuplicate(Struct, frozen=True):
 
 
 def import_imagehash() -> Any:
-    """Import imagehash.
-
-    Returns:
-        The module.
-
-    Raises:
-        UserError: It is not installed; the error names the command that installs it.
-    """
     with needs_extra("build", "ImageHash is not installed, which finds near-duplicates"):
         import imagehash
     return imagehash
@@ -69,11 +61,6 @@ def image_hashes(
     files: Iterable[ImageFile], store: Store, execution: Execution
 ) -> dict[str, bytes | BadImage]:
     """Hash images; the store caches the hashes.
-
-    Args:
-        files: The images.
-        store: Caches the hashes.
-        execution: Number of processes; whether progress is shown.
 
     Returns:
         Digest -> two hashes of 32 bytes each, one behind the other; empty for an image without content, which
@@ -105,13 +92,6 @@ def find_duplicates(hashes: Mapping[str, bytes], distance: int = DISTANCE) -> di
 
     An image is a duplicate only of one that is not a duplicate itself, so that a chain of images, each like
     the next, does not collapse into one.
-
-    Args:
-        hashes: Name -> hashes, the images to keep first.
-        distance: Largest number of different bits.
-
-    Returns:
-        The duplicates by name, each with the nearest image that is kept (the first of equally near ones).
     """
     names = [name for name, hashed in hashes.items() if hashed]
     close: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -128,9 +108,6 @@ def find_duplicates(hashes: Mapping[str, bytes], distance: int = DISTANCE) -> di
 
 def hash_image(image: Image) -> bytes:
     """Hash an image.
-
-    Args:
-        image: An upright RGB image.
 
     Returns:
         Two hashes, 64 bytes; empty for an image without content.

@@ -41,16 +41,7 @@ from sightline.types import Labels
 
 
 class Perturb(Struct, frozen=True):
-    """The GroupMaker that writes each image unchanged and in every variant of a perturbation.
-
-    Attributes:
-        kind: Name of the perturbation.
-        prompt: The prompt. `{question}` in it is replaced by the source's question; without `{question}` it
-            is used only for sources without a question.
-        seed: Seed of the random choices.
-        form: Format of the written images.
-        plugins: Files that define more perturbations.
-    """
+    """The GroupMaker that writes each image unchanged and in every variant of a perturbation."""
 
     kind: str
     prompt: str
@@ -96,18 +87,7 @@ class Perturb(Struct, frozen=True):
 
 @cache
 def load_perturbation(kind: str, plugins: tuple[str, ...] = ()) -> Perturbation | TextPerturbation:
-    """Load a perturbation and check the names of its variants.
-
-    Args:
-        kind: Its name.
-        plugins: Files that define more perturbations.
-
-    Returns:
-        The perturbation.
-
-    Raises:
-        UserError: There is no such perturbation, or its variants are invalid.
-    """
+    """Load a perturbation and check the names of its variants."""
     for file in plugins:
         plug_in(file)
     loaded = perturbation(kind)

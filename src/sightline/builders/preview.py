@@ -52,15 +52,6 @@ def draw_folder(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> se
 
     A row shows the group's id, its references and its prompt. Below each image are its variant and labels,
     and its prompt if the prompts differ. The same folder, seed and fonts of the system give the same bytes.
-
-    Args:
-        folder: The built folder.
-        path: The PNG.
-        rows: Largest number of groups.
-        seed: Seed of the choice of groups.
-
-    Returns:
-        The characters that no font has.
     """
     return draw_lines(read_groups(folder / "groups.jsonl"), folder, path, rows=rows, seed=seed)
 
@@ -71,14 +62,7 @@ def draw_lines(
     """Draw groups that need not be in a groups file.
 
     Args:
-        lines: The lines of the groups, at least one.
-        folder: The folder to which the paths of their images are relative.
-        path: The PNG.
-        rows: Largest number of groups.
         seed: Seed of the choice of groups; None takes the first ones.
-
-    Returns:
-        The characters that no font has.
     """
     groups = by_group(lines)
     names = list(groups)
@@ -115,7 +99,6 @@ class _PreviewSheet:
         self.font = LabelFont(SIZE)
 
     def draw_group(self, row: int, lines: Sequence[GroupLine]) -> None:
-        """Draw a group as one row."""
         top = GAP + row * self._layout.row_height
         ordered = sorted(lines, key=lambda line: line.variant != ORIGINAL)
         drawn = ordered[: self._layout.columns]

@@ -22,20 +22,7 @@ ResultT = TypeVar("ResultT")
 def map_in_processes(
     function: Callable[[ItemT], ResultT], items: Sequence[ItemT], processes: int
 ) -> Generator[ResultT]:
-    """Apply a function to items in this process, or in several fresh (spawned) ones.
-
-    Args:
-        function: A picklable function.
-        items: Picklable arguments.
-        processes: Number of processes; 1 means this process.
-
-    Yields:
-        The results in the order in which they are ready. If the generator is closed early, the processes end
-        at once.
-
-    Raises:
-        EnvironmentFailedError: A process died.
-    """
+    """Apply a function to items in this process, or in several fresh (spawned) ones."""
     if processes == 1 or len(items) < 2:
         yield from map(function, items)
         return

@@ -47,19 +47,6 @@ def read_questions(
 
     The content decides the format: VQA (OKVQA: `questions`), InfographicVQA (`data`), or otherwise a table
     (JSON Lines, JSON list or CSV) with the columns image, question and answer or answers.
-
-    Args:
-        files: The files.
-        images: Folders in which images are searched, and which their paths may not leave (default: the
-            file's). A missing image gets its path in the first folder.
-        annotations: The answers to VQA questions (default: the release's file next to the questions).
-        min_words: Smallest number of words of a question.
-
-    Returns:
-        The questions that are long enough and have an answer.
-
-    Raises:
-        UserError: A file or record is invalid, an id occurs twice, or no question is left.
     """
     read = [source for file in files for source in _read(file, list(images) or [file.parent], annotations)]
     refuse_duplicate_ids(read)
@@ -81,12 +68,6 @@ def read_questions(
 
 def word_count(question: str) -> int:
     """Count the words of a question: parts between blanks that are not punctuation only.
-
-    Args:
-        question: The question.
-
-    Returns:
-        The count.
 
     >>> word_count("What is it - a bus ?")
     5

@@ -35,13 +35,7 @@ LOOK_SECONDS = 5.0
 
 
 class RayTasks(Struct, frozen=True, kw_only=True):
-    """Where and how tasks run.
-
-    Attributes:
-        address: HOST:PORT of the cluster; '' for RAY_ADDRESS or the one that runs on this machine.
-        cpus: Processors of a task.
-        gpus: GPUs of a task.
-    """
+    """Where and how tasks run."""
 
     address: str = ""
     cpus: int = 1
@@ -52,10 +46,6 @@ class Transfer(Struct, Generic[ItemT], frozen=True, kw_only=True):
     """How the items of a builder get to another machine; the functions are at module level.
 
     Attributes:
-        image: The path and the SHA-256 of an item's image.
-        moved: The item with another path of the image.
-        restored: A result with the first path in place of the second.
-        files: Further files that each node must have at the same path: path -> SHA-256.
         packages: The packages whose versions decide the bytes of a result.
     """
 
@@ -66,14 +56,7 @@ class Transfer(Struct, Generic[ItemT], frozen=True, kw_only=True):
     packages: tuple[str, ...] = PACKAGES
 
     def name(self, item: ItemT) -> str:
-        """Name an item in messages.
-
-        Args:
-            item: The item.
-
-        Returns:
-            The path of its image, or what it is.
-        """
+        """Name an item in messages."""
         image = self.image(item)
         return "a batch of texts" if image is None else image[0]
 
@@ -126,22 +109,7 @@ def map_on_ray(
     tasks: RayTasks,
     transfer: Transfer[ItemT],
 ) -> Generator[ResultT]:
-    """Apply a function to items in the tasks of a cluster, a limited number at a time.
-
-    Args:
-        function: A picklable function.
-        items: Picklable arguments.
-        tasks: Where and how.
-        transfer: How an item gets to another machine.
-
-    Yields:
-        The results in the order in which they are ready. If the generator is closed early, the tasks are
-        cancelled.
-
-    Raises:
-        UserError: There is no cluster, it has no room for a task, or a node cannot do the work.
-        EnvironmentFailedError: A task failed, or an item ended the worker `MAX_LOSSES` times.
-    """
+    """Apply a function to items in the tasks of a cluster, a limited number at a time."""
     if not items:
         return
     with connected(tasks.address) as connection:

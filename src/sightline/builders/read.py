@@ -27,9 +27,7 @@ class ImageTextLine(Struct, frozen=True):
     """A line of the OCR file.
 
     Attributes:
-        image_id: The image's name, as in files of captions.
         digest: SHA-256 of its bytes.
-        reader: Identity of the OCR reader.
         words: The words in reading order, with boxes in pixels of the upright image.
     """
 
@@ -40,18 +38,7 @@ class ImageTextLine(Struct, frozen=True):
 
 
 def images_at(paths: Sequence[Path]) -> dict[str, ImageRef]:
-    """Find images in data folders, folders of images, groups files, and image files.
-
-    Args:
-        paths: The folders and files.
-
-    Returns:
-        Name -> image. With a single path the names are those of `images_in`, otherwise they begin with the
-        path.
-
-    Raises:
-        UserError: There is no image at a path.
-    """
+    """Find images in data folders, folders of images, groups files, and image files."""
     images: dict[str, ImageRef] = {}
     for path in paths:
         if path.suffix.lower() in SUFFIXES and not path.is_dir():
@@ -75,15 +62,6 @@ def read_all(
     """Read the text of images. Each distinct image is read once; the store caches the text.
 
     An interrupted call keeps what was read so far.
-
-    Args:
-        gallery: The images.
-        reader: The OCR reader; it must be picklable for several processes.
-        store: Caches the text.
-        execution: Number of processes; whether progress is shown.
-
-    Returns:
-        Name -> the words, or why the image is unreadable, in the gallery's order.
     """
     texts: dict[str, OcrResult] = {}
     distinct = len({file.digest for file in gallery.files.values()})
@@ -97,14 +75,7 @@ def read_all(
 def write_ocr_texts(
     texts: Mapping[str, OcrResult], gallery: CheckedImages, reader: Reader, out: Path
 ) -> None:
-    """Write a line for each image that was read.
-
-    Args:
-        texts: The text by image name.
-        gallery: The images.
-        reader: The reader that read them.
-        out: The JSON Lines file.
-    """
+    """Write a line for each image that was read."""
     lines = (
         ImageTextLine(name, gallery.files[name].digest, reader.identity, words)
         for name, words in texts.items()

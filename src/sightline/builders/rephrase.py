@@ -45,16 +45,7 @@ Rephrasings = tuple[str, ...]
 
 
 class RephraseJob(Struct, frozen=True):
-    """What to rephrase, checked before anything is asked.
-
-    Attributes:
-        sources: The usable questions.
-        files: The image of each source, by source id.
-        settings: The settings that the manifest records.
-        excluded: The folders of `--apart-from`.
-        dropped: Id of each source that was left out -> the reason.
-        passed_over: Number of questions that never became a source, by reason.
-    """
+    """What to rephrase, checked before anything is asked."""
 
     sources: tuple[SourceItem, ...]
     files: Mapping[str, ImageFile]
@@ -85,22 +76,7 @@ def prepare_rephrasing(
     passed_over: Mapping[str, int] | None = None,
     apart_from: Sequence[Path] = (),
 ) -> RephraseJob:
-    """Check the images, and drop unusable ones and those that a folder of `apart_from` uses.
-
-    Args:
-        sources: The questions, with distinct ids.
-        client: The model to ask.
-        seed: Seed of the build; the replies differ by it.
-        min_words: The length from which questions were taken, for the manifest.
-        passed_over: Counts of questions that never became a source, for the manifest.
-        apart_from: Finished built folders.
-
-    Returns:
-        The job.
-
-    Raises:
-        UserError: No question is left, an id occurs twice, or a folder of `apart_from` is not a built folder.
-    """
+    """Check the images, and drop unusable ones and those that a folder of `apart_from` uses."""
     excluded, folder_of = read_excluded(apart_from)
     files, dropped = check_sources(sources, folder_of)
     usable = tuple(source for source in sources if source.id in files)
@@ -120,28 +96,13 @@ def prepare_rephrasing(
 
 
 def rephrasing_request(source: SourceItem) -> tuple[Message, ...]:
-    """The request for a question: the paper's prompt with the first reference, without the image.
-
-    Args:
-        source: The question.
-
-    Returns:
-        The messages.
-    """
+    """The request for a question: the paper's prompt with the first reference, without the image."""
     text = fill(_prompts()["request"], question=source.question, answer=source.references[0])
     return (user(text),)
 
 
 def rephrasing_requests(job: RephraseJob, client: ModelClient) -> ReplyRequests[Rephrasings]:
-    """The requests of a job, and how their replies are read.
-
-    Args:
-        job: The questions.
-        client: The model to ask.
-
-    Returns:
-        The requests, by source id.
-    """
+    """The requests of a job, and how their replies are read."""
     sources = {source.id: source for source in job.sources}
 
     def ask(name: str, draw: int) -> KeyedRequest:
@@ -158,17 +119,7 @@ def rephrasing_requests(job: RephraseJob, client: ModelClient) -> ReplyRequests[
 async def rephrase(
     job: RephraseJob, client: ModelClient, store: Store, *, show_progress: bool = False
 ) -> dict[str, ReplyResult[Rephrasings]]:
-    """Ask for the rephrasings that the store does not hold.
-
-    Args:
-        job: The questions.
-        client: The model to ask.
-        store: Caches the replies.
-        show_progress: Whether progress is shown.
-
-    Returns:
-        The result of each question, by source id.
-    """
+    """Ask for the rephrasings that the store does not hold."""
     return await collect_replies(
         rephrasing_requests(job, client), client, store, "rephrasing", show_progress=show_progress
     )
@@ -177,20 +128,7 @@ async def rephrase(
 def write_rephrasings(
     job: RephraseJob, results: Mapping[str, ReplyResult[Rephrasings]], out: Path, *, force: bool = False
 ) -> RephraseManifest:
-    """Write images/, groups.jsonl and, last, manifest.json: the same bytes for the same replies.
-
-    Args:
-        job: The questions.
-        results: The result of each, by source id; the manifest lists those without an answer.
-        out: The folder.
-        force: Replace a folder that was built from other input.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        UserError: No question was rephrased, or the folder contains something else; nothing is written.
-    """
+    """Write images/, groups.jsonl and, last, manifest.json: the same bytes for the same replies."""
     done = [source for source in job.sources if results[source.id].value]
     dropped = {**job.dropped, **dropped_reasons(results)}
     if not done:

@@ -35,15 +35,6 @@ def read_rephrasings(reply: str, question: str, answers: Sequence[str], *, cut: 
 
     Texts are compared by their words, without case, punctuation and contractions.
 
-    Args:
-        reply: The reply.
-        question: The question.
-        answers: All reference answers.
-        cut: Whether the token limit truncated the reply.
-
-    Returns:
-        The rephrasings, or the reason why the reply is unusable.
-
     >>> reply = "1. Whose bus? 2. Whose is it? 3. WHOSE bus"
     >>> read_rephrasings(reply, "Who owns the bus?", ["a school"]).objection
     'fewer than three distinct rephrasings (2)'
@@ -66,11 +57,6 @@ def read_rephrasings(reply: str, question: str, answers: Sequence[str], *, cut: 
 def given_away(text: str, question: str, answers: Sequence[str]) -> str:
     """Find an answer that a text gives away: all its words occur in the text, and not all in the question.
 
-    Args:
-        text: A rephrasing or instruction.
-        question: The question.
-        answers: The answers.
-
     Returns:
         The first such answer; '' if there is none.
 
@@ -90,13 +76,6 @@ def rephrasings(reply: str, *, cut: bool = False) -> tuple[str, ...]:
 
     Supported are JSON (strings, or objects that hold them, fenced or within prose), numbered and bulleted
     items, and quoted lines. Without any of these, sentences that end in a question mark are taken.
-
-    Args:
-        reply: The reply.
-        cut: Whether the token limit truncated it; an unfinished last question is then left out.
-
-    Returns:
-        The questions in their order.
 
     >>> rephrasings('Sure!\n1. "What is it?" (formal)\n2) **Direct:** Name it.\n\nShall I go on?')
     ('What is it?', 'Name it.')

@@ -24,10 +24,6 @@ class ReplyResult(Struct, Generic[T], frozen=True):
 
     Attributes:
         value: What was read from the reply; None without a usable reply.
-        draw: The attempt that gave the reply, 0 for the first.
-        key: The key of the reply in the store.
-        dropped: What is wrong with the last reply.
-        unanswered: Why there is no reply.
     """
 
     value: T | None = None
@@ -41,8 +37,6 @@ class ReplyRequests(Struct, Generic[T], frozen=True):
     """What to ask, by name.
 
     Attributes:
-        names: The names.
-        request: Makes the request of a name and an attempt.
         read: Reads an answer: the value and '', or None and what is wrong with the reply.
     """
 
@@ -57,20 +51,6 @@ async def collect_replies(
     """Ask for everything that the store does not hold, up to MAX_ATTEMPTS times each.
 
     If this is cancelled, the store keeps all replies so far.
-
-    Args:
-        wanted: What to ask.
-        client: Sends the requests.
-        store: Caches the replies.
-        title: Title of the progress display.
-        show_progress: Whether progress is shown.
-
-    Returns:
-        The result of each name.
-
-    Raises:
-        UserError: The model cannot be used at all.
-        EnvironmentFailedError: The store fails.
     """
     results: dict[str, ReplyResult[T]] = {}
     pending = wanted.names
@@ -88,16 +68,7 @@ async def collect_replies(
 
 
 def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) -> RequestEstimate:
-    """Count what `collect_replies` would ask. Nothing is asked or written.
-
-    Args:
-        wanted: What to ask.
-        client: Knows which failures are asked again.
-        store: Holds the cached replies.
-
-    Returns:
-        The counts; how many second attempts there will be depends on the replies.
-    """
+    """Count what `collect_replies` would ask. Nothing is asked or written."""
     pending = wanted.names
     cached = least = most = 0
     for draw in range(MAX_ATTEMPTS):
@@ -114,26 +85,12 @@ def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) 
 
 
 def dropped_reasons(results: Mapping[str, ReplyResult[T]]) -> dict[str, str]:
-    """Select what was dropped.
-
-    Args:
-        results: The result of each name.
-
-    Returns:
-        Name -> what is wrong with the last reply.
-    """
+    """Select what was dropped."""
     return {name: result.dropped for name, result in results.items() if result.dropped}
 
 
 def unanswered_reasons(results: Mapping[str, ReplyResult[T]]) -> dict[str, str]:
-    """Select what has no answer.
-
-    Args:
-        results: The result of each name.
-
-    Returns:
-        Name -> why there is no reply.
-    """
+    """Select what has no answer."""
     return {name: result.unanswered for name, result in results.items() if result.unanswered}
 
 

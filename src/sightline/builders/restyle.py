@@ -56,13 +56,9 @@ class Restyle(Struct, frozen=True):
     `max_pixels`.
 
     Attributes:
-        styles: The styles.
         sizes: Sides in pixels of the squares, 0 for the original size; empty for the original size without
             label.
-        prompt: The prompt for sources without a question.
-        form: Format of the written images.
         max_pixels: Larger images are scaled down to this number of pixels.
-        device: Torch's name of the device of the networks.
     """
 
     styles: tuple[Style, ...]
@@ -107,11 +103,7 @@ class Restyle(Struct, frozen=True):
 
 
 def prompt() -> str:
-    """The paper's prompt for a restyled image.
-
-    Returns:
-        The prompt.
-    """
+    """The paper's prompt for a restyled image."""
     text: str = load("sightline.benchmarks.mmr3")["restyling"]["prompt"]
     return text
 
@@ -122,12 +114,6 @@ def find_styles(names: Iterable[str], folder: Path) -> tuple[Style, ...]:
     Args:
         names: Names of the paper's styles, or paths of weights; the name of a path is its file's stem.
         folder: Folder of the weights of the paper's styles.
-
-    Returns:
-        The styles in the given order.
-
-    Raises:
-        UserError: A style is unknown, its weights are missing or invalid, or two styles have one name.
     """
     styles = tuple(_style(name, folder) for name in names)
     for name, count in Counter(style.name for style in styles).items():
@@ -144,11 +130,7 @@ def group_id(source: SourceItem, size: int) -> str:
     """The id of a source's group in one size.
 
     Args:
-        source: The source.
         size: Side in pixels, 0 for the original size.
-
-    Returns:
-        The source's id, with '@SIZE' behind it if it is resized.
     """
     return f"{source.id}@{size}" if size else source.id
 
@@ -157,12 +139,8 @@ def resized(image: Image, size: int, max_pixels: int) -> Image:
     """Resize an image.
 
     Args:
-        image: The image.
         size: Side of the square in pixels; 0 keeps the proportions.
         max_pixels: Largest number of pixels for size 0.
-
-    Returns:
-        The resized image, or the image itself if it is small enough.
     """
     from PIL import Image
 
@@ -179,16 +157,7 @@ def resized(image: Image, size: int, max_pixels: int) -> Image:
 
 
 def refuse_equal_names(sources: Iterable[SourceItem], sizes: Sequence[int], styles: Iterable[Style]) -> None:
-    """Refuse a build in which two images would have one file name.
-
-    Args:
-        sources: The sources.
-        sizes: The sizes.
-        styles: The styles.
-
-    Raises:
-        UserError: Two images would have one name.
-    """
+    """Refuse a build in which two images would have one file name."""
     variants = (ORIGINAL, *(style.name for style in styles))
     names = Counter(
         f"{group_id(source, size)}_{variant}"
@@ -205,14 +174,7 @@ def device_versions(styles: Iterable[Style], device: str | None) -> dict[str, st
     """Choose the device, and name what besides the weights may change a painted pixel.
 
     Args:
-        styles: The styles.
         device: Torch's name of a device; None takes a GPU if there is one.
-
-    Returns:
-        Torch's version and the device; empty if no style has a network.
-
-    Raises:
-        UserError: The device cannot be used.
     """
     if not any(style.weights for style in styles):
         return {}

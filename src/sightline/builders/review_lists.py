@@ -39,12 +39,7 @@ class Mark(Struct, frozen=True):
 
 
 def write_list(path: Path, items: Mapping[str, Mapping[str, str]]) -> None:
-    """Write a review list.
-
-    Args:
-        path: The CSV file.
-        items: Key of an item -> column -> cell; all items have the same columns.
-    """
+    """Write a review list."""
     columns = next(iter(items.values()), {})
     rows = (["", "", "", key, *map(for_csv_lines, cells.values())] for key, cells in items.items())
     write_atomically(path, [csv_bytes([[*COLUMNS, *columns], *rows])])
@@ -54,17 +49,6 @@ def read_marks(paths: Sequence[Path], words: MarkWords) -> dict[str, list[Mark]]
     """Read the marks of filled-in lists.
 
     A reviewer without a name in `by` is named after the file. Names that differ by case or blanks are equal.
-
-    Args:
-        paths: The lists.
-        words: The two words that a mark may be.
-
-    Returns:
-        Key of an item -> its marks; items without a mark are absent.
-
-    Raises:
-        UserError: A mark is unknown, a reviewer marked an item with both words, or two lists without names
-            have the same file name.
     """
     marks: dict[str, dict[str, Mark]] = defaultdict(dict)
     names = AnnotatorNames()
@@ -103,12 +87,6 @@ def read_marks(paths: Sequence[Path], words: MarkWords) -> dict[str, list[Mark]]
 def normalised_name(name: str) -> str:
     """Normalise a name for comparison: without case, with single blanks.
 
-    Args:
-        name: A human's name.
-
-    Returns:
-        The normalised name.
-
     >>> normalised_name(" Anna  B. ") == normalised_name("anna b.")
     True
     """
@@ -123,19 +101,7 @@ class AnnotatorNames:
         self._nameless: dict[str, Path] = {}
 
     def name_of(self, row: Mapping[str, str], path: Path, where: str) -> str:
-        """Get the name of the human who filled in a line.
-
-        Args:
-            row: The cells of the line.
-            path: The list.
-            where: The line, such as 'line 3'.
-
-        Returns:
-            The name in `by`, or the name of the file if that is empty.
-
-        Raises:
-            UserError: Two files without names have the same file name, so that two humans would be mixed up.
-        """
+        """Get the name of the human who filled in a line."""
         by = " ".join(row.get("by", "").split())
         if by:
             return self._names.setdefault(normalised_name(by), by)

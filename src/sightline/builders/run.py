@@ -59,16 +59,6 @@ class GroupMaker(Protocol):
 
         Write images atomically into `out`/images and name them relative to `out` in the lines. Take random
         choices only from `random.Random(f"{kind} {seed} {source.id}")`.
-
-        Args:
-            source: The source.
-            out: The folder that is being built.
-
-        Returns:
-            The lines. An empty `cluster` is replaced by the SHA-256 of the source's image.
-
-        Raises:
-            BadImage: The source is dropped, with this text as the reason.
         """
         ...
 
@@ -77,13 +67,7 @@ class BuildSpec(Struct, frozen=True, kw_only=True):
     """What is to be built.
 
     Attributes:
-        kind: The builder, such as 'mask'.
-        settings: All settings that decide what the maker makes, with the seed.
-        apart_from: Built folders; sources whose image they use are dropped.
-        passed_over: Counts of records that never became a source, for the manifest.
-        absent: Ids of expected sources that the input lacks -> the reason, for the manifest.
         images_per_source: For the printed estimate; 0 prints none.
-        files: The files besides images that the maker reads -> SHA-256; every node must have them.
     """
 
     kind: str
@@ -149,21 +133,6 @@ def build(
     The bytes are the same for any number of processes and after any interruption. A resumed build skips the
     finished sources; a finished folder is only checked. A source is dropped if its image is unusable, leads
     out of its folder, or is used by a folder of `spec.apart_from` (compared by content).
-
-    Args:
-        sources: The sources, with distinct ids.
-        maker: Makes the groups of one source.
-        out: The folder.
-        spec: Kind and settings.
-        execution: Where the sources are made; whether an estimate and progress are printed.
-        force: Replace a folder that was built with other settings or sources.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        UserError: A wrong call (before anything is written), or every source was dropped.
-        EnvironmentFailedError: The disk refuses, or a process or task died; the same call resumes the build.
     """
     checked = _check(sources, spec, execution)
     with open_folder(out, checked.identity, force=force) as folder:
@@ -191,16 +160,7 @@ def build(
 
 
 def image_name(source: SourceItem, variant: str, form: str) -> str:
-    """The path of an image in the folder.
-
-    Args:
-        source: The source.
-        variant: The variant.
-        form: 'png' or 'jpeg'.
-
-    Returns:
-        'images/ID_VARIANT.png' or '.jpg'.
-    """
+    """The path of an image in the folder."""
     return built_image_path(f"{source.id}_{variant}", form.upper())
 
 

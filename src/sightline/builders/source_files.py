@@ -30,17 +30,6 @@ def image_sources(path: Path, images: Path | None = None, labels: Path | None = 
 
     Supported are a folder; a table (CSV, JSON Lines, JSON list) with a column image; a Google Landmarks CSV;
     and a JSON object of file names without ending and place names, the form of MM-R3's released label files.
-
-    Args:
-        path: The folder or file.
-        images: The folder of the images of a file (default: the file's folder).
-        labels: The names of landmarks, with the columns landmark_id and category.
-
-    Returns:
-        The sources.
-
-    Raises:
-        UserError: The file has another form, or an option does not fit it.
     """
     if path.is_dir():
         if images or labels:
@@ -69,17 +58,6 @@ def landmark_sources(path: Path, images: Path | None = None, labels: Path | None
     An image is the file ID.jpg anywhere below `images`, such as a/b/c/ID.jpg. If the CSV lists more missing
     images than existing ones, as the whole release does, only existing ones are sources; otherwise missing
     ones are dropped later.
-
-    Args:
-        path: The CSV.
-        images: The folder of the images (default: the CSV's folder).
-        labels: A CSV that maps landmark_id to category.
-
-    Returns:
-        The sources.
-
-    Raises:
-        UserError: A landmark has no name, or no image is found.
     """
     root = images or path.parent
     files = _by_stem(root)
@@ -124,17 +102,6 @@ def place_sources(named: Mapping[str, str], path: Path, images: Path | None = No
 
     If several files below `images` have a name, the one in the folder of the place counts. A missing image is
     dropped later.
-
-    Args:
-        named: File name without ending -> name of the place.
-        path: The file, for error messages.
-        images: The folder of the images (default: the file's folder).
-
-    Returns:
-        The sources, with decoded names as references.
-
-    Raises:
-        UserError: No image is found, or several files have a name.
     """
     root = images or path.parent
     files = _by_stem(root)

@@ -19,12 +19,6 @@ def ids_of(names: Sequence[str]) -> list[str]:
 
     Names that occur more than once get a number. A digest is appended to ids that would otherwise be equal or
     that lost characters which a file name cannot hold.
-
-    Args:
-        names: Paths or names.
-
-    Returns:
-        The ids, in the order of the names.
     """
     often, counted = Counter(names), Counter[str]()
     numbers = []

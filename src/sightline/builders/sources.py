@@ -36,13 +36,8 @@ class SourceItem(Struct, frozen=True):
     counts by its content.
 
     Attributes:
-        id: Id of its group: unique, and safe as a file name.
-        image: Its path.
-        references: Reference answers, any of which is right.
         question: Its question, '' for none.
         options: The options of its question, () for none.
-        labels: Its labels.
-        record: Further data of one builder, such as an annotation, as plain data.
         root: The folder that the image may not leave, not even by a link ('' for none).
     """
 
@@ -62,15 +57,6 @@ def folder_sources(folder: Path) -> list[SourceItem]:
     If the images lie in two folders or more, as in MIT Indoor-67, the name of an image's folder is its
     reference and its label `class`; underscores become spaces, and percent-encoding is decoded. Images that
     lie in one folder, or beside the class folders, have no reference.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        The sources.
-
-    Raises:
-        UserError: There is no image.
     """
     paths = images_below(folder)
     if not paths:
@@ -98,13 +84,6 @@ def table_sources(path: Path, images: Path | None = None) -> list[SourceItem]:
 
     The columns are image, and optionally id, question, answer(s), reference(s). A cell may hold a JSON list
     of answers. Records about one image get numbered ids. A missing image is dropped later, when it is used.
-
-    Args:
-        path: The table.
-        images: The folder of the images, which their paths may not leave (default: the table's folder).
-
-    Returns:
-        The sources.
     """
     root = images or path.parent
     content = read_bytes(path)
@@ -136,9 +115,6 @@ def decode_place_name(name: str) -> str:
     Args:
         name: A URL of Wikimedia Commons, or a name with underscores and percent-encoding.
 
-    Returns:
-        The name in plain text.
-
     >>> decode_place_name("http://commons.wikimedia.org/wiki/Category:Vl%C4%8D%C3%AD_d%C5%AFl")
     'Vlčí důl'
     >>> decode_place_name("concert_hall")
@@ -151,19 +127,7 @@ def decode_place_name(name: str) -> str:
 
 
 def confined(name: str, path: Path, record: object, field: str, root: Path | None = None) -> str:
-    """Check that an image's path stays below the folder of images.
-
-    Args:
-        name: The path in a file.
-        path, record, field: Where the path stands, for the error message.
-        root: The folder of images, for the error message.
-
-    Returns:
-        The normalised path.
-
-    Raises:
-        UserError: The path is outside the folder.
-    """
+    """Check that an image's path stays below the folder of images."""
     if not is_below(name):
         raise UserError(
             f"is outside {root or 'the folder of images'}",
@@ -177,14 +141,6 @@ def confined(name: str, path: Path, record: object, field: str, root: Path | Non
 
 
 def refuse_duplicate_ids(sources: Sequence[SourceItem]) -> None:
-    """Refuse sources with equal ids.
-
-    Args:
-        sources: The sources.
-
-    Raises:
-        UserError: An id occurs twice.
-    """
     image_of: dict[str, str] = {}
     for source in sources:
         if source.id in image_of:
@@ -198,14 +154,6 @@ def refuse_duplicate_ids(sources: Sequence[SourceItem]) -> None:
 
 
 def images_below(folder: Path) -> list[str]:
-    """List the images in a folder and below, without hidden ones.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        The sorted paths relative to it.
-    """
     images = []
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -241,19 +189,6 @@ def _ids_in_table(rows: Records, path: Path) -> list[str]:
 
 
 def with_columns(table: RawTable, path: Path, *needed: str) -> RawTable:
-    """Check the columns of a table.
-
-    Args:
-        table: The table.
-        path: Its file, for error messages.
-        *needed: Columns that it must have.
-
-    Returns:
-        The table.
-
-    Raises:
-        UserError: A column is missing or occurs twice.
-    """
     twice = [name for name, count in Counter(table.header).items() if count > 1]
     if twice:
         raise UserError("occurs twice in the header", file=path, field=twice[0], expected="each column once")

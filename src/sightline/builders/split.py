@@ -22,17 +22,7 @@ from sightline.types import ImageFile, ImageRef
 
 
 class ValidationSplit(Struct, frozen=True):
-    """A table in ConTextual's layout with the drawn rows.
-
-    Attributes:
-        file: The table.
-        header: Its columns.
-        rows: Its rows.
-        chosen: Indices of the drawn rows.
-        sizes: Category -> number of rows.
-        drawn: Category -> number of drawn rows.
-        images: Path in a data folder -> the image that should lie there.
-    """
+    """A table in ConTextual's layout with the drawn rows."""
 
     file: Path
     header: tuple[str, ...]
@@ -47,18 +37,6 @@ def split_table(path: Path, count: int, seed: int) -> ValidationSplit:
     """Draw rows of a table in proportion to its categories.
 
     ConTextual's two sources of natural scenes count as one category, as in the paper.
-
-    Args:
-        path: The table.
-        count: Number of rows to draw.
-        seed: Seed of the draw.
-
-    Returns:
-        The table with the drawn rows.
-
-    Raises:
-        UserError: The table has another layout, a row lacks its response or category, or `count` is out of
-            range.
     """
     table = read_table(read_bytes(path), path)
     for column in COLUMNS:
@@ -91,18 +69,6 @@ def write_split(
 
     contextual_val.csv holds the drawn rows with their responses, contextual_test.csv all rows without
     responses.
-
-    Args:
-        split: The split.
-        images: Path in the folder -> image.
-        out: The data folder.
-        force: Replace existing tables and images.
-
-    Returns:
-        The paths of the two tables.
-
-    Raises:
-        UserError: A table or another image exists already, or `out` holds the table that was split.
     """
     files = [out / table_name("val"), out / table_name("test")]
     refuse_unwritable(out)

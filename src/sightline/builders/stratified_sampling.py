@@ -10,13 +10,6 @@ from random import Random
 def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
     """Divide a sample among categories by largest remainders; the first of equal remainders wins.
 
-    Args:
-        sizes: Category -> number of things in it.
-        count: Size of the sample.
-
-    Returns:
-        Category -> number of things to draw from it.
-
     >>> proportional({"natural": 156, "time": 50, "web": 50}, 50)
     {'natural': 30, 'time': 10, 'web': 10}
     """
@@ -28,16 +21,7 @@ def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 def draw_indices(categories: Sequence[str], count: int, random: Random) -> list[int]:
-    """Draw a stratified sample.
-
-    Args:
-        categories: The category of each thing.
-        count: Size of the sample, at most the number of things.
-        random: Source of all choices; the same state draws the same sample.
-
-    Returns:
-        The sorted indices of the drawn things.
-    """
+    """Draw a stratified sample."""
     members: dict[str, list[int]] = defaultdict(list)
     for index, category in enumerate(categories):
         members[category].append(index)

@@ -43,17 +43,7 @@ Weights = Mapping[str, "Tensor"]
 
 
 def read_weights(path: Path) -> Weights:
-    """Read the network's weights without executing anything in the file.
-
-    Args:
-        path: A state dict saved by torch (.pth), in any precision, or a weights file of ncnn (.bin).
-
-    Returns:
-        The weights by the names of the state dict, in single precision on the CPU.
-
-    Raises:
-        UserError: The file cannot be read, or has other keys, shapes or types.
-    """
+    """Read the network's weights without executing anything in the file."""
     import_torch()
     try:
         size = path.stat().st_size
@@ -76,7 +66,6 @@ def paint(weights: Weights, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     the number of threads; use several processes for several images. It needs 400 bytes of memory per pixel.
 
     Args:
-        weights: The weights.
         pixels: An RGB image of shape (height, width, 3), 0-255.
 
     Returns:
@@ -96,15 +85,7 @@ def paint(weights: Weights, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def on_device(weights: Weights, device: str) -> Weights:
-    """Copy weights to a device.
-
-    Args:
-        weights: The weights.
-        device: Torch's name of the device.
-
-    Returns:
-        The weights on that device.
-    """
+    """Copy weights to a device."""
     with _enough_memory():
         return {key: tensor.to(device) for key, tensor in weights.items()}
 
@@ -134,14 +115,6 @@ def shapes() -> dict[str, tuple[int, ...]]:
 
 
 def import_torch() -> Any:
-    """Import torch.
-
-    Returns:
-        The module.
-
-    Raises:
-        UserError: Torch is not installed; the error names the command that installs it.
-    """
     # torch reads this at its first allocation: large pages save a fifth of the time of these layers.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     with needs_extra("local", "restyling needs torch"):

@@ -49,15 +49,7 @@ SAMPLING: Mapping[str, Any] = {"temperature": 1, "max_tokens": 1024}
 
 
 class SynthesisJob(Struct, frozen=True):
-    """What to write about, checked before anything is asked.
-
-    Attributes:
-        images: The candidates by id.
-        examples: The two images of the prompt's examples.
-        category: The category of all instructions.
-        settings: The settings that the manifest records.
-        dropped: Id of each candidate that was left out -> the reason.
-    """
+    """What to write about, checked before anything is asked."""
 
     images: Mapping[str, ImageFile]
     examples: tuple[ImageFile, ...]
@@ -84,17 +76,7 @@ class SynthesisManifest(BuildManifest, frozen=True):
 
 
 def example_images(folder: Path | None) -> tuple[ImageFile, ...]:
-    """Find the images of Figure 22's two examples; they are not part of this package.
-
-    Args:
-        folder: ConTextual's data folder, or a folder that holds it.
-
-    Returns:
-        The two images.
-
-    Raises:
-        UserError: The images are not there.
-    """
+    """Find the images of Figure 22's two examples; they are not part of this package."""
     paths = [image_path(url) for url in _prompt()["images"]]
     expected = f"--examples DIR with {' and '.join(paths)}, or `sightline data pull contextual`"
     if folder is None:
@@ -109,20 +91,7 @@ def example_images(folder: Path | None) -> tuple[ImageFile, ...]:
 def prepare_synthesis(
     gallery: CheckedImages, examples: tuple[ImageFile, ...], client: ModelClient, *, category: str = CATEGORY
 ) -> SynthesisJob:
-    """Leave out broken images, copies of another candidate, and the examples themselves.
-
-    Args:
-        gallery: The candidates.
-        examples: The images of the prompt's examples.
-        client: The model to ask.
-        category: The category of all instructions.
-
-    Returns:
-        The job.
-
-    Raises:
-        UserError: No image is left, the category is empty, or the model cannot take three images.
-    """
+    """Leave out broken images, copies of another candidate, and the examples themselves."""
     if not category.strip():
         raise UserError("--category is empty", expected="a category for every image")
     if not (client.capabilities.images and client.capabilities.several_images):
@@ -153,14 +122,7 @@ def prepare_synthesis(
 
 
 def instruction_request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
-    """The request for an image: Figure 22 with three images.
-
-    Args:
-        images: The two examples and the candidate.
-
-    Returns:
-        The messages.
-    """
+    """The request for an image: Figure 22 with three images."""
     first, *others = _prompt()["text"].split("{picture}")
     parts: list[Part] = [Text(first)]
     for file, text in zip(images, others, strict=True):
@@ -169,15 +131,7 @@ def instruction_request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
 
 
 def instruction_requests(job: SynthesisJob, client: ModelClient) -> ReplyRequests[InstructionPair]:
-    """The requests of a job, and how their replies are read.
-
-    Args:
-        job: The images.
-        client: The model to ask.
-
-    Returns:
-        The requests, by image id.
-    """
+    """The requests of a job, and how their replies are read."""
 
     def ask(name: str, draw: int) -> KeyedRequest:
         images = [*job.examples, job.images[name]]
@@ -192,17 +146,7 @@ def instruction_requests(job: SynthesisJob, client: ModelClient) -> ReplyRequest
 async def synthesize(
     job: SynthesisJob, client: ModelClient, store: Store, *, show_progress: bool = False
 ) -> dict[str, ReplyResult[InstructionPair]]:
-    """Ask for the instructions that the store does not hold; drop an instruction that occurred before.
-
-    Args:
-        job: The images.
-        client: The model to ask.
-        store: Caches the replies.
-        show_progress: Whether progress is shown.
-
-    Returns:
-        The result of each image, by id.
-    """
+    """Ask for the instructions that the store does not hold; drop an instruction that occurred before."""
     results = await collect_replies(
         instruction_requests(job, client), client, store, "writing instructions", show_progress=show_progress
     )
@@ -219,20 +163,7 @@ async def synthesize(
 def write_instructions(
     job: SynthesisJob, results: Mapping[str, ReplyResult[InstructionPair]], out: Path, *, force: bool = False
 ) -> SynthesisManifest:
-    """Write images/, TABLE and, last, manifest.json: the same bytes for the same replies.
-
-    Args:
-        job: The images.
-        results: The result of each, by id.
-        out: The folder.
-        force: Replace a folder that was built from other input.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        UserError: There is no instruction, or the folder contains something else; nothing is written.
-    """
+    """Write images/, TABLE and, last, manifest.json: the same bytes for the same replies."""
     pairs = {name: one.value for name, one in results.items() if one.value is not None}
     dropped = {**job.dropped, **dropped_reasons(results)}
     if not pairs:
@@ -256,15 +187,7 @@ def write_instructions(
 
 
 def preview_lines(job: SynthesisJob, results: Mapping[str, ReplyResult[InstructionPair]]) -> list[GroupLine]:
-    """The instructions with their images, for a preview sheet.
-
-    Args:
-        job: The images.
-        results: The result of each, by id.
-
-    Returns:
-        A line for each instruction.
-    """
+    """The instructions with their images, for a preview sheet."""
     return [
         GroupLine(name, "synthetic", (job.images[name].path,), pair.instruction, references=(pair.response,))
         for name, result in results.items()

@@ -20,9 +20,6 @@ Quads = NDArray[np.float64]
 def word_area(word: Word) -> float:
     """The area of the quadrilateral of a word.
 
-    Args:
-        word: The word.
-
     Returns:
         Square pixels.
 
@@ -39,9 +36,6 @@ def text_share(words: Iterable[Word], width: int, height: int) -> float:
     Args:
         words: The words, with corners in pixels.
         width, height: The image's size in pixels.
-
-    Returns:
-        The share, 0-1.
 
     >>> text_share([Word("a", (0, 0, 5, 10), 1), Word("b", (0, 5, 10, 10), 1)], 10, 10)
     0.75

@@ -27,14 +27,9 @@ def similarities(pairs: Sequence[tuple[str, str]], model: Embedder, execution: E
 
     Args:
         pairs: Pairs of texts, none of them empty.
-        model: The embedder. Each node of a cluster opens the one of the same name.
-        execution: Where the texts are embedded; whether progress is shown.
 
     Returns:
         A number in -1 to 1 for each pair.
-
-    Raises:
-        UserError: The embedder cannot be loaded, or a node has another one.
     """
     batches = [
         (number, [text for pair in pairs[first : first + BATCH] for text in pair])

@@ -37,18 +37,7 @@ class VariantPair(Struct, frozen=True):
 
 
 def read_pairs(folder: Path) -> list[VariantPair]:
-    """Read the pairs of original and variant in a built folder.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        The pairs in the folder's order.
-
-    Raises:
-        UserError: There is no groups file, a group lacks its original, a variant equals it, or an image is
-            missing.
-    """
+    """Read the pairs of original and variant in a built folder."""
     path = folder / "groups.jsonl"
     if not path.is_file():
         raise UserError("contains no groups.jsonl", file=folder, expected="a folder of `sightline build`")
@@ -66,16 +55,7 @@ def read_pairs(folder: Path) -> list[VariantPair]:
 
 
 def draw_pairs(pairs: Sequence[VariantPair], count: int, seed: int) -> list[VariantPair]:
-    """Draw pairs, at most one per group.
-
-    Args:
-        pairs: The pairs.
-        count: Largest number of pairs.
-        seed: Seed of the draw.
-
-    Returns:
-        The drawn pairs in their order.
-    """
+    """Draw pairs, at most one per group."""
     by_name: dict[str, list[int]] = defaultdict(list)
     for place, pair in enumerate(pairs):
         by_name[pair.group].append(place)
@@ -85,14 +65,7 @@ def draw_pairs(pairs: Sequence[VariantPair], count: int, seed: int) -> list[Vari
 
 
 def kind_of_folder(folder: Path) -> str:
-    """The kind of builder that made a folder.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        The kind; '' without a manifest.
-    """
+    """The kind of builder that made a folder."""
     return read_manifest(folder).kind if (folder / MANIFEST).is_file() else ""
 
 

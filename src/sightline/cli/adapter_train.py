@@ -70,11 +70,7 @@ def _add_data(group: ArgumentGroup) -> None:
 
 
 def add_kind(group: ArgumentGroup) -> None:
-    """Add the options of the kind and size of an adapter.
-
-    Args:
-        group: The parser or group that receives them.
-    """
+    """Add the options of the kind and size of an adapter."""
     add = group.add_argument
     add("--kind", choices=tuple(RATES), default="bilstm", help="kind of the adapter (default: bilstm)")
     sizes = "size: prefix, hidden, layers (bilstm); prefix (prefix); rank, alpha (lora); may repeat"
@@ -178,17 +174,7 @@ def _groups(word: str) -> str:
 
 
 def adapter_config(options: argparse.Namespace) -> AdapterConfig:
-    """Convert the options of `add_kind`.
-
-    Args:
-        options: The parsed command line.
-
-    Returns:
-        The adapter's architecture and sizes.
-
-    Raises:
-        UserError: The kind has no such size, or its value is wrong.
-    """
+    """Convert the options of `add_kind`."""
     import msgspec
 
     from sightline.adapter.architectures import AdapterConfig

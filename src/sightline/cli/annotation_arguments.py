@@ -18,29 +18,13 @@ if TYPE_CHECKING:
 
 
 def add_project(group: ArgumentGroup) -> None:
-    """Add the argument PROJECT, and --store.
-
-    Args:
-        group: The parser that receives them.
-    """
+    """Add the argument PROJECT, and --store."""
     group.add_argument("project", metavar="PROJECT", help="name or number of the project")
     add_store(group)
 
 
 @contextmanager
 def opened_project(word: str, url: str) -> Iterator[tuple[AnnotationStore, ProjectRow]]:
-    """Open the store of a project.
-
-    Args:
-        word: The name or number of the project.
-        url: The path or URL of the store.
-
-    Yields:
-        The annotations of the store, and the project.
-
-    Raises:
-        UserError: There is no such store, or no such project.
-    """
     from sightline.annotation.store import AnnotationStore
     from sightline.engine.store import Store
 
@@ -54,17 +38,7 @@ def opened_project(word: str, url: str) -> Iterator[tuple[AnnotationStore, Proje
 
 @contextmanager
 def read_store(url: str) -> Iterator[Store]:
-    """Open a store to read it, or an empty one in a temporary folder instead of one that does not exist.
-
-    Args:
-        url: The path or URL of the store.
-
-    Yields:
-        The store.
-
-    Raises:
-        UserError: The path or URL holds another database or a newer schema.
-    """
+    """Open a store to read it, or an empty one in a temporary folder instead of one that does not exist."""
     from sightline.engine.database_errors import NoStoreError
     from sightline.engine.store import Store
 
@@ -80,15 +54,6 @@ def read_store(url: str) -> Iterator[Store]:
 
 
 def state_of(store: AnnotationStore, row: ProjectRow) -> State:
-    """Read the state of a project.
-
-    Args:
-        store: The annotations of the store.
-        row: The project.
-
-    Returns:
-        Its state, with the whole log.
-    """
     from sightline.annotation.state import State
 
     return State(row.project, store.items(row.number)).advance(store.entries(row.number))

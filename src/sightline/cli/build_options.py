@@ -38,13 +38,7 @@ PRINTED_NAMES = 5
 
 
 def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: bool = True) -> None:
-    """Add the options of every builder of groups.
-
-    Args:
-        parser: The parser.
-        images: Whether the builder makes images and takes --processes and --format.
-        out: Whether each call needs --out; otherwise the builder checks that itself.
-    """
+    """Add the options of every builder of groups."""
     group = parser.add_argument_group("building")
     add = group.add_argument
     add("--out", required=out, metavar="DIR", help="folder for groups.jsonl, manifest.json and images/")
@@ -65,12 +59,6 @@ def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: b
 
 
 def add_limit(group: ArgumentGroup, what: str) -> None:
-    """Add --limit.
-
-    Args:
-        group: The parser or group that receives it.
-        what: What is limited, in the plural.
-    """
     group.add_argument("--limit", type=int, metavar="N", help=f"use only the first N {what}")
 
 
@@ -80,9 +68,7 @@ def add_output(
     """Add --preview, --force and --quiet.
 
     Args:
-        group: The parser or group that receives them.
         preview: Help of --preview; None leaves it out.
-        force: Help of --force.
     """
     if preview is not None:
         group.add_argument("--preview", metavar="FILE.png", help=preview)
@@ -91,11 +77,7 @@ def add_output(
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """Add the images to work on: SOURCE, --images, --labels.
-
-    Args:
-        parser: The parser.
-    """
+    """Add the images to work on: SOURCE, --images, --labels."""
     add = parser.add_argument
     add(
         "source",
@@ -108,11 +90,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def add_workers(group: ArgumentGroup) -> None:
-    """Add --processes, --on and --threads.
-
-    Args:
-        group: The parser or group that receives them.
-    """
+    """Add --processes, --on and --threads."""
     add = group.add_argument
     add("--processes", type=int, metavar="N", help="number of processes (default: one per core)")
     _add_on(group)
@@ -126,12 +104,7 @@ def _add_on(group: ArgumentGroup) -> None:
 
 
 def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None:
-    """Add the options of builders that ask a model.
-
-    Args:
-        parser: The parser.
-        fresh: Whether there is --fresh.
-    """
+    """Add the options of builders that ask a model."""
     group = parser.add_argument_group("requests")
     add_model(group)
     add_request_limits(group)
@@ -143,17 +116,7 @@ def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None
 
 
 def workers(options: argparse.Namespace) -> tuple[Execution, int]:
-    """Read --processes, --on, --threads and --quiet.
-
-    Args:
-        options: The parsed command line.
-
-    Returns:
-        Where the work is done, and the threads of each process or task; all cores together by default.
-
-    Raises:
-        UserError: A number is below 1, or the place is unknown.
-    """
+    """Read --processes, --on, --threads and --quiet."""
     cores = os.cpu_count() or 1
     execution = _execution(options, cores, cpus=options.threads or 1)
     threads = options.threads
@@ -182,19 +145,7 @@ def _execution(options: argparse.Namespace, processes: int, *, cpus: int = 1, gp
 
 
 def ray_tasks(address: str, *, cpus: int = 1, gpus: int = 0) -> RayTasks:
-    """Use a Ray cluster for the work of a builder.
-
-    Args:
-        address: HOST:PORT, or '' for the cluster on this machine.
-        cpus: Processors of a task.
-        gpus: GPUs of a task.
-
-    Returns:
-        Where the tasks run.
-
-    Raises:
-        UserError: Ray is not installed.
-    """
+    """Use a Ray cluster for the work of a builder."""
     from sightline.builders.ray_tasks import RayTasks
     from sightline.replicas.on_ray.connection import import_ray
 
@@ -203,17 +154,7 @@ def ray_tasks(address: str, *, cpus: int = 1, gpus: int = 0) -> RayTasks:
 
 
 def sources_of(options: argparse.Namespace) -> list[SourceItem]:
-    """Read the sources that SOURCE, --images and --labels name.
-
-    Args:
-        options: The parsed command line.
-
-    Returns:
-        The sources.
-
-    Raises:
-        UserError: An input does not exist or is invalid, or --out overlaps with it.
-    """
+    """Read the sources that SOURCE, --images and --labels name."""
     from sightline.builders.built_folder import refuse_out_inside_inputs
     from sightline.builders.source_files import image_sources
 
@@ -229,18 +170,7 @@ def sources_of(options: argparse.Namespace) -> list[SourceItem]:
 
 
 def limited(sources: Sequence[T], options: argparse.Namespace) -> Sequence[T]:
-    """Apply --limit.
-
-    Args:
-        sources: The sources.
-        options: The parsed command line.
-
-    Returns:
-        The first sources.
-
-    Raises:
-        UserError: --limit is below 1.
-    """
+    """Apply --limit."""
     if options.limit is not None and options.limit < 1:
         raise UserError("--limit leaves nothing", found=options.limit, expected="1 or more")
     return sources[: options.limit]
@@ -249,14 +179,8 @@ def limited(sources: Sequence[T], options: argparse.Namespace) -> Sequence[T]:
 def preview_path(options: argparse.Namespace) -> Path | None:
     """Read --preview.
 
-    Args:
-        options: The parsed command line.
-
     Returns:
         The file of the sheet; None without --preview.
-
-    Raises:
-        UserError: The file cannot be written.
     """
     if options.preview is None:
         return None
@@ -282,18 +206,7 @@ def make(
     """Build a folder as the shared options say, print the result, draw the sheet.
 
     Args:
-        options: The parsed command line.
-        sources: The sources.
-        maker: Makes the groups of one source.
-        spec: Kind and the builder's own settings; seed, format and --apart-from are added here.
         processes: Number of processes without --processes; None means one per core.
-        gpus: GPUs of a task with --on.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        UserError: An option is wrong.
     """
     from msgspec.structs import replace
 
@@ -321,12 +234,7 @@ def make(
 
 
 def print_built(manifest: BuildManifest, out: Path) -> None:
-    """Print the contents of a built folder; dropped sources go to standard error.
-
-    Args:
-        manifest: Its manifest.
-        out: The folder.
-    """
+    """Print the contents of a built folder; dropped sources go to standard error."""
     print_line(f"{out / 'groups.jsonl'}: {manifest.groups:,} groups, {manifest.probes:,} probes")
     print_line(f"  images: {manifest.images:,} in {out / 'images'}")
     for other in manifest.apart_from:
@@ -340,12 +248,7 @@ def print_built(manifest: BuildManifest, out: Path) -> None:
 
 
 def print_request_estimate(estimate: RequestEstimate, note: str = "") -> None:
-    """Print the requests that a builder would send.
-
-    Args:
-        estimate: The numbers.
-        note: Text behind the number of requests to send.
-    """
+    """Print the requests that a builder would send."""
     most = f" to {estimate.to_send_at_most:,}" if estimate.to_send_at_most > estimate.to_send else ""
     print_line(f"cached requests             {estimate.cached:,}")
     print_line(f"requests to send            {estimate.to_send:,}{most}{note}")
@@ -354,13 +257,7 @@ def print_request_estimate(estimate: RequestEstimate, note: str = "") -> None:
 
 
 def estimate_requests(requests: ReplyRequests[Any], client: ModelClient, note: str = "") -> None:
-    """Print what --dry-run finds out about the requests of a builder; the store is only read.
-
-    Args:
-        requests: What the builder asks for.
-        client: The model to ask.
-        note: Text behind the number of requests to send.
-    """
+    """Print what --dry-run finds out about the requests of a builder; the store is only read."""
     from sightline.builders.reply_retries import count_requests
 
     with client.store(only_read=True) as store:
@@ -368,11 +265,7 @@ def estimate_requests(requests: ReplyRequests[Any], client: ModelClient, note: s
 
 
 def print_requests(client: ModelClient) -> None:
-    """Print on standard error how many requests were sent, and what the check of the endpoint found.
-
-    Args:
-        client: The client that sent them.
-    """
+    """Print on standard error how many requests were sent, and what the check of the endpoint found."""
     for line in (requests_summary(client.counts), *saved_lines(client.counts)):
         print_note(line)
     for note in client.notes:
@@ -380,17 +273,7 @@ def print_requests(client: ModelClient) -> None:
 
 
 def request_exit_status(client: ModelClient, unanswered: Mapping[str, str], total: str, what: str) -> int:
-    """Print on standard error what has no answer, and whether the budget stopped the requests.
-
-    Args:
-        client: The client.
-        unanswered: Name -> why it has no answer.
-        total: Everything that was asked, such as '5 images'.
-        what: What is missing, such as 'caption'.
-
-    Returns:
-        The exit status: 4 at the end of the budget, 1 if something has no answer, otherwise 0.
-    """
+    """Print on standard error what has no answer, and whether the budget stopped the requests."""
     if client.counts.stopped == "budget":
         print_budget_stop("requests to the model")
     if unanswered:
@@ -401,11 +284,7 @@ def request_exit_status(client: ModelClient, unanswered: Mapping[str, str], tota
 
 
 def print_by_reason(left_out: Mapping[str, str]) -> None:
-    """Print on standard error what was left out, a line for each reason.
-
-    Args:
-        left_out: Name -> reason.
-    """
+    """Print on standard error what was left out, a line for each reason."""
     for why, names in by_reason(left_out.items()).items():
         print_note(f"  {why}: {some_of(names, PRINTED_NAMES)}")
 
@@ -414,9 +293,7 @@ def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
     """Draw the sheet of --preview.
 
     Args:
-        out: The built folder.
         sheet: The file; None draws nothing.
-        seed: Seed of the choice of groups.
     """
     if sheet is not None:
         from sightline.builders.preview import draw_folder
@@ -426,11 +303,7 @@ def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
 
 
 def print_missing_characters(characters: set[str]) -> None:
-    """Say on standard error which characters of a preview no font has.
-
-    Args:
-        characters: The characters.
-    """
+    """Say on standard error which characters of a preview no font has."""
     from sightline.builders.label_font import describe_missing
 
     if characters:

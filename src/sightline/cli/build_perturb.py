@@ -78,7 +78,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _refuse_missing_questions(sources: list[SourceItem], prompt: str) -> None:
-    """Refuse a source that would have an empty prompt."""
     for source in sources:
         if not source.question and (not prompt.strip() or "{question}" in prompt):
             raise UserError(

@@ -180,7 +180,6 @@ def _margin(word: str) -> float:
 
 
 def _pairs(base: Sequence[str], other: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair each compared run with its base run, or with the only one."""
     if len(base) not in (1, len(other)):
         raise UserError(
             f"compare: {len(base)} base runs and {len(other)} compared runs",

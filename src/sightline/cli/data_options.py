@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
-    """Add the data folder that is read, and how its description is printed.
-
-    Args:
-        parser: The parser of the command.
-    """
+    """Add the data folder that is read, and how its description is printed."""
     parser.add_argument("benchmark", metavar="BENCHMARK", help="codis, iibench or contextual")
     add_options(parser, ["data"])
     parser.add_argument("--split", metavar="S", help="only this split (default: all that exist)")
@@ -29,14 +25,8 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
 def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:
     """Find the data set and the folder that `add_folder` describes.
 
-    Args:
-        options: The parsed command line.
-
     Returns:
         The release of the data set, and the data folder; None without --data and SIGHTLINE_DATA.
-
-    Raises:
-        UserError: There is no such data set.
     """
     from sightline.data.releases import releases
     from sightline.errors import unknown_name

@@ -11,18 +11,7 @@ if TYPE_CHECKING:
 
 
 def index_run(index: OutcomeIndex, store: Store, run: int, *, quiet: bool = False) -> None:
-    """Index a run, unless its index is ready.
-
-    Args:
-        index: The index of the store.
-        store: The store.
-        run: The number of the run.
-        quiet: Whether no progress is shown.
-
-    Raises:
-        UserError: There is no such run, or it cannot be judged here.
-        EnvironmentFailedError: The store failed.
-    """
+    """Index a run, unless its index is ready."""
     from sightline.progress import progress
     from sightline.results.stored_run import read_stored_run
 

@@ -36,9 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: The words after `sightline`; None takes those of this process.
-
-    Returns:
-        The exit status: 0, 1, 2, 3, 4, 5 or 130 (docs/results.md).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words

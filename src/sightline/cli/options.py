@@ -38,15 +38,7 @@ class ArgumentGroup(Protocol):
 
 
 def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, ArgumentGroup]:
-    """Add what run, score and sweep take: the task, the declared options, and how results are printed.
-
-    Args:
-        parser: The parser of the command.
-        options: The class that declares the options of the command.
-
-    Returns:
-        The groups of options by title.
-    """
+    """Add what run, score and sweep take: the task, the declared options, and how results are printed."""
     parser.add_argument(
         "task", metavar="TASK", help="BENCHMARK or BENCHMARK:SETTING, as codis or iibench:cot"
     )
@@ -91,25 +83,14 @@ def _argument_properties(declared: Any) -> dict[str, Any]:
 
 
 def add_options(group: ArgumentGroup, names: Collection[str], **changed: Any) -> None:
-    """Add some of the declared options of `run` to another command.
-
-    Args:
-        group: The parser or group that receives them.
-        names: Their names, such as `store`.
-        **changed: Properties of argparse that replace the declared ones.
-    """
+    """Add some of the declared options of `run` to another command."""
     for option in declared_options(RunOptions):
         if option.name in names:
             _add_declared(group, option, **changed)
 
 
 def add_printing(group: ArgumentGroup, *, by: bool = True) -> None:
-    """Add --format and --json, and --by if the command can break its tables down.
-
-    Args:
-        group: The parser or group that receives them.
-        by: Whether there is --by.
-    """
+    """Add --format and --json, and --by if the command can break its tables down."""
     if by:
         group.add_argument("--by", metavar="LABEL", help="add a row for each value of this label")
     group.add_argument(
@@ -121,29 +102,15 @@ def add_printing(group: ArgumentGroup, *, by: bool = True) -> None:
 
 
 def add_quiet(group: ArgumentGroup) -> None:
-    """Add --quiet.
-
-    Args:
-        group: The parser or group that receives it.
-    """
     group.add_argument("--quiet", action="store_true", help="display no progress")
 
 
 def add_dry_run(group: ArgumentGroup) -> None:
-    """Add --dry-run.
-
-    Args:
-        group: The parser or group that receives it.
-    """
     group.add_argument("--dry-run", action="store_true", help="estimate the requests, and send none")
 
 
 def add_plugins(group: ArgumentGroup) -> None:
-    """Add --plugin; `main` loads the files before it executes the command.
-
-    Args:
-        group: The parser or group that receives it.
-    """
+    """Add --plugin; `main` loads the files before it executes the command."""
     group.add_argument(
         "--plugin",
         action="append",
@@ -154,49 +121,24 @@ def add_plugins(group: ArgumentGroup) -> None:
 
 
 def add_store(group: ArgumentGroup) -> None:
-    """Add --store and --plugin.
-
-    Args:
-        group: The parser or group that receives them.
-    """
+    """Add --store and --plugin."""
     add_options(group, ["store"])
     add_plugins(group)
 
 
 def add_model(group: ArgumentGroup, *, required: bool = True) -> None:
-    """Add the options of a model that a builder asks.
-
-    Args:
-        group: The parser or group that receives them.
-        required: Whether each call needs --model.
-    """
+    """Add the options of a model that a builder asks."""
     add_options(group, ["model"], required=required)
     add_options(group, ["gen", "model_arg", "model_id"])
 
 
 def add_request_limits(group: ArgumentGroup) -> None:
-    """Add the options that limit and repeat requests.
-
-    Args:
-        group: The parser or group that receives them.
-    """
+    """Add the options that limit and repeat requests."""
     add_options(group, REQUEST_LIMITS)
 
 
 def options_of(namespace: argparse.Namespace, options: type, omitted: Collection[str] = ()) -> dict[str, Any]:
-    """Collect the declared options of a parsed command line.
-
-    Args:
-        namespace: The parsed command line.
-        options: The class that declares the options.
-        omitted: Names of options to leave out.
-
-    Returns:
-        Values by option name; options that the user did not write are absent or have their default.
-
-    Raises:
-        UserError: A KEY=VALUE option has no value.
-    """
+    """Collect the declared options of a parsed command line."""
     given = dict(vars(namespace))
     found = {}
     for option in declared_options(options):
@@ -209,16 +151,7 @@ def options_of(namespace: argparse.Namespace, options: type, omitted: Collection
 
 
 def client_options(options: argparse.Namespace, model: str, **more: Any) -> ClientOptions:
-    """Convert the options of `add_request_limits` and `add_store` for the client of a builder.
-
-    Args:
-        options: The parsed command line.
-        model: The model to ask.
-        **more: Further fields of `ClientOptions`.
-
-    Returns:
-        The model, its limits and its store.
-    """
+    """Convert the options of `add_request_limits` and `add_store` for the client of a builder."""
     from sightline.engine.client import ClientOptions
 
     return ClientOptions(
@@ -230,15 +163,7 @@ def client_options(options: argparse.Namespace, model: str, **more: Any) -> Clie
 
 
 def model_client_options(options: argparse.Namespace, fresh: str) -> ClientOptions:
-    """Convert the options of `add_model` too.
-
-    Args:
-        options: The parsed command line.
-        fresh: The tag that separates these requests from cached ones.
-
-    Returns:
-        The model, its arguments, its limits and its store.
-    """
+    """Convert the options of `add_model` too."""
     return client_options(
         options,
         options.model,
@@ -255,16 +180,6 @@ def pairs(words: Iterable[str], option: str) -> dict[str, Any]:
 
     >>> pairs(["temperature=0", "stop=null", "cot=off", "name=a b"], "--gen")
     {'temperature': 0, 'stop': None, 'cot': False, 'name': 'a b'}
-
-    Args:
-        words: The words.
-        option: The option that they belong to, for error messages.
-
-    Returns:
-        The values by key.
-
-    Raises:
-        UserError: A word has no key or no `=`.
     """
     found: dict[str, Any] = {}
     for word in words:

@@ -67,14 +67,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]:
-    """Build the parser of a command line; only the module of its command is imported.
-
-    Args:
-        words: The words after `sightline`.
-
-    Returns:
-        The parser of the whole line, and the parser of the innermost command, as of `build rephrase`.
-    """
+    """Build the parser of a command line; only the module of its command is imported."""
     command, subcommand = [*words, "", ""][:2]
     parser = Parser(
         prog="sightline",
@@ -103,12 +96,6 @@ def option_names(parser: argparse.ArgumentParser) -> list[str]:
     """List the options of a parser.
 
     A formatter receives the actions of a parser; argparse has no other public way to list them.
-
-    Args:
-        parser: The parser of a command.
-
-    Returns:
-        The options as the user types them, such as `--model`.
     """
     names: list[str] = []
 

@@ -17,9 +17,6 @@ def output_errors() -> Iterator[None]:
 
     Yields:
         None.
-
-    Raises:
-        EnvironmentFailedError: Standard output cannot be written, as on a full disk.
     """
     try:
         yield

@@ -19,10 +19,7 @@ def add_plot(
     """Add --plot, its width, and its kind and metrics where the table leaves a choice.
 
     Args:
-        parser: The parser of the command.
         kinds: The kinds of charts that the table can have besides its own; none if there is no choice.
-        drawn: What the chart shows, for the help.
-        metrics: Whether the user can choose metrics.
     """
     group = parser.add_argument_group("plot")
     add = group.add_argument
@@ -58,14 +55,8 @@ def add_plot(
 def chart_request(options: argparse.Namespace) -> ChartRequest | None:
     """Read the options of --plot, and check the file before any work.
 
-    Args:
-        options: The parsed command line.
-
     Returns:
         What the user asks; None without --plot.
-
-    Raises:
-        UserError: The file cannot be written, or there is an option of the plot without --plot.
     """
     kind, metrics = getattr(options, "plot_kind", None), tuple(getattr(options, "plot_metric", ()))
     if options.plot is None:

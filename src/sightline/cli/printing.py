@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 
 def print_json(body: object) -> None:
-    """Print JSON.
-
-    Args:
-        body: Plain data or structs.
-    """
     with output_errors():
         document = msgspec.json.format(msgspec.json.encode(body), indent=1).decode()
         print_document(for_json(document) + "\n")
@@ -38,12 +33,6 @@ def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
     >>> by_reason([("a", "broken"), ("b", "empty"), ("c", "broken")])
     {'broken': ['a', 'c'], 'empty': ['b']}
-
-    Args:
-        named: Pairs of a name and its reason.
-
-    Returns:
-        The names by reason.
     """
     found: dict[str, list[str]] = {}
     for name, why in named:
@@ -55,10 +44,7 @@ def print_results(results: Sequence[Result], form: str, by: str | None, runs: Se
     """Print results; a single result in JSON is that of metrics.json.
 
     Args:
-        results: The results.
-        form: Table, markdown, csv (the first table only), latex, html or json.
         by: The label whose values get a row each; None for no breakdown.
-        runs: What the store calls each run; empty if it is unknown.
     """
     if form == "json":
         print_json(results[0] if len(results) == 1 else list(results))
@@ -75,12 +61,6 @@ def print_results(results: Sequence[Result], form: str, by: str | None, runs: Se
 
 
 def print_tables(tables: Sequence[ReportTable], form: str) -> None:
-    """Print tables.
-
-    Args:
-        tables: The tables.
-        form: Table (for a terminal), markdown, csv, latex, html or json.
-    """
     with output_errors():
         if form == "table":
             from sightline.reporting.terminal import show
@@ -96,13 +76,8 @@ def print_evaluation(evaluation: Evaluation, form: str, by: str | None, name: st
     """Print the results of an evaluation, and the summary of its run.
 
     Args:
-        evaluation: The evaluation.
-        form: Table, markdown, csv, latex, html or json.
         by: The label whose values get a row each; None for no breakdown.
         name: The name of the run; None without one.
-
-    Returns:
-        The exit status of the evaluation.
     """
     print_results([evaluation.result], form, by, [name] if name else ())
     print_run_summary(evaluation)
@@ -113,8 +88,6 @@ def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> Non
     """Print several results as one table, with a row for each model and a column for each varied value.
 
     Args:
-        points: The results, with the values of the varied options.
-        form: Table, markdown, csv, latex, html or json.
         by: The label whose values get a table each; None for no breakdown.
     """
     from sightline.reporting.pivot import pivot
@@ -123,11 +96,7 @@ def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> Non
 
 
 def print_run_summary(evaluation: Evaluation) -> None:
-    """Print the summary of a run: its results folder, its requests, the probes without an answer.
-
-    Args:
-        evaluation: The evaluation.
-    """
+    """Print the summary of a run: its results folder, its requests, the probes without an answer."""
     result, counts = evaluation.result, evaluation.counts
     if evaluation.out:
         print_note(f"results: {evaluation.out}")
@@ -167,21 +136,13 @@ def _print_requests(what: str, counts: Counts) -> None:
 
 
 def print_saved(what: str, counts: Counts) -> None:
-    """Print what was saved, as far as servers report it.
-
-    Args:
-        what: What sent the requests, such as "run 3".
-        counts: The counts of the requests.
-    """
+    """Print what was saved, as far as servers report it."""
     for line in saved_lines(counts):
         print_note(f"{what}: {line}")
 
 
 def saved_lines(counts: Counts) -> list[str]:
     """Describe what was saved, as far as servers report it.
-
-    Args:
-        counts: The counts of the requests.
 
     Returns:
         A line for the bytes of images, one for the prefix cache and one for equal requests, where there is
@@ -218,20 +179,12 @@ def _print_in_batches(evaluation: Evaluation) -> None:
 
 
 def print_budget_stop(what: str) -> None:
-    """Print that a budget is reached, and how to continue.
-
-    Args:
-        what: What stopped, such as "judging".
-    """
+    """Print that a budget is reached, and how to continue."""
     print_note(f"{what} stopped at the budget; run the same command with a larger budget to continue")
 
 
 def print_conditions_met(conditions: Iterable[str]) -> None:
-    """Print the conditions of --fail-if that hold.
-
-    Args:
-        conditions: The conditions, with the values that meet them.
-    """
+    """Print the conditions of --fail-if that hold."""
     for condition in conditions:
         print_note(f"--fail-if {condition}")
 
@@ -253,14 +206,7 @@ def _print_failed(evaluation: Evaluation) -> None:
 
 
 def requests_summary(counts: Counts) -> str:
-    """Describe requests in one line: how many were sent and cached, and their cost.
-
-    Args:
-        counts: The counts of the requests.
-
-    Returns:
-        Text such as "sent 12, cached 28, retries 0, 4,000 tokens".
-    """
+    """Describe requests in one line: how many were sent and cached, and their cost."""
     checks = f" ({counts.checks:,} to check the endpoint)" if counts.checks else ""
     parts = [f"sent {counts.sent:,}{checks}", f"cached {counts.cached:,}", f"retries {counts.retried:,}"]
     if tokens := counts.tokens:
@@ -271,12 +217,6 @@ def requests_summary(counts: Counts) -> str:
 
 
 def print_estimate(estimate: RunEstimate, form: str) -> None:
-    """Print the estimate of a run.
-
-    Args:
-        estimate: The estimate.
-        form: "json", or any other format for lines of text.
-    """
     if form == "json":
         print_json(estimate)
         return
@@ -306,7 +246,6 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
 
 
 def _files(judge: RequestsEstimate) -> str:
-    """The files that the requests to a judge are in."""
     if judge.batch_files is None or judge.batch_bytes is None:
         return ""
     return f"; in batches: {counted(judge.batch_files, 'file')}, {judge.batch_bytes:,} bytes"

@@ -212,7 +212,6 @@ def _with_metrics(result: Result, task: Task) -> Result:
 
 
 def _command(spec: Spec) -> str:
-    """The command line of a spec."""
     from sightline.plan.spec import Spec
 
     words = [_program(), "run", spec.task, "--model", spec.model, "--data", str(spec.data)]

@@ -25,18 +25,6 @@ class RecurringGroups(Struct, frozen=True):
 def print_recurring(
     index: OutcomeIndex, runs: Sequence[int], wanted: GroupFilter, limit: int, *, as_json: bool
 ) -> None:
-    """Print the groups that a filter selects in most runs.
-
-    Args:
-        index: The index of the store.
-        runs: The numbers of the runs, which are indexed.
-        wanted: The filter.
-        limit: The number of groups to print.
-        as_json: Whether JSON is printed.
-
-    Raises:
-        UserError: The runs belong to different benchmarks.
-    """
     groups = recurring_groups([index.open(run) for run in runs], wanted)
     shown = RecurringGroups(runs, len(groups), groups[:limit])
     if as_json:

@@ -208,7 +208,6 @@ def _of_store(store: Store, numbers: Sequence[int], options: argparse.Namespace)
 def _describe_met(
     conditions: Sequence[Condition], results: Sequence[Result], runs: Sequence[str]
 ) -> list[str]:
-    """Describe the conditions that hold, with the name of the result if there are several."""
     from sightline.reporting.tables import run_names
     from sightline.results.fail_if import conditions_met
 

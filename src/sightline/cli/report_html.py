@@ -27,19 +27,8 @@ def write_html(
     """Index the runs, write their report and say where it is.
 
     Args:
-        store: The store.
-        numbers: The numbers of the runs.
-        file: The file to write.
-        folders: Data folders in which images are looked for before those of the run.
         groups: The groups of each part; None for the default.
         against: The rows of published tables to compare with; none takes those of each run.
-
-    Returns:
-        The results of the runs.
-
-    Raises:
-        UserError: There is no such run, or the report does not fit into a file.
-        EnvironmentFailedError: The store or the file cannot be used.
     """
     from sightline.outcome_index.index import OutcomeIndex
     from sightline.reporting.html.environment import environment

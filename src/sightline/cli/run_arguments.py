@@ -16,28 +16,12 @@ if TYPE_CHECKING:
 
 
 def add_run(group: ArgumentGroup) -> None:
-    """Add the argument RUN of the subcommands of `runs`.
-
-    Args:
-        group: The parser that receives it.
-    """
+    """Add the argument RUN of the subcommands of `runs`."""
     group.add_argument("run", metavar="RUN", help="number or name of the run")
 
 
 @contextmanager
 def opened_run(word: str, store: str) -> Iterator[tuple[Store, int]]:
-    """Open the store of a run.
-
-    Args:
-        word: The number or name of the run.
-        store: The path or URL of the store.
-
-    Yields:
-        The store, and the number of the run.
-
-    Raises:
-        UserError: There is no such store, or no such run.
-    """
     from sightline.engine.store import Store
     from sightline.results.run_names import find_run
     from sightline.results.stored_run import read_stored_run
@@ -50,12 +34,7 @@ def opened_run(word: str, store: str) -> Iterator[tuple[Store, int]]:
 
 
 def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
-    """Say of each results folder that is used although a run of the store has the same name.
-
-    Args:
-        folders: The results folders, as the user named them.
-        store: The path or URL of the store, which need not exist.
-    """
+    """Say of each results folder that is used although a run of the store has the same name."""
     from sightline.results.run_names import is_run_name
     from sightline.results.run_source import holds_results
 

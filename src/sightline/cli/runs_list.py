@@ -58,12 +58,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def print_runs(runs: Sequence[RunLine], form: str) -> None:
-    """Print a list of runs. Columns in which every run is empty are left out of Markdown.
-
-    Args:
-        runs: The runs.
-        form: Table, markdown, csv or json.
-    """
+    """Print a list of runs. Columns in which every run is empty are left out of Markdown."""
     if form == "json":
         print_json(runs)
         return

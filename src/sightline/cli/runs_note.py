@@ -26,7 +26,6 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write the note."""
     with opened_run(options.run, options.store) as (store, run):
         store.labels.set_note(run, options.text)
     print_line(f"note of run {run}: {options.text}" if options.text else f"run {run} has no note")

@@ -57,13 +57,7 @@ class FlippedGroups(Struct, frozen=True):
 
 
 def print_groups(shown: ShownGroups | FlippedGroups, index: OutcomeIndex, names: Sequence[str]) -> None:
-    """Print groups on standard output.
-
-    Args:
-        shown: The groups.
-        index: Where their images are looked up.
-        names: What the runs are called: the shown one, then the other one.
-    """
+    """Print groups on standard output."""
     console = Console(highlight=False)
     problems: list[ImageError] = []
     images = index.images(shown.run if isinstance(shown, ShownGroups) else shown.other)

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_answer_task(group: ArgumentGroup) -> None:
-    """Add the options that say what files of answers answer.
-
-    Args:
-        group: The parser that receives them.
-    """
+    """Add the options that say what files of answers answer."""
     add = group.add_argument
     add(
         "--task",
@@ -39,14 +35,8 @@ def add_answer_task(group: ArgumentGroup) -> None:
 def answer_task(options: argparse.Namespace) -> AnswerTask | None:
     """Read the options of `add_answer_task`.
 
-    Args:
-        options: The options of the command.
-
     Returns:
         What files of answers answer; None without --task.
-
-    Raises:
-        UserError: There is a split, and no task.
     """
     from sightline.outcome_index.scored_file import AnswerTask
 
@@ -63,15 +53,7 @@ def opened_runs(
 
     Args:
         words: Numbers or names of runs of the store, or only paths; none for the latest finished run.
-        store: The path or URL of the store.
-        data: Data folders that hold the images of results folders and files.
         task: What files of answers answer; None for results folders.
-
-    Yields:
-        The store, and the numbers of the runs.
-
-    Raises:
-        UserError: There is no such store, or no such run, or a path cannot be read.
     """
     from sightline.engine.store import Store
     from sightline.outcome_index.opened_store import opened_store

@@ -13,16 +13,7 @@ AnyParser = TypeVar("AnyParser", bound=argparse.ArgumentParser)
 
 
 def add_command(commands: argparse._SubParsersAction[AnyParser], name: str, summary: str) -> AnyParser:
-    """Add a command or a subcommand, still without options.
-
-    Args:
-        commands: What `add_subparsers` of the parser above returned.
-        name: The name.
-        summary: What it does, for the list of commands and as its description.
-
-    Returns:
-        Its parser.
-    """
+    """Add a command or a subcommand, still without options."""
     return commands.add_parser(
         name,
         help=summary,
@@ -42,17 +33,8 @@ def add_subcommands(
     """Add the subcommands of a command, with the options of the chosen one.
 
     Args:
-        parser: The parser of the command.
-        command: The name of the command.
-        summaries: The summary of each subcommand by name.
         chosen: The word after the command; '' if there is none.
         registers: What adds the options of each; None if each is a module `cli.COMMAND_SUBCOMMAND`.
-
-    Returns:
-        The parser of the chosen subcommand, or that of the command.
-
-    Raises:
-        UserError: There is no such subcommand.
     """
     if chosen and not chosen.startswith("-") and chosen not in summaries:
         raise unknown_name(f"subcommand of {command}", chosen, summaries)
@@ -77,12 +59,6 @@ def sentence(summary: str) -> str:
 
     >>> sentence("list benchmarks")
     'List benchmarks.'
-
-    Args:
-        summary: The summary of a command.
-
-    Returns:
-        The summary with a capital letter and a period.
     """
     return f"{summary[:1].upper()}{summary[1:]}."
 

@@ -94,16 +94,6 @@ def lists(words: Iterable[str], option: str) -> dict[str, tuple[Any, ...]]:
 
     >>> lists(["size=224,640", 'stop=["a","b"],null', "cot=on,off"], "--set")
     {'size': (224, 640), 'stop': (['a', 'b'], None), 'cot': (True, False)}
-
-    Args:
-        words: The words.
-        option: The option that they belong to, for error messages.
-
-    Returns:
-        The values of each key.
-
-    Raises:
-        UserError: A word is not KEY=VALUE, a value is empty or not valid JSON, or a key occurs twice.
     """
     found: dict[str, tuple[Any, ...]] = {}
     for word in words:

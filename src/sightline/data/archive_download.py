@@ -38,15 +38,8 @@ def download_archive(
     """Download a URL into a file, from the end of a partial file if the server supports that.
 
     Args:
-        url: The URL.
-        path: The file. It keeps its content if the connection breaks.
         limit: The most bytes to accept.
         timeout: The longest wait for data in seconds.
-        show_progress: Show progress on standard error.
-
-    Raises:
-        InvalidReleaseError: The server refuses, redirects to anything but https, or sends too much.
-        EnvironmentFailedError: The server cannot be reached, or the connection breaks.
     """
     _refuse_user(url)
     done = path.stat().st_size if path.exists() else 0
@@ -152,15 +145,7 @@ def _write(file: IO[bytes], piece: bytes, path: Path) -> None:
 
 
 def write_error(path: Path, error: OSError) -> EnvironmentFailedError:
-    """Describe a failed write.
-
-    Args:
-        path: The file.
-        error: The system's error.
-
-    Returns:
-        The error to raise.
-    """
+    """Describe a failed write."""
     return EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}")
 
 

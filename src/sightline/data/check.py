@@ -85,16 +85,8 @@ def check_data(
     """Check one split or all splits of a data folder.
 
     Args:
-        release: The data set.
         folder: The data folder, or None for the default one.
         split: The split, or None for all that are present.
-        show_progress: Show progress on standard error.
-
-    Returns:
-        What the folder contains. Unreferenced files are listed for the folders of these splits' images.
-
-    Raises:
-        UserError: There are no records, or one is wrong.
     """
     splits = find_records(release, folder, split)
     root = data_folder(folder, release.name, splits[0].name)
@@ -115,15 +107,11 @@ def find_records(
     """Find the files of records in a data folder.
 
     Args:
-        release: The data set.
         folder: The data folder, or None for the default one.
         split: The split, or None for all that are present.
 
     Returns:
         The records of each split; the first split of the release if none is present.
-
-    Raises:
-        UserError: The data set has no such split.
     """
     if split is not None:
         named = [records for records in release.splits if records.split == split]

@@ -68,16 +68,8 @@ def describe_data(
     """Describe one split or all splits of a data folder (II-Bench, Table 1; ConTextual, Table 2).
 
     Args:
-        release: The data set.
         folder: The data folder, or None for the default one.
         split: The split, or None for all that are present.
-        show_progress: Show progress on standard error.
-
-    Returns:
-        The counts and lengths.
-
-    Raises:
-        UserError: There are no records, or one is wrong.
     """
     records_found = find_records(release, folder, split)
     root = data_folder(folder, release.name, records_found[0].name)

@@ -41,14 +41,7 @@ class HostThrottle:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait for a free slot and hold it during one request.
-
-        Yields:
-            Nothing.
-
-        Raises:
-            DownloadError: The host gets no further request.
-        """
+        """Wait for a free slot and hold it during one request."""
         async with self._slots:
             loop = asyncio.get_running_loop()
             while not self._stop_reason and (pause := self._paused_until - loop.time()) > 0:
@@ -65,7 +58,6 @@ class HostThrottle:
         """Record a failure of the host itself.
 
         Args:
-            reason: What failed.
             wait: The pause in seconds that the host asked for, or None.
         """
         self._failures += 1
@@ -80,8 +72,5 @@ class HostThrottle:
 
         Args:
             wait: The pause in seconds.
-
-        Returns:
-            Whether the pause is short enough.
         """
         return wait <= self._limits.max_pause

@@ -71,19 +71,7 @@ def download_images(
     """Download images into a data folder; a failed URL does not stop the others.
 
     Args:
-        requested: URL -> path of the image in the folder.
-        folder: The data folder.
-        copy_from: Another folder with the same layout, whose images are copied instead of downloaded.
-        allow_private: Also connect to addresses that are not public.
         limits: Limits on time, size and load; None for the defaults.
-        show_progress: Show progress on standard error.
-
-    Returns:
-        What was downloaded and what failed.
-
-    Raises:
-        UserError: Another process downloads into the folder.
-        EnvironmentFailedError: The disk fails. All images so far are kept.
     """
     with (
         warnings.catch_warnings(),

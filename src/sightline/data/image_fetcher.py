@@ -53,12 +53,6 @@ class ImageFetcher:
     """
 
     def __init__(self, limits: FetchLimits, *, allow_private: bool) -> None:
-        """Prepare a fetcher; open no connection.
-
-        Args:
-            limits: Limits on time, size and load.
-            allow_private: Also connect to addresses that are not public.
-        """
         self._limits, self._allow_private = limits, allow_private
         self._throttles: dict[str, HostThrottle] = {}
 
@@ -84,18 +78,7 @@ class ImageFetcher:
         await self._session.close()
 
     async def fetch(self, url: str, path: Path) -> str:
-        """Fetch a URL into a file, completely or not at all.
-
-        Args:
-            url: The URL.
-            path: The file.
-
-        Returns:
-            The media type that the server claims.
-
-        Raises:
-            DownloadError: All attempts failed.
-        """
+        """Fetch a URL into a file, completely or not at all."""
         clock = _Clock(self._limits.total)
         for left in reversed(range(self._limits.attempts)):
             try:

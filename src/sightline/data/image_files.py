@@ -20,14 +20,7 @@ _BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ENOTDIR, errn
 
 
 def refused_paths(requested: Mapping[str, str]) -> Iterator[tuple[str, MissingImage]]:
-    """Find URLs whose path is outside the folder of images, or is used by an earlier URL.
-
-    Args:
-        requested: URL -> path of the image in the data folder.
-
-    Yields:
-        Each such URL with the reason.
-    """
+    """Find URLs whose path is outside the folder of images, or is used by an earlier URL."""
     used: dict[str, str] = {}
     for url, path in requested.items():
         parts = PurePosixPath(path).parts
@@ -40,24 +33,12 @@ def refused_paths(requested: Mapping[str, str]) -> Iterator[tuple[str, MissingIm
 
 
 def partial_path(final: Path, url: str) -> Path:
-    """Name the file that an image is written to before it is complete.
-
-    Args:
-        final: The final path of the image.
-        url: The URL of the image.
-
-    Returns:
-        A path in the same folder, whose name has a fixed length.
-    """
+    """Name the file that an image is written to before it is complete."""
     return final.with_name(f"{_PARTIAL}{text_digest(url)[:16]}.part")
 
 
 def remove_partial_files(finals: Iterable[Path]) -> None:
-    """Remove the incomplete files that killed processes left behind.
-
-    Args:
-        finals: The final paths of the images.
-    """
+    """Remove the incomplete files that killed processes left behind."""
     for folder in {final.parent for final in finals}:
         # A folder whose name is invalid holds nothing.
         with suppress(DownloadError), _name_errors(folder):
@@ -67,16 +48,7 @@ def remove_partial_files(finals: Iterable[Path]) -> None:
 
 
 def create_parent(final: Path, folder: Path) -> None:
-    """Create the folder of an image.
-
-    Args:
-        final: The final path of the image.
-        folder: The data folder.
-
-    Raises:
-        DownloadError: A symbolic link is outside the data folder, or the name is invalid on this disk.
-        EnvironmentFailedError: The disk fails.
-    """
+    """Create the folder of an image."""
     parent = os.path.realpath(final.parent)
     if not parent.startswith(os.path.join(os.path.realpath(folder), "")):
         raise DownloadError("name refused", f"is outside {folder}: {final.parent}")
@@ -85,23 +57,13 @@ def create_parent(final: Path, folder: Path) -> None:
 
 
 def copy_image(origin: Path, partial: Path) -> None:
-    """Copy an image of another folder to its partial path; fails as `create_parent` does.
-
-    Args:
-        origin: The image.
-        partial: The partial path.
-    """
+    """Copy an image of another folder to its partial path; fails as `create_parent` does."""
     with _name_errors(partial):
         shutil.copyfile(origin, partial)
 
 
 def move_to_final(partial: Path, final: Path) -> None:
-    """Give a complete image its final name; fails as `create_parent` does.
-
-    Args:
-        partial: The partial path.
-        final: The final path.
-    """
+    """Give a complete image its final name; fails as `create_parent` does."""
     with _name_errors(final):
         partial.replace(final)
 

@@ -42,39 +42,18 @@ class ImageManifest(Struct, frozen=True):
 
 
 def begin_journal(journal: Journal) -> None:
-    """Start a journal of image downloads, unless a killed process left one to continue.
-
-    Args:
-        journal: The journal of the data folder, opened.
-    """
+    """Start a journal of image downloads, unless a killed process left one to continue."""
     if journal.header() != _HEADER:
         journal.begin(_HEADER)
 
 
 def add_to_journal(journal: Journal, url: str, image: StoredImage) -> None:
-    """Record an image on disk at once, so that a kill does not lose it.
-
-    Args:
-        journal: The journal of the data folder.
-        url: The URL of the image.
-        image: Where it is.
-    """
+    """Record an image on disk at once, so that a kill does not lose it."""
     journal.add([FinishedSource(url, "", files={image.path: image.sha256})])
 
 
 def read_image_manifest(folder: Path, journal: Journal) -> ImageManifest:
-    """Read the manifest, with the entries that a killed process left in the journal.
-
-    Args:
-        folder: The data folder.
-        journal: Its journal.
-
-    Returns:
-        All downloads so far; empty if there is neither.
-
-    Raises:
-        UserError: The file is not an image manifest.
-    """
+    """Read the manifest, with the entries that a killed process left in the journal."""
     path, manifest = folder / IMAGE_MANIFEST, ImageManifest()
     if path.is_file():
         expected = "the file as `data pull` wrote it, or no file: the images are then checked again"
@@ -91,16 +70,7 @@ def read_image_manifest(folder: Path, journal: Journal) -> ImageManifest:
 def unchanged_images(
     requested: Mapping[str, str], folder: Path, stored: Mapping[str, StoredImage]
 ) -> dict[str, StoredImage]:
-    """Find the images that are on disk with the recorded content.
-
-    Args:
-        requested: URL -> path of the image in the folder.
-        folder: The data folder.
-        stored: The images of the manifest, by URL.
-
-    Returns:
-        The unchanged ones, by URL.
-    """
+    """Find the images that are on disk with the recorded content."""
     recorded = {
         url: stored[url] for url, path in requested.items() if url in stored and stored[url].path == path
     }
@@ -109,11 +79,6 @@ def unchanged_images(
 
 
 def write_image_manifest(manifest: ImageManifest, folder: Path) -> None:
-    """Write image_manifest.json.
-
-    Args:
-        manifest: Its content.
-        folder: The data folder.
-    """
+    """Write image_manifest.json."""
     content = msgspec.json.encode(manifest, order="sorted")
     write_atomically(folder / IMAGE_MANIFEST, [msgspec.json.format(content, indent=1), b"\n"])

@@ -38,16 +38,6 @@ class VerbCounts(Struct, frozen=True):
 
 
 def count_verbs(instructions: Iterable[str], *, verbs: int = 20, nouns: int = 4) -> VerbCounts:
-    """Count the verbs of instructions.
-
-    Args:
-        instructions: The texts.
-        verbs: How many of the most frequent verbs to list; ties are in alphabetical order.
-        nouns: How many nouns to list for each verb.
-
-    Returns:
-        The counts.
-    """
     parsed = [verb_and_noun(instruction) for instruction in instructions]
     commands = [command for command in parsed if command is not None]
     counts = Counter(command.verb for command in commands)
@@ -64,9 +54,6 @@ def count_verbs(instructions: Iterable[str], *, verbs: int = 20, nouns: int = 4)
 
 def verb_and_noun(instruction: str) -> VerbAndNoun | None:
     """Find the verb and the direct noun of a command.
-
-    Args:
-        instruction: The text.
 
     Returns:
         Both, or None for a question and for a text whose verb is unclear.

@@ -49,16 +49,6 @@ def pull_with_images(
     """Download a data set, and the images that its records name by URL.
 
     Fails as `pull` and `download_images` do.
-
-    Args:
-        release: The data set.
-        to: The folder that gets a subfolder for the data set.
-        origin: Another release, as for `pull`. A folder is also searched for images.
-        allow_private: Also download images from addresses that are not public.
-        show_progress: Show progress on standard error.
-
-    Returns:
-        The data set and the result of the image download.
     """
     folder, fetched = pull(release, to, origin=origin, show_progress=show_progress)
     images = None
@@ -86,22 +76,7 @@ def pull_with_images(
 def pull(
     release: Release, to: Path, *, origin: str | None = None, show_progress: bool = False
 ) -> tuple[Path, bool]:
-    """Download and verify a data set, or continue an interrupted download.
-
-    Args:
-        release: The data set.
-        to: The folder that gets a subfolder for the data set.
-        origin: Another release of the archive: a file or an http(s) URL. For a data set whose repository has
-            no images it may be a folder with its files.
-        show_progress: Show progress on standard error.
-
-    Returns:
-        The folder of the data set, and whether anything was downloaded or copied.
-
-    Raises:
-        UserError: `origin` is not the pinned revision, or the folder exists with other content.
-        EnvironmentFailedError: The public archive cannot be downloaded, or the disk fails.
-    """
+    """Download and verify a data set, or continue an interrupted download."""
     target = to / release.name
     if _is_pulled(target, release):
         return target, False
@@ -129,15 +104,7 @@ def pull(
 
 
 def verify_release(release: Release, folder: Path) -> None:
-    """Check that a folder is the release: files by SHA-256, and that images of the repository can be read.
-
-    Args:
-        release: The data set.
-        folder: The data folder.
-
-    Raises:
-        InvalidReleaseError: A file or an image is missing or differs.
-    """
+    """Check that a folder is the release: files by SHA-256, and that images of the repository can be read."""
     for file in release.contents:
         _verify_file(folder, file.path, file.accepted)
     if release.images:
@@ -146,31 +113,14 @@ def verify_release(release: Release, folder: Path) -> None:
 
 
 def load_samples(release: Release, folder: Path, split: str) -> list[Sample]:
-    """Read the samples of a split with the benchmark of the data set.
-
-    Args:
-        release: The data set.
-        folder: The data folder.
-        split: The split.
-
-    Returns:
-        The samples in the order of the records. A wrong record is a UserError.
-    """
+    """Read the samples of a split with the benchmark of the data set."""
     benchmark = find_benchmark(release.name)
     setting = next(iter(benchmark.settings.values()))
     return list(benchmark.samples(folder, split, {**defaults(benchmark, setting), "seed": 0}))
 
 
 def image_paths(release: Release, folder: Path) -> dict[str, str]:
-    """List the images that the records name by URL.
-
-    Args:
-        release: The data set; it declares `image_urls` and `image_path`.
-        folder: The data folder with the records.
-
-    Returns:
-        Each URL once -> the image's path in the folder.
-    """
+    """List the images that the records name by URL."""
     paths: dict[str, str] = {}
     if release.image_path is not None:
         for records in release.records:

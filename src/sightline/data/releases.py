@@ -7,10 +7,6 @@ from sightline.registry import benchmark_class, benchmark_names
 
 
 def releases() -> dict[str, Release]:
-    """List the public data sets.
-
-    Returns:
-        Benchmark name -> its data set, for the benchmarks that declare one.
-    """
+    """List the public data sets."""
     declared = {name: benchmark_class(name).release for name in benchmark_names()}
     return {name: release for name, release in declared.items() if release is not None}

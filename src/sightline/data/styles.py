@@ -53,18 +53,6 @@ STYLE_WEIGHTS = Release(
 
 
 def weights_file(style: str, folder: Path) -> Path:
-    """Find the file with the weights of a style.
-
-    Args:
-        style: One of NETWORK_STYLES.
-        folder: The folder of weights.
-
-    Returns:
-        STYLE.bin or STYLE.pth.
-
-    Raises:
-        UserError: The folder has neither.
-    """
     for name in (f"{style}.bin", f"{style}.pth"):
         if (folder / name).is_file():
             return folder / name

@@ -20,18 +20,7 @@ IMAGES = "images"
 
 
 def unpack(archive: Path, release: Release, folder: Path) -> None:
-    """Extract the members of a .tar.gz that belong to a data set.
-
-    Args:
-        archive: The archive of the repository.
-        release: The data set.
-        folder: Where to write, in the layout that the benchmark reads.
-
-    Raises:
-        InvalidReleaseError: The archive is broken, incomplete or too large, or a member is not a regular
-            file or is outside the folder.
-        EnvironmentFailedError: The disk fails.
-    """
+    """Extract the members of a .tar.gz that belong to a data set."""
     try:
         with gzip.open(archive) as content:
             with tarfile.open(fileobj=content, mode="r|") as members:

@@ -77,14 +77,6 @@ class RefusedAddressError(OSError):
 def check_address(address: str, *, allow_private: bool = False) -> None:
     """Check that something may be downloaded from an IP address.
 
-    Args:
-        address: An IPv4 or IPv6 address as text.
-        allow_private: Whether addresses that are not public are accepted.
-
-    Raises:
-        RefusedAddressError: It is link-local, or serves the metadata of a cloud, also where an IPv6 address
-            contains it; it is not public; or the text is not an address in its usual form.
-
     >>> check_address("93.184.215.14")
     >>> check_address("10.0.0.1")
     Traceback (most recent call last):
@@ -121,17 +113,7 @@ def _contained(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
 
 
 def parse_url(text: str) -> URL:
-    """Parse a URL and check its scheme.
-
-    Args:
-        text: The URL.
-
-    Returns:
-        The URL without its fragment.
-
-    Raises:
-        DownloadError: It is not a valid URL, not http or https, or has no host.
-    """
+    """Parse a URL and check its scheme."""
     try:
         parsed = URL(text)
         host = parsed.host
@@ -146,16 +128,6 @@ def parse_url(text: str) -> URL:
 
 def redirect_target(url: URL, location: str) -> URL:
     """Resolve a redirect.
-
-    Args:
-        url: The URL that was requested.
-        location: The Location header of the response.
-
-    Returns:
-        The URL to request next.
-
-    Raises:
-        DownloadError: The target is missing, not http or https, or is http after https.
 
     >>> redirect_target(URL("https://h/a/b.jpg"), "../c.jpg")
     URL('https://h/c.jpg')
@@ -177,12 +149,6 @@ def safe_connector(*, allow_private: bool) -> aiohttp.TCPConnector:
 
     Host names are resolved when a connection is made, and all addresses of a name must be accepted. The
     socket checks its address again, because an address that is written in the URL is never resolved.
-
-    Args:
-        allow_private: Also connect to addresses that are not public.
-
-    Returns:
-        A connector without a limit on connections.
     """
     check = partial(check_address, allow_private=allow_private)
     return aiohttp.TCPConnector(

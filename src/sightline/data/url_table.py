@@ -28,22 +28,7 @@ class PulledTable(Struct, frozen=True):
 def pull_table(
     table: Path, to: Path, copy_from: Path | None, *, allow_private: bool, show_progress: bool
 ) -> PulledTable:
-    """Download the images of a table; a failed URL does not stop the others.
-
-    Args:
-        table: The table.
-        to: The folder that gets a subfolder with the name of the table.
-        copy_from: Another folder of this table, whose images are copied instead of downloaded.
-        allow_private: Also connect to addresses that are not public.
-        show_progress: Show progress on standard error.
-
-    Returns:
-        What was downloaded and what failed.
-
-    Raises:
-        UserError: The table is wrong; nothing was downloaded. Or another process downloads into the folder.
-        EnvironmentFailedError: The disk fails. All images so far are kept.
-    """
+    """Download the images of a table; a failed URL does not stop the others."""
     requested, folder = read_url_table(table), to / table.stem
     images = download_images(
         requested,
@@ -60,15 +45,6 @@ def read_url_table(table: Path) -> dict[str, str]:
 
     The column `url` is required. The column `image` is the path below `images/`; by default it is made of the
     host and the path of the URL. Other columns may exist.
-
-    Args:
-        table: The table.
-
-    Returns:
-        URL -> path of the image in the data folder.
-
-    Raises:
-        UserError: The table cannot be read, has no URL in a line, or two paths for one URL.
     """
     content = read_bytes(table)
     is_json = content.lstrip()[:1] in (b"{", b"[")
@@ -99,7 +75,6 @@ def read_url_table(table: Path) -> dict[str, str]:
 
 
 def _path_of(url: str) -> str:
-    """The host and the path of a URL."""
     try:
         parts = urlsplit(url)
         return f"{parts.hostname or ''}/{unquote(parts.path).lstrip('/')}"

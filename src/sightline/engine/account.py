@@ -45,17 +45,7 @@ class Account:
     async def reserve(
         self, model: str, budget: Budget, wanted: int, expected_cost: float | None = None
     ) -> int:
-        """Allow requests, as far as the budget has room.
-
-        Args:
-            model: The model that receives them.
-            budget: The budget of the run.
-            wanted: How many there are.
-            expected_cost: The cost of each, where it is known.
-
-        Returns:
-            How many may be sent.
-        """
+        """Allow requests, as far as the budget has room."""
 
         def room(spent: Mapping[str, Spent]) -> Spent:
             allowed = budget.room(model, spent, wanted, expected_cost)
@@ -64,22 +54,13 @@ class Account:
         return await self._add(model, room)
 
     async def reserve_attempt(self, model: str, budget: Budget) -> bool:
-        """Allow another attempt of a request that was allowed before.
-
-        Args:
-            model: The model that receives it.
-            budget: The budget of the run.
-
-        Returns:
-            Whether it may be sent.
-        """
+        """Allow another attempt of a request that was allowed before."""
         return bool(await self._add(model, lambda spent: Spent(budget.has_room_for_attempt(spent))))
 
     def settle(self, model: str, cost: float | None) -> None:
         """Record the result of a request.
 
         Args:
-            model: The model that received it.
             cost: The cost of its answer; None for a request without an answer.
         """
         spent = self._own[model]
@@ -91,24 +72,14 @@ class Account:
         self._settled.set()
 
     def withdraw(self, model: str, requests: int) -> None:
-        """Give back what was allowed and is not sent.
-
-        Args:
-            model: The model that would have received the requests.
-            requests: How many there are.
-        """
+        """Give back what was allowed and is not sent."""
         if requests:
             self._own[model].calls -= requests
             self._own[model].outstanding -= requests
             self._settled.set()
 
     def withdraw_attempts(self, model: str, attempts: int) -> None:
-        """Give back further attempts that were allowed and are not sent.
-
-        Args:
-            model: The model that would have received them.
-            attempts: How many there are.
-        """
+        """Give back further attempts that were allowed and are not sent."""
         if attempts:
             self._own[model].calls -= attempts
             self._settled.set()
@@ -155,17 +126,6 @@ async def shared_account(store: Store, run: bytes, budget: Budget) -> AsyncItera
 
     The account of processes that run at the same time is one; it ends with the last of them, so that the same
     command can continue later with its whole budget.
-
-    Args:
-        store: The store of the run.
-        run: The digest of the options of the run.
-        budget: The budget.
-
-    Yields:
-        The account.
-
-    Raises:
-        EnvironmentFailedError: The store fails.
     """
     if not budget.is_limited:
         yield Account()

@@ -22,16 +22,6 @@ class Admission:
         counts: Counts,
         queue: CallQueue,
     ) -> None:
-        """Start with no outstanding request.
-
-        Args:
-            capacity: How many requests may be admitted and not yet written to the store.
-            model: The model that receives the requests.
-            budget: The budget of the run.
-            account: What the run has spent of it.
-            counts: The counts of the run.
-            queue: The queue; it is paused while no more requests arrive.
-        """
         self.outstanding = 0
         self._room = asyncio.Semaphore(capacity)
         self._model = model
@@ -44,15 +34,7 @@ class Admission:
         self._admitted_again = 0
 
     async def admit(self, following: int = 0, expected_cost: float | None = None) -> bool:
-        """Wait until one more request may be outstanding.
-
-        Args:
-            following: How many requests are admitted next; the budget is asked for all of them together.
-            expected_cost: The cost of each of them at most, where no answer can show it in time.
-
-        Returns:
-            False where the budget is reached, which `counts.stopped` then says.
-        """
+        """Wait until one more request may be outstanding."""
         if self._room.locked():
             self._queue.pause()
         await self._room.acquire()
@@ -74,11 +56,7 @@ class Admission:
         return True
 
     async def admit_attempt(self) -> bool:
-        """Allow another attempt of an admitted request, as far as the budget has room.
-
-        Returns:
-            False where the budget is reached, which `counts.stopped` then says.
-        """
+        """Allow another attempt of an admitted request, as far as the budget has room."""
         if await self._account.reserve_attempt(self._model, self._budget):
             self._admitted_again += 1
             return True
@@ -95,12 +73,7 @@ class Admission:
         self._account.settle(self._model, cost)
 
     def close(self, sent: int, sent_again: int) -> None:
-        """Give the rest back to the budget: attempts that were not sent, and requests that have no result.
-
-        Args:
-            sent: How many of the admitted requests were sent.
-            sent_again: How many of the further attempts were.
-        """
+        """Give the rest back to the budget: attempts that were not sent, and requests that have no result."""
         unsent = self._admitted - sent
         self._account.withdraw(self._model, self._reserved + unsent)
         self._account.withdraw_attempts(self._model, self._admitted_again - sent_again)
@@ -108,12 +81,7 @@ class Admission:
             self._account.settle(self._model, None)
 
     def withdraw(self, *, was_sent: bool, is_admitted: bool) -> None:
-        """Record that an admitted request needs no answer any more: another process has it.
-
-        Args:
-            was_sent: Whether it was sent before.
-            is_admitted: Whether its next attempt was allowed.
-        """
+        """Record that an admitted request needs no answer any more: another process has it."""
         if was_sent:
             self.settle()
             if is_admitted:
@@ -126,10 +94,6 @@ class Admission:
         self.release(1)
 
     def release(self, requests: int) -> None:
-        """Make room again.
-
-        Args:
-            requests: How many settled requests were written to the store.
-        """
+        """Make room again."""
         for _ in range(requests):
             self._room.release()

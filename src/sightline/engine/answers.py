@@ -58,9 +58,6 @@ class Answers:
         """Prepare it; nothing is read yet.
 
         Args:
-            database: The database of the store.
-            dictionaries: The dictionaries of the store.
-            claims: The claims of this process, which end when a request has its result.
             clock: Returns the seconds since 1970.
         """
         self._database = database
@@ -71,33 +68,14 @@ class Answers:
 
     @repeat_if_lost
     def settled(self, keys: Sequence[str], *, retry_errors: bool) -> set[str]:
-        """Find the requests that need no new call. Their results are not read.
-
-        Args:
-            keys: Request keys.
-            retry_errors: Whether `--retry-errors` asks for permanent and blocked failures again.
-
-        Returns:
-            The keys with an answer, and without `retry_errors` those whose latest failure is not transient.
-        """
+        """Find the requests that need no new call. Their results are not read."""
         with self._database.read() as connection:
             found = _counting(connection, "requests.key, answers.state", _binary(keys))
         return {key.hex() for key, state in found if is_settled(state, retry_errors=retry_errors)}
 
     @repeat_if_lost
     def look_up(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:
-        """Look up requests.
-
-        Args:
-            keys: Request keys.
-
-        Returns:
-            Key -> its first answer, or its latest failure if it has no answer; keys without an attempt are
-            missing.
-
-        Raises:
-            EnvironmentFailedError: An answer is damaged.
-        """
+        """Look up requests."""
         columns = "requests.key, answers.state, answers.id, answers.body"
         with self._database.read() as connection:
             return {
@@ -111,9 +89,6 @@ class Answers:
 
         Args:
             keys: Request keys as bytes.
-
-        Returns:
-            Key -> the number of the attempt, and when it was stored.
         """
         columns = "requests.key, answers.state, answers.id, answers.created"
         with self._database.read() as connection:
@@ -125,14 +100,7 @@ class Answers:
         """Look up answers that were stored before a time.
 
         Args:
-            keys: Request keys.
             time: The time, in seconds since 1970.
-
-        Returns:
-            Key -> its first answer.
-
-        Raises:
-            EnvironmentFailedError: An answer is damaged.
         """
         found: dict[str, CachedAnswer] = {}
         with self._database.read() as connection:
@@ -146,11 +114,7 @@ class Answers:
         return found
 
     def add(self, attempts: Sequence[Attempt]) -> None:
-        """Add attempts in one transaction, which also ends the claims on their keys.
-
-        Args:
-            attempts: The attempts.
-        """
+        """Add attempts in one transaction, which also ends the claims on their keys."""
         now = self._clock()
         until_kept(lambda is_repeat: self._add(attempts, now, is_repeat=is_repeat))
         if self._requests.texts.training_due:
@@ -177,29 +141,14 @@ class Answers:
 
     @repeat_if_lost
     def images(self, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Look up which images requests show.
-
-        Args:
-            keys: Request keys.
-
-        Returns:
-            Key -> the SHA-256 of each image, in the order of the messages; keys without an attempt are
-            missing.
-
-        Raises:
-            EnvironmentFailedError: A request is damaged.
-        """
+        """Look up which images requests show."""
         with self._database.read() as connection:
             found = self._requests.images(connection, _binary(keys))
         return {key.hex(): tuple(map(bytes.hex, digests)) for key, digests in found.items()}
 
     @repeat_if_lost
     def last_attempt(self) -> int:
-        """Find the number of the latest attempt.
-
-        Returns:
-            The number; 0 without attempts.
-        """
+        """Find the number of the latest attempt."""
         with self._database.read() as connection:
             return connection.rows("SELECT max(id) FROM answers")[0][0] or 0
 
@@ -207,14 +156,8 @@ class Answers:
     def request(self, key: str) -> bytes | None:
         """Look up a request.
 
-        Args:
-            key: Its key.
-
         Returns:
             Its canonical JSON; None if the store has no attempt of it.
-
-        Raises:
-            EnvironmentFailedError: The request is damaged.
         """
         with self._database.read() as connection:
             return self._requests.canonical(connection, bytes.fromhex(key))
@@ -233,43 +176,17 @@ class Answers:
 
 
 def state_of(result: Answer | Failure) -> State:
-    """The state of an attempt.
-
-    Args:
-        result: What the attempt led to.
-
-    Returns:
-        The state.
-    """
+    """The state of an attempt."""
     return State[result.kind.upper()] if isinstance(result, Failure) else State.ANSWERED
 
 
 def decode_result(state: int, content: bytes) -> Answer | Failure:
-    """Decode the result of an attempt.
-
-    Args:
-        state: The state of the attempt.
-        content: The encoded result, decompressed.
-
-    Returns:
-        The result.
-
-    Raises:
-        msgspec.MsgspecError: It is damaged.
-    """
+    """Decode the result of an attempt."""
     return _ANSWER.decode(content) if state == _ANSWERED else _FAILURE.decode(content)
 
 
 def is_settled(state: int, *, retry_errors: bool) -> bool:
-    """Decide whether a stored result makes a new call unnecessary.
-
-    Args:
-        state: The state of the first answer, or of the latest failure if there is no answer.
-        retry_errors: Whether `--retry-errors` asks for permanent and blocked failures again.
-
-    Returns:
-        True for an answer, and for a permanent or blocked failure without `retry_errors`.
-    """
+    """Decide whether a stored result makes a new call unnecessary."""
     return state == State.ANSWERED or (state != State.TRANSIENT and not retry_errors)
 
 

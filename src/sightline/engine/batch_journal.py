@@ -44,8 +44,6 @@ class BatchJournal:
         """Prepare it; nothing is read yet.
 
         Args:
-            database: The database of the store.
-            claims: The claims of this process.
             clock: Returns the seconds since 1970.
         """
         self._database = database
@@ -83,9 +81,6 @@ class BatchJournal:
 
         Args:
             keys: Request keys, none of which has an answer.
-
-        Returns:
-            The batches, in the order in which they were added.
         """
         found: dict[int, set[str]] = defaultdict(set)
         with self._database.read() as connection:
@@ -98,14 +93,7 @@ class BatchJournal:
         return [_open_batch(row, found[row[0]]) for row in rows]
 
     def take(self, keys: Sequence[str]) -> InBatches:
-        """Reserve the batches that hold any of some requests for this process, which then follows them.
-
-        Args:
-            keys: Request keys.
-
-        Returns:
-            The requests that are in a batch.
-        """
+        """Reserve the batches that hold any of some requests for this process, which then follows them."""
         batches = self.holding(keys)
         if not batches:
             return InBatches(set(), set())
@@ -125,11 +113,7 @@ class BatchJournal:
 
     @repeat_if_lost
     def followed(self) -> list[bytes]:
-        """Find the requests in the batches that processes follow now.
-
-        Returns:
-            Their keys; some may be answered.
-        """
+        """Find the requests in the batches that processes follow now."""
         batches = self.all()
         held = set(self._claims.held()) if batches else set()
         numbers = [batch.number for batch in batches if _claim_key(batch.address, batch.file) in held]
@@ -139,11 +123,6 @@ class BatchJournal:
 
     @repeat_if_lost
     def all(self) -> list[OpenBatch]:
-        """List all batches.
-
-        Returns:
-            The batches, in the order in which they were added, without the keys of their requests.
-        """
         with self._database.read() as connection:
             return [_open_batch(row) for row in connection.rows(_BATCHES)]
 
@@ -225,14 +204,7 @@ class BatchJournal:
 
 
 def drop_answered(connection: Connection) -> int:
-    """Drop the requests of batches that have an answer, and the batches that have no other request.
-
-    Args:
-        connection: A connection that writes.
-
-    Returns:
-        The number of requests.
-    """
+    """Drop the requests of batches that have an answer, and the batches that have no other request."""
     answered = (
         "SELECT requests.id FROM requests JOIN answers ON answers.request = requests.id "
         "WHERE requests.key = batch_requests.key AND answers.state = ?"

@@ -39,7 +39,6 @@ class Spending(Struct):
 
         Args:
             usage: Its tokens.
-            cost: Its cost.
             is_estimated: Whether some of the tokens are an estimate.
             saved_by_cache: What the tokens in the prefix cache would have cost in addition.
         """
@@ -53,14 +52,6 @@ class Spending(Struct):
             self.saved_by_cache += saved_by_cache
 
     def plus(self, later: Spending) -> Spending:
-        """Add the spending of a later run.
-
-        Args:
-            later: The other spending.
-
-        Returns:
-            The sums.
-        """
         return Spending(
             self.prompt_tokens + later.prompt_tokens,
             self.completion_tokens + later.completion_tokens,
@@ -73,15 +64,7 @@ class Spending(Struct):
 
 
 class Spent(Struct):
-    """What counts towards a budget, of the calls to one model.
-
-    Attributes:
-        calls: Calls that were allowed, each attempt of a request for itself.
-        outstanding: Requests that were allowed and have no result yet.
-        answered: Requests with an answer.
-        cost: The cost of the answers.
-        highest: The cost of the most expensive answer, which is expected of the next ones.
-    """
+    """What counts towards a budget, of the calls to one model."""
 
     calls: int = 0
     outstanding: int = 0
@@ -95,14 +78,7 @@ class Spent(Struct):
         return self.cost + self.outstanding * self.highest
 
     def plus(self, other: Spent) -> Spent:
-        """Add what another process spent on the same model.
-
-        Args:
-            other: What it spent.
-
-        Returns:
-            The sums; `highest` is the larger of the two.
-        """
+        """Add what another process spent on the same model."""
         return Spent(
             self.calls + other.calls,
             self.outstanding + other.outstanding,
@@ -132,15 +108,6 @@ class Budget(Struct, frozen=True):
         With a maximum cost, each outstanding request counts like the most expensive answer so far, and at
         most twice as many requests are outstanding as there are answers, because one answer predicts the cost
         of the next poorly.
-
-        Args:
-            model: The model.
-            spent: Model -> what was spent on it.
-            wanted: How many requests there are.
-            expected_cost: The cost of each of them, where an earlier answer shows it.
-
-        Returns:
-            How many of them the budget has room for.
         """
         own = spent.get(model, Spent())
         if self.max_requests is not None:
@@ -159,14 +126,7 @@ class Budget(Struct, frozen=True):
         return room
 
     def has_room_for_attempt(self, spent: Mapping[str, Spent]) -> bool:
-        """Decide whether a request may be sent once more. Its cost counts as outstanding already.
-
-        Args:
-            spent: Model -> what was spent on it.
-
-        Returns:
-            Whether the budget has room for one more call.
-        """
+        """Decide whether a request may be sent once more. Its cost counts as outstanding already."""
         return self.max_requests is None or sum(one.calls for one in spent.values()) < self.max_requests
 
     def cost_of(self, usage: Usage) -> float:
@@ -174,9 +134,6 @@ class Budget(Struct, frozen=True):
 
         Args:
             usage: Its tokens.
-
-        Returns:
-            The cost, 0 where no price is configured.
         """
         return self.price.of(usage) if self.price is not None else 0.0
 
@@ -185,12 +142,8 @@ def check_request_limits(concurrency: int, max_requests: int | None, max_cost: f
     """Check --concurrency, --max-requests and --max-cost.
 
     Args:
-        concurrency: The largest number of simultaneous requests to a host.
         max_requests: The largest number of requests; None for no limit.
         max_cost: The largest cost; None for no limit.
-
-    Raises:
-        UserError: A number is too small.
     """
     if concurrency < 1:
         raise UserError(f"--concurrency {concurrency} is too small", expected="at least 1")

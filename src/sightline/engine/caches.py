@@ -22,25 +22,12 @@ class CacheTable:
     """A table of bodies by key. What is missing in it is computed again."""
 
     def __init__(self, database: Database, table: str) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            database: The database of the store.
-            table: The name of a table with the columns `key` and `body`.
-        """
         self._database = database
         self._table = table
 
     @repeat_if_lost
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Look up bodies.
-
-        Args:
-            keys: Keys.
-
-        Returns:
-            Key -> body, for the keys that exist. A body of another type, which SQLite accepts, is missing.
-        """
+        """Look up bodies."""
         with self._database.read() as connection:
             query = f"SELECT key, body FROM {self._table} WHERE key IN ({{}})"
             rows = rows_in(connection, query, keys)
@@ -48,11 +35,7 @@ class CacheTable:
 
     @repeat_if_lost
     def add(self, bodies: Mapping[bytes, bytes]) -> None:
-        """Store bodies; they replace rows of the same key, which may be damaged.
-
-        Args:
-            bodies: Key -> body.
-        """
+        """Store bodies; they replace rows of the same key, which may be damaged."""
         if bodies:
             with self._database.write() as connection:
                 replace = "ON CONFLICT (key) DO UPDATE SET body = excluded.body"
@@ -60,33 +43,15 @@ class CacheTable:
 
 
 class Caches:
-    """What Sightline computes again where it is missing. Use it as `store.caches`.
-
-    Attributes:
-        vectors: Text vectors as 32-bit floats, by the SHA-256 of embedder and text; values of text metrics as
-            one 64-bit float, by the SHA-256 of metric and texts. All are little-endian.
-        readings: OCR results, the words as JSON, by the SHA-256 of OCR reader and image.
-    """
+    """What Sightline computes again where it is missing. Use it as `store.caches`."""
 
     def __init__(self, database: Database) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            database: The database of the store.
-        """
         self.vectors = CacheTable(database, "vectors")
         self.readings = CacheTable(database, "readings")
         self._images = CacheTable(database, "images")
 
     def image_files(self, keys: Mapping[str, bytes]) -> dict[str, ImageFile]:
-        """Look up metadata of image files.
-
-        Args:
-            keys: Image path -> the key of its file.
-
-        Returns:
-            Path -> metadata, for the files that were inspected before and whose rows can be read.
-        """
+        """Look up metadata of image files."""
         bodies = self._images.look_up(list(keys.values()))
         found = {}
         for path, key in keys.items():
@@ -97,20 +62,12 @@ class Caches:
         return found
 
     def add_image_files(self, keys: Mapping[str, bytes], files: Iterable[ImageFile]) -> None:
-        """Store metadata of image files.
-
-        Args:
-            keys: Image path -> the key that its file had before it was inspected.
-            files: The metadata; it replaces older metadata of the same file.
-        """
+        """Store metadata of image files."""
         self._images.add({keys[file.path]: _encode(file) for file in files})
 
 
 def check_image_row(body: bytes) -> None:
     """Check the metadata of an image file.
-
-    Args:
-        body: The body of a row.
 
     Raises:
         ValueError: It is damaged.
@@ -124,12 +81,6 @@ def image_key(found: FoundImage) -> bytes:
     """The key under which the metadata of an image file are cached.
 
     A path alone is not a file: another folder or machine may have another one there, of equal size and time.
-
-    Args:
-        found: The file.
-
-    Returns:
-        128 bits of a SHA-256 of its name, number and last change.
     """
     name = f"{found.info.st_ino} {found.info.st_ctime_ns} {found.name}"
     return hashlib.sha256(name.encode(errors=sys.getfilesystemencodeerrors())).digest()[:16]

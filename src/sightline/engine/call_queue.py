@@ -20,15 +20,7 @@ LOOKED_AT = 256
 
 
 class Call(Struct):
-    """A request on its way to a model.
-
-    Attributes:
-        keyed: The request.
-        claimed: `Claims.generation` when it was claimed.
-        is_admitted: Whether the budget has room for its next attempt.
-        attempts: How often it was sent.
-        refusals: How often a host refused it (429).
-    """
+    """A request on its way to a model."""
 
     keyed: KeyedRequest
     claimed: int = 0
@@ -62,11 +54,6 @@ class CallQueue:
         self._is_filling = True
 
     def put(self, call: Call) -> None:
-        """Add a call.
-
-        Args:
-            call: The call.
-        """
         self._waiting.append(call)
         self._places.put_nowait(None)
         self._changed.set()
@@ -95,13 +82,9 @@ class CallQueue:
         """Wait for a batch of calls.
 
         Args:
-            size: How many calls the model takes at once.
             gather: Seconds for which an incomplete batch of calls that are sent again waits for more of them.
             host: The host that they are for; None if it does not matter.
             sends_once: Whether the host must get the bytes of an image only once; then `end` must be called.
-
-        Returns:
-            `size` calls; fewer (at least one) where no more arrive for now.
         """
         await self._places.get()
         calls = [self._choose(host, sends_once=sends_once)]
@@ -121,12 +104,7 @@ class CallQueue:
         return calls
 
     def end(self, host: str, calls: Sequence[Call]) -> None:
-        """Record that calls are not in flight any more, where the host gets the bytes of an image only once.
-
-        Args:
-            host: The host that took them.
-            calls: The calls.
-        """
+        """Record that calls are not in flight any more, where the host gets the bytes of an image only once."""
         for call in calls:
             if (image := call.image) is not None:
                 self._images.ended(image, host)

@@ -26,9 +26,6 @@ class Caption(Struct, frozen=True):
 
     Attributes:
         text: The description, '' if there is none.
-        key: Key of the request.
-        cut: Whether the token limit ended the response.
-        missing: Why there is no description.
     """
 
     text: str = ""
@@ -44,12 +41,7 @@ class Captioner:
         """Check the model and the prompt.
 
         Args:
-            client: The model.
             prompt: The text after each image; None: the prompt in engine/prompts.toml.
-            again: Whether images with only empty responses are sent once more.
-
-        Raises:
-            UserError: The model does not accept images, or the prompt is empty.
         """
         self.prompt: str = load(__package__)["caption"]["text"] if prompt is None else prompt
         if not self.prompt.strip():
@@ -66,17 +58,8 @@ class Captioner:
 
         When cancelled, it keeps everything answered so far.
 
-        Args:
-            files: The images.
-            store: The store.
-            show_progress: Whether progress is displayed.
-
         Returns:
             Image digest -> description, or the reason why there is none.
-
-        Raises:
-            UserError: The model cannot be used at all.
-            EnvironmentFailedError: The store fails.
         """
         distinct = {file.digest: file for file in files}
         requests = await run_in_thread(self._requests, distinct, store)
@@ -87,11 +70,6 @@ class Captioner:
     def cached(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
         """Look up descriptions; nothing is sent.
 
-        Args:
-            files: The images.
-            store: The store.
-            stopped: Why an earlier `describe` ended early, '' if it did not.
-
         Returns:
             Image digest -> description, or the reason why there is none.
         """
@@ -99,15 +77,7 @@ class Captioner:
         return {digest: _read(latest, stopped) for digest, latest in self._current(distinct, store).items()}
 
     def estimate(self, files: Iterable[ImageFile], store: Store) -> RequestEstimate:
-        """Estimate what `describe` would send, a request per distinct image; nothing is sent or written.
-
-        Args:
-            files: The images.
-            store: The store.
-
-        Returns:
-            The numbers; an image with an empty response counts as cached.
-        """
+        """Estimate what `describe` would send, a request per distinct image; nothing is sent or written."""
         distinct = {file.digest: file for file in files}
         requests = self._requests(distinct, store)
         settled = self._client.settled(store, requests)

@@ -47,7 +47,6 @@ class Claims:
         """Prepare it; nothing is claimed yet.
 
         Args:
-            database: The database of the store.
             uptime: The seconds since the machine started; a server has a clock of its own.
         """
         self._database = database
@@ -65,14 +64,7 @@ class Claims:
         return self._renewals.generation
 
     def hold(self, generation: int) -> bool:
-        """Decide whether claims surely hold, so that their requests may be sent now.
-
-        Args:
-            generation: `generation`, as it was before the claims were taken.
-
-        Returns:
-            False if they may have lapsed, for example while this process was stopped: take them again.
-        """
+        """Decide whether claims surely hold, so that their requests may be sent now."""
         return self._renewals.holds(generation)
 
     @repeat_if_lost
@@ -80,12 +72,6 @@ class Claims:
         """Reserve requests for this process for LEASE_SECONDS.
 
         Look them up again after the claim: another process may have answered them in between.
-
-        Args:
-            keys: Request keys.
-
-        Returns:
-            The keys that this process may send; another process is sending the others.
         """
         began = self._uptime()
         found = self._look([bytes.fromhex(key) for key in sorted(keys)])
@@ -104,14 +90,7 @@ class Claims:
 
     @repeat_if_lost
     def free(self, keys: Sequence[str]) -> set[str]:
-        """Find requests on which no other process has a claim that holds; nothing is claimed.
-
-        Args:
-            keys: Request keys.
-
-        Returns:
-            Their keys.
-        """
+        """Find requests on which no other process has a claim that holds; nothing is claimed."""
         return {key.hex() for key in self._look([bytes.fromhex(key) for key in keys]).free}
 
     def doubt(self) -> None:
@@ -135,9 +114,6 @@ class Claims:
 
         A thread of its own does it: the event loop and the thread that writes may be busy for seconds, for
         example while a model loads or where many processes share a machine.
-
-        Yields:
-            Nothing.
         """
         ended = Event()
 
@@ -186,11 +162,7 @@ class Claims:
 
     @repeat_if_lost
     def held(self) -> list[bytes]:
-        """Find the requests that processes are sending now, and the batches that they wait for.
-
-        Returns:
-            The keys with a claim that holds, of this process or another one.
-        """
+        """Find the requests that processes are sending now, and the batches that they wait for."""
         with self._database.read() as connection:
             times = read_times(connection, self._uptime)
             rows: list[_Row] = connection.rows("SELECT key, owner, until FROM claims")
@@ -198,12 +170,7 @@ class Claims:
         return [row[0] for row in rows if row not in over]
 
     def end(self, connection: Connection, keys: Sequence[bytes]) -> None:
-        """End claims of this process, in the transaction that stores their results.
-
-        Args:
-            connection: The connection of the transaction.
-            keys: Request keys.
-        """
+        """End claims of this process, in the transaction that stores their results."""
         query = "DELETE FROM claims WHERE owner = {} AND key IN ({})"
         change_rows_in(connection, query, (self._owner,), keys)
 

@@ -32,14 +32,7 @@ from sightline.types import Fingerprint, ImageFile, Message, Request
 
 
 class ClientOptions(Struct, frozen=True, kw_only=True):
-    """The model and how it is called; the fields are named like the options of `run`.
-
-    Attributes:
-        gen_any: Whether unknown names in `gen` are sent.
-        fingerprint: Whether endpoints with cached replies are checked before others are requested.
-        accept_changed: Whether cached replies of an endpoint that changed are used.
-        keyless: Whether no API key is needed, because nothing will be sent.
-    """
+    """The model and how it is called; the fields are named like the options of `run`."""
 
     model: str
     gen: Mapping[str, Any] = field(default_factory=dict)
@@ -63,9 +56,6 @@ class RequestEstimate(Struct, frozen=True):
     """Requests that a builder would send.
 
     Attributes:
-        cached: Requests that the store can answer.
-        to_send: Requests that are sent in any case.
-        to_send_at_most: Requests that are sent if every reply is unusable and is asked for again.
         image_bytes: Bytes of the images in the requests; None if they are not counted.
     """
 
@@ -85,11 +75,7 @@ class ModelClient:
         """Prepare the model; nothing is sent or written.
 
         Args:
-            options: The model and how it is called.
             sampling: Default sampling options, which `options.gen` overrides; None omits an option.
-
-        Raises:
-            UserError: The model, an option or a number is wrong.
         """
         check_request_limits(options.concurrency, options.max_requests, options.max_cost)
         refuse_protocol_fields(options.gen)
@@ -131,14 +117,6 @@ class ModelClient:
 
     @contextmanager
     def store(self, *, only_read: bool = False) -> Iterator[Store]:
-        """Open the store.
-
-        Args:
-            only_read: Whether nothing will be written: a store that does not exist is then not created.
-
-        Yields:
-            The store, or a temporary empty one.
-        """
         if only_read:
             with existing_or_empty_store(self._options.store) as store:
                 yield store
@@ -152,16 +130,6 @@ class ModelClient:
     def keyed(
         self, messages: tuple[Message, ...], draw: int = 0, images: Sequence[ImageFile] = ()
     ) -> KeyedRequest:
-        """Create a request.
-
-        Args:
-            messages: The conversation.
-            draw: Another number gives another request with the same messages.
-            images: The metadata of the images in the messages.
-
-        Returns:
-            The request with its key.
-        """
         limits = self.capabilities.limits
         transformed = {file.path: replace(file, transform=transform_for(file, limits)) for file in images}
         request = Request("", messages, self.sampling, transformed, draw)
@@ -169,11 +137,7 @@ class ModelClient:
 
     @asynccontextmanager
     async def keep_open(self) -> AsyncIterator[None]:
-        """Keep the model open inside the block: it is loaded once for several calls of `ask`.
-
-        Yields:
-            Nothing.
-        """
+        """Keep the model open inside the block: it is loaded once for several calls of `ask`."""
         async with AsyncExitStack() as stack:
             self._opened = OpenModels(stack)
             try:
@@ -188,15 +152,6 @@ class ModelClient:
 
         `counts.stopped` says whether the budget ended it. When cancelled, it keeps everything answered so
         far.
-
-        Args:
-            store: The store.
-            requests: The requests.
-            title: The title of the progress display.
-            show_progress: Whether progress is displayed.
-
-        Raises:
-            EnvironmentFailedError: The store fails.
         """
         self.counts.total += len({keyed.request.key for keyed in requests})
         runner = Runner(
@@ -221,14 +176,6 @@ class ModelClient:
         return self._check
 
     def settled(self, store: Store, requests: Sequence[KeyedRequest]) -> set[str]:
-        """Find the requests that would not be sent.
-
-        Args:
-            store: The store.
-            requests: The requests.
-
-        Returns:
-            The keys of requests with a cached result.
-        """
+        """Find the requests that would not be sent."""
         keys = [keyed.request.key for keyed in requests]
         return store.answers.settled(keys, retry_errors=self._options.retry_errors)

@@ -29,12 +29,6 @@ class Committer:
     """
 
     def __init__(self, store: Store, committed: Callable[[Sequence[Attempt]], None]) -> None:
-        """Start the thread.
-
-        Args:
-            store: The store.
-            committed: Called on the event loop with the attempts of each group after its write.
-        """
         self._store = store
         self._committed = committed
         self._buffer: list[Attempt] = []
@@ -45,34 +39,17 @@ class Committer:
         self.error: BaseException | None = None
 
     def add(self, attempt: Attempt) -> None:
-        """Queue an attempt; it is written at once, or SECONDS after the last write.
-
-        Args:
-            attempt: The attempt.
-        """
+        """Queue an attempt; it is written at once, or SECONDS after the last write."""
         self._buffer.append(attempt)
         self._schedule()
 
     async def run(self, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run another write on the thread, after the queued attempts.
-
-        Args:
-            write: A method of the store.
-            args: Its positional arguments.
-            kwargs: Its keyword arguments.
-
-        Returns:
-            What the method returns.
-        """
+        """Run another write on the thread, after the queued attempts."""
         self._flush()
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: write(*args, **kwargs))
 
     async def close(self) -> None:
-        """Write the rest, wait for all writes, and give up the claims of this process.
-
-        Raises:
-            EnvironmentFailedError: A write failed.
-        """
+        """Write the rest, wait for all writes, and give up the claims of this process."""
         self._flush()
         if self._writes:
             await asyncio.wait(self._writes)

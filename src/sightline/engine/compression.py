@@ -56,35 +56,15 @@ class Compressor:
 
         Args:
             dictionary: A trained dictionary, or common texts with the most frequent last; b'' for none.
-            level: The level of compression.
         """
         self._level = level
         self._dictionary = ZstdCompressionDict(dictionary) if dictionary else None
         self._contexts = local()
 
     def compress(self, body: bytes) -> bytes:
-        """Compress a body.
-
-        Args:
-            body: The body.
-
-        Returns:
-            A frame with its checksum.
-        """
         return self._of_this_thread().compressor.compress(body)
 
     def decompress(self, frame: bytes) -> bytes:
-        """Decompress a frame.
-
-        Args:
-            frame: What `compress` returned, with the same dictionary.
-
-        Returns:
-            The body.
-
-        Raises:
-            DamagedBodyError: The frame is not what `compress` returned.
-        """
         try:
             return self._of_this_thread().decompressor.decompress(frame)
         except (ZstdError, MemoryError) as error:
@@ -113,14 +93,6 @@ class _Contexts(NamedTuple):
 
 
 def trained_dictionary(texts: list[bytes]) -> bytes:
-    """Train a dictionary.
-
-    Args:
-        texts: Texts like those that it will compress, the latest last.
-
-    Returns:
-        The dictionary; the latest texts themselves if they are too few or too short to learn from.
-    """
     try:
         trained = train_dictionary(DICTIONARY_BYTES, [*texts], k=SEGMENT_BYTES, d=MATCH_BYTES)
         return trained.as_bytes()

@@ -40,21 +40,7 @@ _SQLITE_URL = re.compile("sqlite://(?:/([^?%]*))?")
 
 
 def connect(url: str, *, create: bool) -> Database:
-    """Find the database of a store.
-
-    Args:
-        url: A path (SQLite), or a database URL.
-        create: Whether a SQLite file that does not exist is created.
-
-    Returns:
-        The database; nothing is connected yet.
-
-    Raises:
-        NoStoreError: There is no file, and none is to be created.
-        UserError: The path cannot hold a store, the database is of another kind or of another program, or
-            the driver is missing.
-        StoreFailedError: The write-ahead log of a file is damaged.
-    """
+    """Find the database of a store."""
     if (path := sqlite_path(url)) is not None:
         _check_file(path, create=create)
         return Database(display(url), partial(_core_of_file, path), SqliteConnections(path))
@@ -82,14 +68,8 @@ def connect(url: str, *, create: bool) -> Database:
 def sqlite_path(url: str) -> Path | None:
     """Find the file of a store.
 
-    Args:
-        url: A path or a database URL.
-
     Returns:
         The file, which need not exist; None for a database on a server.
-
-    Raises:
-        UserError: The URL is invalid, or has more than a file, such as a host or a password.
     """
     if _NO_PATH.match(url):
         raise UserError(
@@ -119,14 +99,7 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def display(url: str) -> str:
-    """Format a store's path or URL for messages.
-
-    Args:
-        url: A path or a URL.
-
-    Returns:
-        The same without a password.
-    """
+    """Format a store's path or URL for messages."""
     return hide_password(url) if "://" in url else url
 
 
@@ -135,14 +108,6 @@ def prepare(database: Database, *, create: bool) -> None:
 
     A store that needs no change is only read: another process may be writing for a long time. Every change
     happens under one lock, because several processes may open a new store at the same time.
-
-    Args:
-        database: The database.
-        create: Whether an empty database becomes a store.
-
-    Raises:
-        NoStoreError: The database is empty, and no store is to be created.
-        UserError: The database is not a store, or another version of Sightline wrote it.
     """
     with database.read() as connection:
         if _is_ready(connection, database.name):
@@ -242,15 +207,7 @@ def _core_of_file(path: Path) -> Engine:
 
 
 def filesystem(folder: Path, mounts: str = "/proc/mounts") -> str:
-    """Find the type of the file system that holds a folder.
-
-    Args:
-        folder: The folder.
-        mounts: The file that lists the mounted file systems.
-
-    Returns:
-        The type, such as `ext4`; '' where the system does not list them (not Linux).
-    """
+    """Find the type of the file system that holds a folder."""
     try:
         lines = Path(mounts).read_text(encoding="utf-8").splitlines()
     except OSError:

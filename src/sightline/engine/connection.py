@@ -14,51 +14,19 @@ class Connection(Protocol):
         """Whether it is one to a SQLite file, and not to a PostgreSQL server."""
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement that returns rows.
-
-        Args:
-            sql: The statement.
-            values: Its values.
-
-        Returns:
-            All rows.
-        """
+        """Run a statement that returns rows."""
 
     def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement that returns no rows.
-
-        Args:
-            sql: The statement.
-            values: Its values.
-
-        Returns:
-            The number of rows that it changed.
-        """
+        """Run a statement that returns no rows."""
 
     def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of several rows.
-
-        Args:
-            sql: The statement.
-            rows: The values of each row; at least one.
-        """
+        """Run a statement for each of several rows."""
 
     def tables(self) -> set[str]:
-        """List the tables of the database.
-
-        Returns:
-            Their names.
-        """
+        """List the tables of the database."""
 
     def has_table(self, name: str) -> bool:
-        """Find out whether a table exists.
-
-        Args:
-            name: Its name.
-
-        Returns:
-            True if it exists.
-        """
+        """Find out whether a table exists."""
 
     def roll_back(self) -> None:
         """Undo what the transaction changed, and end it."""

@@ -26,11 +26,6 @@ class ServerConnection:
     is_file = False
 
     def __init__(self, core: CoreConnection) -> None:
-        """Prepare it.
-
-        Args:
-            core: The connection of SQLAlchemy.
-        """
         self.core = core
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -64,14 +59,7 @@ def _marked(sql: str) -> str:
 
 
 def plain(core: CoreConnection) -> Connection:
-    """Make the connection on which functions of the engine run, in the transaction of SQLAlchemy's.
-
-    Args:
-        core: A connection of `Database.core_read` or `core_write`.
-
-    Returns:
-        The connection.
-    """
+    """Make the connection on which functions of the engine run, in the transaction of SQLAlchemy's."""
     if core.dialect.name != "sqlite":
         return ServerConnection(core)
     if not core.in_transaction():
@@ -84,19 +72,7 @@ def plain(core: CoreConnection) -> Connection:
 
 @contextmanager
 def core_errors(name: str) -> Iterator[None]:
-    """Turn errors of SQLAlchemy into the messages of `database_errors`.
-
-    Args:
-        name: What the message calls the database.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        TransactionLostError: The server ended the transaction; it can be repeated.
-        StoreFailedError: The database failed.
-        EnvironmentFailedError: All connections of this process are in use.
-    """
+    """Turn errors of SQLAlchemy into the messages of `database_errors`."""
     try:
         yield
     except PoolTimeoutError:
@@ -109,15 +85,7 @@ def core_errors(name: str) -> Iterator[None]:
 
 
 def check_server(engine: Engine, name: str) -> None:
-    """Connect to a database server.
-
-    Args:
-        engine: The database engine.
-        name: What the message calls the database, without a password.
-
-    Raises:
-        EnvironmentFailedError: The server does not answer, or refuses the user or the database.
-    """
+    """Connect to a database server."""
     try:
         engine.connect().close()
     except DBAPIError as error:
@@ -128,14 +96,7 @@ def check_server(engine: Engine, name: str) -> None:
 
 
 def create_sqlite(path: Path) -> Engine:
-    """Create the database engine for a SQLite file, with the settings of `SqliteConnections`.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The engine; nothing is connected yet.
-    """
+    """Create the database engine for a SQLite file, with the settings of `SqliteConnections`."""
     engine = create_engine(
         URL.create("sqlite", database=str(path.absolute())),
         connect_args={"timeout": sqlite_connections.LOCK_SECONDS, "check_same_thread": False},

@@ -15,7 +15,6 @@ class EqualRequests(Struct, frozen=True):
     """Requests that share the answer of an equal one, and what their own answers would have needed.
 
     Attributes:
-        requests: How many there are.
         tokens: As many tokens of prompts and answers as the answers have that they share.
         cost: The cost of these tokens.
     """
@@ -25,14 +24,7 @@ class EqualRequests(Struct, frozen=True):
     cost: float = 0.0
 
     def plus(self, later: EqualRequests) -> EqualRequests:
-        """Add further requests.
-
-        Args:
-            later: The others.
-
-        Returns:
-            The sums.
-        """
+        """Add further requests."""
         return EqualRequests(
             self.requests + later.requests, self.tokens + later.tokens, self.cost + later.cost
         )
@@ -42,24 +34,8 @@ class Counts(Struct):
     """The state of a run of requests.
 
     Attributes:
-        total: Distinct requests of the run, 0 if unknown.
-        cached: Requests that the store answered.
-        sent: Distinct requests sent to a model, and the requests of endpoint checks.
-        checks: Requests sent to check an endpoint; they are part of `sent`.
-        answered: Requests with an answer from this run.
-        failed: Requests that failed in this run and are not retried.
-        retried: Calls sent again.
-        refused: Calls that a host refused for lack of capacity (429).
-        in_flight: Calls that a model works on now.
         spending: Tokens and money of this run's answers.
-        stopped: Why the run ended early: `budget`, `host`, or '' where it did not.
-        last_error: Message of the latest failure.
-        unavailable: One message for each host that could not be used at all.
-        loading: Name of the model that is loading, which may take minutes; '' otherwise.
-        in_batches: Requests that are in a provider's batch, which this run does not fetch.
-        waiting: The state of the batches that this run waits for; '' without batches.
         images: The bytes of images to servers that accept references.
-        equal: Requests that were not sent, because they are equal to a request that this run sent.
     """
 
     total: int = 0
@@ -97,14 +73,6 @@ class Counts(Struct):
         return self.spending.cost
 
     def plus(self, later: Counts) -> Counts:
-        """Add the counts of a later run.
-
-        Args:
-            later: Counts of the other run.
-
-        Returns:
-            The sums; `stopped` is `budget` where the budget stopped either run.
-        """
         stops = (self.stopped, later.stopped)
         return Counts(
             total=self.total + later.total,
@@ -129,15 +97,6 @@ def count_answer(keyed: KeyedRequest, answer: Answer, budget: Budget, counts: Co
     """Count the tokens and the cost of an answer.
 
     Where the model has a price, tokens that the server does not report are estimated.
-
-    Args:
-        keyed: The request.
-        answer: Its answer.
-        budget: The budget with the price.
-        counts: The counts to update.
-
-    Returns:
-        The cost.
     """
     usage = answer.usage if budget.price is None else complete_usage(keyed, answer)
     cost = budget.cost_of(usage)

@@ -39,8 +39,6 @@ class Database:
         """Prepare it; nothing is connected yet.
 
         Args:
-            name: What error messages call it, without a password.
-            make_engine: Makes the database engine of SQLAlchemy.
             file: The connections to a SQLite file; None for a server.
         """
         self.name = name
@@ -56,28 +54,15 @@ class Database:
         return self._file is not None
 
     def read(self) -> AbstractContextManager[Connection]:
-        """Open a connection for reading.
-
-        Returns:
-            The connection, for a `with` block.
-        """
         return self._transaction(writes=False)
 
     def write(self) -> AbstractContextManager[Connection]:
-        """Begin a transaction that writes; it waits for other writers at once.
-
-        Returns:
-            The connection, for a `with` block, whose end commits.
-        """
+        """Begin a transaction that writes; it waits for other writers at once."""
         return self._transaction(writes=True)
 
     @contextmanager
     def core_read(self) -> Iterator[CoreConnection]:
-        """Open a connection of SQLAlchemy Core for reading, for statements that are built.
-
-        Yields:
-            The connection.
-        """
+        """Open a connection of SQLAlchemy Core for reading, for statements that are built."""
         # SQLAlchemy is imported where it is used: that takes a tenth of the time of a small run.
         from sightline.engine.core_connection import core_errors
 
@@ -90,11 +75,7 @@ class Database:
 
     @contextmanager
     def core_write(self) -> Iterator[CoreConnection]:
-        """Begin a transaction of SQLAlchemy Core that writes; it waits for other writers at once.
-
-        Yields:
-            The connection.
-        """
+        """Begin a transaction of SQLAlchemy Core that writes; it waits for other writers at once."""
         from sightline.engine.core_connection import core_errors
 
         writer = self.core_engine().execution_options(writes=True)
@@ -107,22 +88,14 @@ class Database:
             yield connection
 
     def core_engine(self) -> Engine:
-        """Make the engine of SQLAlchemy at the first call.
-
-        Returns:
-            The engine.
-        """
+        """Make the engine of SQLAlchemy at the first call."""
         with self._engine_change:
             if self._engine is None:
                 self._engine = self._make_engine()
             return self._engine
 
     def check_connection(self) -> None:
-        """Connect to a database server, without waiting for one that restarts; a file needs no server.
-
-        Raises:
-            EnvironmentFailedError: The server does not answer, or refuses the user or the database.
-        """
+        """Connect to a database server, without waiting for one that restarts; a file needs no server."""
         if not self.is_file:
             from sightline.engine.core_connection import check_server
 
@@ -174,10 +147,6 @@ def insert(
     """Insert rows.
 
     Args:
-        connection: A connection that writes.
-        table: The name of the table.
-        columns: The names of the columns.
-        rows: The values of each row, in the order of `columns`.
         on_conflict: The clause about rows whose key exists; '' if there is none.
     """
     if rows:
@@ -191,12 +160,6 @@ def insert_new(
     """Insert rows whose key does not exist yet; keep existing rows.
 
     Rows are inserted in the order of the key: in different orders two writers could deadlock in PostgreSQL.
-
-    Args:
-        connection: A connection that writes.
-        table: The name of a table.
-        columns: The names of the columns, first the key.
-        rows: The values of each row, in the order of `columns`.
     """
     insert(connection, table, columns, sorted(rows, key=itemgetter(0)), "ON CONFLICT DO NOTHING")
 
@@ -206,36 +169,18 @@ def announce_insert(connection: Connection, table: str) -> None:
 
     `store gc` drops unused rows of a PostgreSQL table only before such a transaction, or after it: a row that
     was found stays until the transaction has referred to it. SQLite has one writer at a time.
-
-    Args:
-        connection: A connection that writes; nothing of the table was looked up yet.
-        table: The name of the table.
     """
     lock_table(connection, table, "ROW EXCLUSIVE")
 
 
 def lock_table(connection: Connection, table: str, mode: str) -> None:
-    """Lock a table of a PostgreSQL server until the end of the transaction. SQLite has one writer at a time.
-
-    Args:
-        connection: A connection that writes.
-        table: The name of the table.
-        mode: The mode of the lock.
-    """
+    """Lock a table of a PostgreSQL server until the end of the transaction. SQLite has one writer at a time."""
     if not connection.is_file:
         connection.change(f"LOCK TABLE {table} IN {mode} MODE")
 
 
 def row_lock(connection: Connection, clause: str) -> str:
-    """The end of a query that locks the rows which it finds. SQLite locks no rows.
-
-    Args:
-        connection: A connection that writes.
-        clause: The clause of PostgreSQL, such as `FOR UPDATE`.
-
-    Returns:
-        The clause; '' for SQLite.
-    """
+    """The end of a query that locks the rows which it finds. SQLite locks no rows."""
     return "" if connection.is_file else clause
 
 
@@ -244,46 +189,23 @@ def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterat
 
     A part is filled up with its last value to a power of two: connections keep the statements that they
     prepared, one for each number of values, and 128 of 500 values take 13 MB a connection.
-
-    Args:
-        connection: A connection.
-        query: The SQL, with `{}` in the place of the values, which `IN` takes as a set.
-        values: The values.
-
-    Yields:
-        The rows.
     """
     for part in parts(values):
         yield from connection.rows(*_filled(query, (), part))
 
 
 def change_rows_in(connection: Connection, query: str, first: Sequence[Any], values: Sequence[Any]) -> None:
-    """Run a statement that changes rows, for many values, part by part.
-
-    Args:
-        connection: A connection that writes.
-        query: The SQL, with `{}` in the place of each of both.
-        first: The values before the set.
-        values: The values that `IN` takes as a set.
-    """
+    """Run a statement that changes rows, for many values, part by part."""
     for part in parts(values):
         connection.change(*_filled(query, first, part))
 
 
 def _filled(query: str, first: Sequence[Any], part: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """A query for a part of the values, which is filled up, and all its values."""
     filled = (*part, *[part[-1]] * (min(LOOKUP, 1 << (len(part) - 1).bit_length()) - len(part)))
     marks = [*("?" * len(first)), ", ".join("?" * len(filled))]
     return query.format(*marks), (*first, *filled)
 
 
 def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
-    """Divide keys into parts that one statement accepts.
-
-    Args:
-        names: The keys.
-
-    Returns:
-        Parts of at most LOOKUP keys.
-    """
+    """Divide keys into parts that one statement accepts."""
     return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))

@@ -44,12 +44,6 @@ class StoreFailedError(EnvironmentFailedError):
     """The store cannot be read or written. `reason` says why, without the store's name and the remedy."""
 
     def __init__(self, message: str, reason: str = "") -> None:
-        """Make the error.
-
-        Args:
-            message: The whole message.
-            reason: Why the store failed.
-        """
         super().__init__(message)
         self.reason = reason or message
 
@@ -59,14 +53,7 @@ class TransactionLostError(StoreFailedError):
 
 
 def repeat_if_lost(operation: Callable[P, T]) -> Callable[P, T]:
-    """Decorate an operation with one transaction, which may take place twice without harm.
-
-    Args:
-        operation: A method that reads, or that writes the same if it is repeated.
-
-    Returns:
-        The method; it is repeated if the server restarts or ends its transaction for another one.
-    """
+    """Decorate an operation with one transaction, which may take place twice without harm."""
 
     @wraps(operation)
     def repeated(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -76,14 +63,7 @@ def repeat_if_lost(operation: Callable[P, T]) -> Callable[P, T]:
 
 
 def until_kept(operation: Callable[[bool], T]) -> T:
-    """Run an operation with one transaction, again if the server restarts or ends it for another one.
-
-    Args:
-        operation: Gets whether it is repeated: the lost transaction may have taken place then.
-
-    Returns:
-        What the operation returns.
-    """
+    """Run an operation with one transaction, again if the server restarts or ends it for another one."""
     for repeats in range(REPEATS):
         try:
             return operation(repeats > 0)
@@ -94,17 +74,7 @@ def until_kept(operation: Callable[[bool], T]) -> T:
 
 @contextmanager
 def database_errors(name: str) -> Iterator[None]:
-    """Turn errors of SQLite into one message, without the statement and its values.
-
-    Args:
-        name: What the message calls the database.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        StoreFailedError: The database failed.
-    """
+    """Turn errors of SQLite into one message, without the statement and its values."""
     try:
         yield
     except sqlite3.Error as error:
@@ -114,16 +84,7 @@ def database_errors(name: str) -> Iterator[None]:
 def failed_store(
     name: str, error: BaseException | None, *, is_disconnected: bool = False
 ) -> StoreFailedError:
-    """Make the error of a database that failed.
-
-    Args:
-        name: What the message calls the database.
-        error: The error of the driver.
-        is_disconnected: Whether the connection to the server was lost.
-
-    Returns:
-        The error; TransactionLostError if the server ended the transaction, which can be repeated.
-    """
+    """Make the error of a database that failed."""
     reason = reason_of(error)
     if _is_damage(error):
         return damaged_store(name, reason)
@@ -141,14 +102,7 @@ def failed_store(
 
 
 def reason_of(error: BaseException | None) -> str:
-    """The message of a database in one line, without the part of the statement that PostgreSQL adds.
-
-    Args:
-        error: The error of the driver.
-
-    Returns:
-        The message.
-    """
+    """The message of a database in one line, without the part of the statement that PostgreSQL adds."""
     diagnosis = getattr(error, "diag", None)
     message = getattr(diagnosis, "message_primary", None) or str(error)
     return " ".join(message.split()).rstrip(".")
@@ -160,7 +114,6 @@ def damage(name: str, table: str, row: int, reason: str) -> StoreFailedError:
 
 
 def damaged_store(name: str, reason: str) -> StoreFailedError:
-    """Make the error of a damaged store; `reason` says what is damaged."""
     message = (
         f"the store {name} is damaged: {reason}. `sightline store verify --store {shlex.quote(name)}` lists "
         f"everything that is damaged, {damage_remedy(name)}"
@@ -175,15 +128,7 @@ def damage_remedy(name: str) -> str:
 
 
 def no_store(name: object, hint: str = "") -> NoStoreError:
-    """Make the error of a store that does not exist.
-
-    Args:
-        name: The file, or what messages call the database.
-        hint: What else can be the reason.
-
-    Returns:
-        The error.
-    """
+    """Make the error of a store that does not exist."""
     return NoStoreError(
         "there is no store here", file=name, expected=f"the store of an earlier run (--store){hint}"
     )

@@ -23,65 +23,23 @@ class Dictionaries:
     """Compresses and decompresses the bodies of one store, `name`; several threads may use it."""
 
     def __init__(self, name: str) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            name: The store's name in messages.
-        """
         self.name = name
         self._compressors = {PLAIN: Compressor()}
 
     def newest(self, connection: Connection) -> int:
-        """The number of the newest dictionary.
-
-        Args:
-            connection: A connection to the store.
-
-        Returns:
-            The highest number.
-        """
+        """The number of the newest dictionary."""
         self._read_new(connection)
         return max(self._compressors)
 
     def add(self, connection: Connection, number: int, dictionary: bytes) -> None:
-        """Add a dictionary. If another process added one with this number, that one stays.
-
-        Args:
-            connection: A connection that writes only this: another number must never be used for it.
-            number: The next number.
-            dictionary: What `trained_dictionary` returned.
-        """
+        """Add a dictionary. If another process added one with this number, that one stays."""
         row = (number, self.compress(connection, dictionary, PLAIN))
         insert_new(connection, "dictionaries", ("id", "body"), [row])
 
     def compress(self, connection: Connection, body: bytes, number: int) -> bytes:
-        """Compress a body.
-
-        Args:
-            connection: A connection to the store.
-            body: The body.
-            number: The number of a dictionary.
-
-        Returns:
-            The compressed body.
-        """
         return bytes((number,)) + self._compressor(connection, number).compress(body)
 
     def decompress(self, connection: Connection, body: bytes, table: str, row: int) -> bytes:
-        """Decompress a body.
-
-        Args:
-            connection: A connection to the store.
-            body: The compressed body.
-            table: The table that holds it, for messages.
-            row: The `id` of its row, for messages.
-
-        Returns:
-            The body.
-
-        Raises:
-            EnvironmentFailedError: The body is damaged.
-        """
         try:
             return self._compressor(connection, body[0]).decompress(body[1:])
         # TypeError: SQLite keeps a value of another type in any column.
@@ -104,9 +62,5 @@ class Dictionaries:
 
 
 def add_common_dictionary(connection: Connection) -> None:
-    """Add the dictionary that every store has.
-
-    Args:
-        connection: A connection that writes.
-    """
+    """Add the dictionary that every store has."""
     Dictionaries("").add(connection, COMMON, COMMON_TEXTS)

@@ -92,13 +92,6 @@ def is_comparable(request: Request, cached: Answer) -> bool:
 def choose(texts: Mapping[str, str]) -> list[str]:
     """Choose the cached answers to ask again.
 
-    Args:
-        texts: The texts of up to CLOSED comparable answers by request key, in the order of the run.
-
-    Returns:
-        The keys of the three longest if these are open answers: longer than SHORT_CHARACTERS, and different
-        from each other. Otherwise all keys.
-
     >>> choose({"a": "Yes.", "b": "No.", "c": "Yes.", "d": "No."})
     ['a', 'b', 'c', 'd']
     """
@@ -110,11 +103,6 @@ def choose(texts: Mapping[str, str]) -> list[str]:
 
 def decide(chosen: int, compared: int, differing: int) -> CheckResult:
     """Decide from the cached answers that were asked again.
-
-    Args:
-        chosen: How many should be compared.
-        compared: How many could be; others failed, or the budget had no room for them.
-        differing: How many of these differ.
 
     Returns:
         `changed` if most of the chosen ones differ, `unsure` if some do; without a difference `same`,
@@ -130,16 +118,7 @@ def decide(chosen: int, compared: int, differing: int) -> CheckResult:
 
 
 def report_changes(earlier: Iterable[ServerReport], now: ServerReport) -> list[str]:
-    """List what a server says otherwise than at the time of the cached answers.
-
-    Args:
-        earlier: What it said at that time, if it was recorded.
-        now: What it says now.
-
-    Returns:
-        Texts such as "root is b, was a"; a field that one of two reports lacks is no change, except that the
-        server no longer lists the model.
-    """
+    """List what a server says otherwise than at the time of the cached answers."""
     changes: dict[str, None] = {}
     for report in earlier:
         if report.id is not None and now.id is None:
@@ -163,9 +142,6 @@ class EndpointCheck:
         """Prepare the check; nothing is sent or read.
 
         Args:
-            store: The store.
-            models: The model at each of its endpoints.
-            policy: What happens when an endpoint changed.
             began: Answers that were stored later (seconds since 1970) need no check; None: from now on.
         """
         self.notes: list[str] = []
@@ -182,17 +158,7 @@ class EndpointCheck:
     async def before_sending(
         self, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels, means: Means
     ) -> None:
-        """Check the endpoints, unless that is done or no answer of the run is cached.
-
-        Args:
-            requests: Starts a pass over the requests of the run, in a thread.
-            opened: Opens the models that are asked.
-            means: What the check sends with.
-
-        Raises:
-            UserError: An endpoint changed, and the policy does not accept it.
-            EnvironmentFailedError: The store fails.
-        """
+        """Check the endpoints, unless that is done or no answer of the run is cached."""
         if self._error is not None:
             raise self._error
         if self._is_done or not await run_in_thread(self._log.has_requests, self._identity):
@@ -249,7 +215,6 @@ class EndpointCheck:
         opened: OpenModels,
         means: Means,
     ) -> EndpointRecord:
-        """Check one endpoint."""
         record = EndpointRecord(identity=self._identity, host=model.host, result="not checked")
         try:
             await opened.open(model)
@@ -359,7 +324,6 @@ class EndpointCheck:
 def _reports_at(
     times: Iterable[float], log: Iterable[tuple[float, EndpointRecord]], address: str
 ) -> list[ServerReport]:
-    """The reports of a URL that were the last ones at some times."""
     reports = [
         (created, record.report)
         for created, record in log

@@ -22,11 +22,6 @@ class EndpointRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One check of an endpoint, or its first contact.
 
     Attributes:
-        identity: The identity of the model in request keys.
-        host: The host of the endpoint.
-        result: What the check found; `by name` if no cached answer could be asked again.
-        detail: The evidence, or why there was no check.
-        asked: Requests that the check sent.
         report: What the server reports about itself; None without a report.
     """
 
@@ -39,12 +34,6 @@ class EndpointRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def list_models(connection: Connection, requests: Iterable[bytes]) -> None:
-    """List the models of requests, those that are not listed yet.
-
-    Args:
-        connection: A connection that writes.
-        requests: The canonical JSON of requests.
-    """
     identities = {storable_text(model_of(canonical)) for canonical in requests}
     insert_new(connection, "models", ("identity",), ((identity,) for identity in identities))
 
@@ -65,11 +54,7 @@ class EndpointLog:
         return self._clock()
 
     def add(self, record: EndpointRecord) -> None:
-        """Add a record; records are never changed.
-
-        Args:
-            record: The record.
-        """
+        """Add a record; records are never changed."""
         self._add_once(record.identity, msgspec.json.encode(record), self._clock())
 
     @repeat_if_lost
@@ -90,9 +75,6 @@ class EndpointLog:
 
         Returns:
             The time (seconds since 1970) of each record, and the record.
-
-        Raises:
-            EnvironmentFailedError: A record is damaged.
         """
         of_model = "" if identity is None else "WHERE identity = ?"
         values = () if identity is None else (storable_text(identity),)
@@ -109,14 +91,7 @@ class EndpointLog:
 
     @repeat_if_lost
     def has_requests(self, identity: str) -> bool:
-        """Whether the store holds a request to a model.
-
-        Args:
-            identity: The identity of the model.
-
-        Returns:
-            True if there is one.
-        """
+        """Whether the store holds a request to a model."""
         query = "SELECT identity FROM models WHERE identity = ?"
         with self._database.read() as connection:
             return bool(connection.rows(query, (storable_text(identity),)))

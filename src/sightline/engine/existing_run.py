@@ -8,59 +8,26 @@ from sightline.errors import EnvironmentFailedError, NoSuchRecordError
 
 
 def is_there(connection: Connection, run: int) -> bool:
-    """Find out whether a run exists. One that exists stays until the end of the transaction.
-
-    Args:
-        connection: A connection that writes.
-        run: The number of the run.
-
-    Returns:
-        True if it exists.
-    """
+    """Find out whether a run exists. One that exists stays until the end of the transaction."""
     query = f"SELECT id FROM runs WHERE id = ? {row_lock(connection, 'FOR KEY SHARE')}"
     return bool(connection.rows(query, (run,)))
 
 
 def require_run(connection: Connection, run: int, name: str) -> None:
-    """Refuse a run that does not exist, before something refers to it.
-
-    Args:
-        connection: A connection that writes.
-        run: The number of the run.
-        name: The store's name in messages.
-
-    Raises:
-        NoSuchRecordError: There is no such run.
-    """
+    """Refuse a run that does not exist, before something refers to it."""
     if not is_there(connection, run):
         raise no_run(run, name)
 
 
 def no_run(run: int, name: str) -> NoSuchRecordError:
-    """Make the error of a run that does not exist.
-
-    Args:
-        run: The number of the run.
-        name: The store's name in messages.
-
-    Returns:
-        The error.
-    """
+    """Make the error of a run that does not exist."""
     return NoSuchRecordError(
         f"there is no run {run} in this store", file=name, expected="a run of `sightline runs list`"
     )
 
 
 def deleted_run(run: int, name: str) -> EnvironmentFailedError:
-    """Make the error of a run that somebody deleted while it was written.
-
-    Args:
-        run: The number of the run.
-        name: The store's name in messages.
-
-    Returns:
-        The error.
-    """
+    """Make the error of a run that somebody deleted while it was written."""
     return EnvironmentFailedError(
         f"run {run} of the store {name} was deleted while it was written. Its answers are kept; run the same "
         "command again"

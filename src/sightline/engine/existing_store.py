@@ -14,9 +14,6 @@ from sightline.engine.store import Store
 def existing_or_empty_store(url: str) -> Iterator[Store]:
     """Open a store that is only read; where there is none, none is created.
 
-    Args:
-        url: A path or a database URL.
-
     Yields:
         The store; an empty temporary one if there is none.
     """

@@ -16,16 +16,7 @@ def inspect_images(
     *,
     records: bool,
 ) -> dict[str, ImageFile | BadImage]:
-    """Inspect images: digest, format, size.
-
-    Args:
-        images: Path -> image.
-        store: The store that caches the metadata.
-        records: Whether new metadata is written to the store.
-
-    Returns:
-        Path -> metadata, or the error of an image that cannot be used.
-    """
+    """Inspect images: digest, format, size."""
     found: dict[str, FoundImage] = {}
     inspected: dict[str, ImageFile | BadImage] = {}
     for path, image in images.items():

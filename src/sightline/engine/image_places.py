@@ -10,43 +10,20 @@ class ImagePlaces:
     """What was sent to which host. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        """Start with no image at any host."""
         self._hosts: dict[str, str] = {}
         self._arriving: dict[tuple[str, str], int] = {}
         self._arrived: dict[tuple[str, str], None] = {}
 
     def is_elsewhere(self, image: str, host: str) -> bool:
-        """Find out whether an image was sent to another host last.
-
-        Args:
-            image: The digest.
-            host: The host.
-
-        Returns:
-            Whether it was.
-        """
+        """Find out whether an image was sent to another host last."""
         return self._hosts.get(image, host) != host
 
     def is_arriving(self, image: str, host: str) -> bool:
-        """Find out whether a first request with an image has no answer yet.
-
-        Args:
-            image: The digest.
-            host: The host that it was sent to.
-
-        Returns:
-            Whether one is in flight.
-        """
+        """Find out whether a first request with an image has no answer yet."""
         return (host, image) in self._arriving
 
     def sent(self, image: str, host: str, *, may_arrive: bool) -> None:
-        """Record that a request with an image is sent.
-
-        Args:
-            image: The digest.
-            host: The host.
-            may_arrive: Whether `ended` follows, so that the image can count as arriving.
-        """
+        """Record that a request with an image is sent."""
         self._hosts.pop(image, None)
         self._hosts[image] = host
         if len(self._hosts) > REMEMBERED:
@@ -56,12 +33,7 @@ class ImagePlaces:
             self._arriving[place] = self._arriving.get(place, 0) + 1
 
     def ended(self, image: str, host: str) -> None:
-        """Record that a request is not in flight any more.
-
-        Args:
-            image: The digest.
-            host: The host.
-        """
+        """Record that a request is not in flight any more."""
         place = host, image
         left = self._arriving.pop(place, 0) - 1
         if left > 0:

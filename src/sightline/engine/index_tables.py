@@ -131,14 +131,7 @@ OF_ONE_INDEX = tuple(table.c.index_id for table in (blocks, orders, sorts, facet
 
 
 def existing(connection: Connection) -> list[str]:
-    """The tables of the index that a store has.
-
-    Args:
-        connection: A connection to the store.
-
-    Returns:
-        Their names; without the tables that SQLite makes for a virtual table.
-    """
+    """The tables of the index that a store has."""
     return [
         name
         for name in inspect(connection).get_table_names()
@@ -147,22 +140,13 @@ def existing(connection: Connection) -> list[str]:
 
 
 def drop_tables(connection: Connection) -> None:
-    """Drop the whole index of a store.
-
-    Args:
-        connection: A connection that writes.
-    """
+    """Drop the whole index of a store."""
     for name in existing(connection):
         connection.exec_driver_sql(f"DROP TABLE {name}")
 
 
 def drop_indexes(connection: Connection, numbers: Iterable[int]) -> None:
-    """Drop indexes of runs, and the comparisons with these runs.
-
-    Args:
-        connection: A connection that writes.
-        numbers: The numbers of the indexes.
-    """
+    """Drop indexes of runs, and the comparisons with these runs."""
     tables = existing(connection)
     for number in numbers:
         for column in (*OF_ONE_INDEX, comparisons.c.base, comparisons.c.other):

@@ -26,13 +26,6 @@ class RequestFrame:
     """What all requests to one model under the same options share, encoded once: it makes their keys."""
 
     def __init__(self, identity: str, sampling: Mapping[str, Any], fresh: str = "") -> None:
-        """Encode it.
-
-        Args:
-            identity: Identity of the model that receives the requests.
-            sampling: The effective sampling options.
-            fresh: Tag of `--fresh`; another tag gives other keys. '' adds nothing.
-        """
         self._sampling = sampling
         # The names of the fields are sorted: choices, draw, fresh, messages, model, sampling, v.
         tag = b'"fresh":%b,' % _encode(fresh) if fresh else b""
@@ -51,18 +44,6 @@ class RequestFrame:
         origin: Origin | None = None,
         choices: tuple[str, ...] = (),
     ) -> KeyedRequest:
-        """Make a request with its key.
-
-        Args:
-            messages: What is sent.
-            images: The inspected file of each image in the messages, by path.
-            draw: The number of the repeat.
-            origin: The probe that the request is made from; no part of the key.
-            choices: The answers of which the model takes the most likely one.
-
-        Returns:
-            The request, and its canonical JSON.
-        """
         start = b'{"choices":%b,' % _encode(choices) if choices else b"{"
         body = b'%b"draw":%d,%b%b%b' % (
             start,
@@ -77,16 +58,6 @@ class RequestFrame:
 
 
 def with_key(request: Request, identity: str, fresh: str = "") -> KeyedRequest:
-    """Compute the key of a request.
-
-    Args:
-        request: The request; its `key` is ignored.
-        identity: Identity of the model that receives the request.
-        fresh: Tag of `--fresh`; another tag gives another key. '' adds nothing.
-
-    Returns:
-        The request with its key, and its canonical JSON.
-    """
     frame = RequestFrame(identity, request.sampling, fresh)
     return frame.keyed(request.messages, request.images, request.draw, request.origin, request.choices)
 
@@ -95,27 +66,12 @@ def canonical_json(request: Request, identity: str, fresh: str = "") -> bytes:
     """Encode a request as canonical JSON: sorted keys, no spaces, whole floats as integers.
 
     Images enter by digest and transform, never by path. Retries, timeouts and credentials stay out.
-
-    Args:
-        request: The request; its `key` and `origin` stay out.
-        identity: Identity of the model that receives the request.
-        fresh: Tag of `--fresh`; '' adds nothing.
-
-    Returns:
-        The JSON, UTF-8.
     """
     return with_key(request, identity, fresh).canonical
 
 
 def key_of(canonical: bytes) -> str:
-    """Compute the key that belongs to canonical JSON.
-
-    Args:
-        canonical: What `canonical_json` returned.
-
-    Returns:
-        64 hexadecimal digits.
-    """
+    """Compute the key that belongs to canonical JSON."""
     return hashlib.sha256(canonical).hexdigest()
 
 

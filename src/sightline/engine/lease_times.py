@@ -18,8 +18,6 @@ class LeaseTimes(NamedTuple):
 
     Attributes:
         now: The time in seconds; of a server since 1970, of a SQLite file since its machine started.
-        honoured_since: Since when renewals were possible. While a server restarts, no process can renew.
-        is_one_machine: Whether all processes that use the store are on this machine.
     """
 
     now: float
@@ -27,17 +25,7 @@ class LeaseTimes(NamedTuple):
     is_one_machine: bool
 
     def hold(self, until: float, lease_seconds: float, state: OwnerState = "unknown") -> bool:
-        """Decide whether a claim or a lease holds.
-
-        Args:
-            until: The time until which it was renewed.
-            lease_seconds: How long it holds without renewal.
-            state: What its process does. One that works may wait for a processor: it gets the time of
-                `renewals.WORKING_SECONDS`.
-
-        Returns:
-            Whether it holds. Just after a restart of the server it does: it could not be renewed yet.
-        """
+        """Decide whether a claim or a lease holds."""
         if state == "ended" or (self.is_one_machine and until > self.now + lease_seconds):
             return False  # A later end is of another clock: that of before the machine started again.
         if self.now - self.honoured_since <= lease_seconds:
@@ -50,11 +38,7 @@ def read_times(connection: Connection, uptime: Callable[[], float]) -> LeaseTime
     """Read the time. A server's own clock is the only one that all machines share.
 
     Args:
-        connection: A connection.
         uptime: Returns the seconds since the machine started; for a database without a server.
-
-    Returns:
-        The times.
     """
     if connection.is_file:
         return LeaseTimes(uptime(), -math.inf, is_one_machine=True)

@@ -40,9 +40,7 @@ class Ledger:
         """Prepare it; nothing is read or written.
 
         Args:
-            database: The database of the store.
             uptime: The seconds since the machine started; a server has a clock of its own.
-            run: The digest of the options of the run.
         """
         self._database = database
         self._uptime = uptime
@@ -60,26 +58,13 @@ class Ledger:
 
     @repeat_if_lost
     def write(self, spent: Mapping[str, Spent]) -> None:
-        """Tell the other processes that this one runs, and what it has spent.
-
-        Args:
-            spent: Model -> what this process has spent on it.
-        """
+        """Tell the other processes that this one runs, and what it has spent."""
         with self._database.write() as connection:
             self._write(connection, spent)
 
     @repeat_if_lost
     def reserve(self, spent: Mapping[str, Spent], model: str, room: Room) -> tuple[Spent, bool]:
-        """Add to what this process has spent, as far as the spending of all processes allows.
-
-        Args:
-            spent: Model -> what this process has spent on it.
-            model: The model that the addition is for.
-            room: Computes the addition.
-
-        Returns:
-            The addition, and whether other processes have requests without a result.
-        """
+        """Add to what this process has spent, as far as the spending of all processes allows."""
         with self._database.write() as connection:
             _lock(connection)
             others = self._others(connection)
@@ -91,11 +76,7 @@ class Ledger:
 
     @repeat_if_lost
     def leave(self, spent: Mapping[str, Spent]) -> None:
-        """End: what this process has spent counts as long as another one runs.
-
-        Args:
-            spent: Model -> what this process has spent on it.
-        """
+        """End: what this process has spent counts as long as another one runs."""
         with self._database.write() as connection:
             self._write(connection, spent, until=_LEFT)
 

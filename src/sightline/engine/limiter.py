@@ -36,12 +36,6 @@ class Limiter:
     """The calls in flight at one host. Belongs to one event loop."""
 
     def __init__(self, host: str, maximum: int) -> None:
-        """Start without calls in flight.
-
-        Args:
-            host: The host's name, for errors.
-            maximum: The largest number of parallel calls.
-        """
         self.host = host
         self.in_flight = 0
         self.given_up = False
@@ -74,11 +68,7 @@ class Limiter:
         return self.limit - self.in_flight
 
     async def wait_for_slot(self) -> None:
-        """Wait until a call may start.
-
-        Raises:
-            HostUnavailableError: The host was given up.
-        """
+        """Wait until a call may start."""
         while not self.given_up and self.free <= 0:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(future)
@@ -92,11 +82,7 @@ class Limiter:
             raise HostUnavailableError(self.host)
 
     def try_acquire(self) -> bool:
-        """Take a slot for one call if there is one.
-
-        Returns:
-            Whether a slot was taken.
-        """
+        """Take a slot for one call if there is one."""
         if self.given_up or self.free <= 0:
             return False
         self.in_flight += 1

@@ -22,14 +22,7 @@ _files: list[Path] = []
 
 
 def memory_file() -> Path:
-    """Find the file of this process.
-
-    Returns:
-        The file, which need not exist; its folder does.
-
-    Raises:
-        EnvironmentFailedError: Neither memory nor the disk can be written.
-    """
+    """Find the file of this process."""
     if not _files:
         place = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
         _files.append(_opened.enter_context(temporary_folder(place / "sightline-memory")) / "memory.db")
@@ -38,14 +31,7 @@ def memory_file() -> Path:
 
 
 def is_memory_file(path: Path) -> bool:
-    """Whether a path is that of the file of this process.
-
-    Args:
-        path: The path of a store.
-
-    Returns:
-        True for the path that `memory_file` returned.
-    """
+    """Whether a path is that of the file of this process."""
     return path in _files
 
 

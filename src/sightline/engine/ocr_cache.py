@@ -34,15 +34,6 @@ def read_images(
 
     Each result is stored as soon as it exists, so that an interruption loses only the image in work. An
     image that cannot be read does not affect others, and is tried again the next time.
-
-    Args:
-        images: The images.
-        reader: The OCR reader; `mapper` may pickle it.
-        store: The store that caches results.
-        mapper: Applies the reader to the images that are not cached.
-
-    Yields:
-        Each distinct image, and its words or error.
     """
     distinct = {(image.digest, image.transform): image for image in images}
     cached = _cached(distinct, reader, store)
@@ -58,16 +49,7 @@ def read_images(
 def cached_words(
     images: Iterable[ImageFile], reader: Reader, store: Store
 ) -> dict[ImageVersion, tuple[Word, ...]]:
-    """Look up OCR results; nothing is read.
-
-    Args:
-        images: The images.
-        reader: The OCR reader.
-        store: The store that caches results.
-
-    Returns:
-        Image -> its words, for cached images.
-    """
+    """Look up OCR results; nothing is read."""
     return _cached([(image.digest, image.transform) for image in images], reader, store)
 
 

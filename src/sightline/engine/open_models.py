@@ -20,32 +20,13 @@ class OpenModels:
         self._opening = asyncio.Lock()
 
     async def open(self, model: Model) -> None:
-        """Open a model that is not open yet.
-
-        Args:
-            model: The model.
-
-        Raises:
-            UserError: The model cannot be used at all (no server, no file).
-        """
         async with self._opening:
             if not any(model is other for other in self._models):
                 await self._stack.enter_async_context(model)
                 self._models.append(model)
 
     async def open_usable(self, models: Sequence[Model], counts: Counts) -> list[Model]:
-        """Open the model at each of its hosts.
-
-        Args:
-            models: The model at each host.
-            counts: Says which one is loading, and which hosts cannot be used.
-
-        Returns:
-            The models at the hosts that can be used.
-
-        Raises:
-            UserError: No host can be used.
-        """
+        """Open the model at each of its hosts."""
         usable: list[Model] = []
         errors: list[UserError] = []
         for model in models:

@@ -19,15 +19,7 @@ _LAYOUT = struct.Struct(">6sII6s4s")
 
 
 class _Owner(NamedTuple):
-    """The fields of a name.
-
-    Attributes:
-        boot: The digest of the boot id of the machine; zeros where a process does not know it.
-        namespace: The number of the PID namespace.
-        process: The process id, which is unique in the namespace while the process lives.
-        start: When the process started, in clock ticks since the boot.
-        part: Random, to tell several owners in one process apart.
-    """
+    """The fields of a name."""
 
     boot: bytes
     namespace: int
@@ -37,11 +29,7 @@ class _Owner(NamedTuple):
 
 
 def new_owner() -> str:
-    """Name an owner in this process.
-
-    Returns:
-        The name: 32 characters, different at each call.
-    """
+    """Name an owner in this process."""
     process = os.getpid()
     boot, namespace = _machine(process)
     start = _read_status(process)[1] if any(boot) else bytes(6)
@@ -50,16 +38,7 @@ def new_owner() -> str:
 
 
 def state_of_owner(owner: str, *, one_machine: bool) -> OwnerState:
-    """Find out what the process of an owner does.
-
-    Args:
-        owner: The name of the owner.
-        one_machine: Whether all owners are on the machine of the store: one from before its last start has
-            ended, and so has one on another machine, which the store was copied from.
-
-    Returns:
-        Whether it has ended, or lives and is not stopped; or `unknown`.
-    """
+    """Find out what the process of an owner does."""
     boot, namespace = _machine(os.getpid())
     try:
         found = _Owner(*_LAYOUT.unpack(urlsafe_b64decode(owner)))

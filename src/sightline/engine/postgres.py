@@ -39,17 +39,7 @@ _ADVISORY_LOCK = 7_316_448
 
 
 def create_postgres(url: URL) -> Engine:
-    """Create the database engine for a PostgreSQL server.
-
-    Args:
-        url: The URL; its query may hold every option of libpq, such as sslmode.
-
-    Returns:
-        The engine; nothing is connected yet.
-
-    Raises:
-        ImportError: The driver is missing.
-    """
+    """Create the database engine for a PostgreSQL server."""
     from sqlalchemy import create_engine, event
 
     options: dict[str, Any] = {name: value for name, value in _CONNECTION.items() if name not in url.query}
@@ -72,13 +62,6 @@ def wait_for_turn(connection: Connection, name: str) -> None:
     """Wait until no other process creates tables, up to the end of the transaction.
 
     SQLite has one writer at a time.
-
-    Args:
-        connection: The connection.
-        name: The store's name in messages.
-
-    Raises:
-        UserError: The database cannot hold all characters.
     """
     if connection.is_file:
         return
@@ -95,11 +78,7 @@ def wait_for_turn(connection: Connection, name: str) -> None:
 
 
 def create_tables(connection: Connection) -> None:
-    """Create the tables of a store that are missing.
-
-    Args:
-        connection: A connection to a server, which writes.
-    """
+    """Create the tables of a store that are missing."""
     from sightline.engine.core_connection import ServerConnection
     from sightline.engine.schema import metadata
 

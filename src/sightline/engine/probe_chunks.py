@@ -32,14 +32,6 @@ class ProbeChunk(NamedTuple):
 
 
 def as_chunk(numbered: Sequence[tuple[int, bytes]]) -> ProbeChunk:
-    """Make a chunk.
-
-    Args:
-        numbered: The position of each probe in the run, and its JSON in one line; at least one.
-
-    Returns:
-        The chunk.
-    """
     ordered = sorted(numbered)
     distances = (later - earlier for (earlier, _), (later, _) in pairwise(ordered))
     pieces = _KEY.split(b"\n".join(body for _, body in ordered))
@@ -49,26 +41,11 @@ def as_chunk(numbered: Sequence[tuple[int, bytes]]) -> ProbeChunk:
 
 
 def split_keys(keys: bytes) -> list[bytes]:
-    """The keys of a chunk, one by one.
-
-    Args:
-        keys: The keys, one after the other.
-
-    Returns:
-        The keys in their order.
-    """
+    """The keys of a chunk, one by one."""
     return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
 
 
 def own_keys(chunk: ProbeChunk) -> list[bytes]:
-    """The keys of the probes of a chunk, without those of partners.
-
-    Args:
-        chunk: The chunk.
-
-    Returns:
-        The first key of each line.
-    """
     lines = chunk.definitions.split(b"\n")[1:]
     keys, at = [], 0
     for line in lines:
@@ -79,12 +56,6 @@ def own_keys(chunk: ProbeChunk) -> list[bytes]:
 
 def probes_of(chunk: ProbeChunk) -> list[tuple[int, bytes]]:
     """The probes of a chunk: the inverse of `as_chunk`.
-
-    Args:
-        chunk: The chunk.
-
-    Returns:
-        The position of each probe, and its JSON.
 
     Raises:
         ValueError: The keys are not those of the definitions.

@@ -14,13 +14,6 @@ async def renewed(renew: Callable[[], Awaitable[None]], seconds: float) -> Async
     """Call a function again and again, until the block ends.
 
     An error of a renewal does not change the outcome of the block: the next one may succeed.
-
-    Args:
-        renew: The function.
-        seconds: The time between two calls.
-
-    Yields:
-        Nothing.
     """
     renewal = asyncio.create_task(_renew(renew, seconds))
     try:

@@ -43,11 +43,7 @@ class Renewals:
         self._steady_since = -math.inf
 
     def record(self, began: float) -> None:
-        """Record that every claim was renewed.
-
-        Args:
-            began: The time just before.
-        """
+        """Record that every claim was renewed."""
         with self._lock:
             now = self._uptime()
             if now > self._held_until:
@@ -58,11 +54,6 @@ class Renewals:
             self._held_until = began + LEASE_SECONDS
 
     def record_claims(self, began: float) -> None:
-        """Record that more was claimed.
-
-        Args:
-            began: The time just before.
-        """
         with self._lock:
             self._held_until = min(self._held_until, began + LEASE_SECONDS)
 
@@ -72,23 +63,12 @@ class Renewals:
             self.generation += 1
 
     def holds(self, generation: int) -> bool:
-        """Decide whether claims surely hold until a request is sent.
-
-        Args:
-            generation: `generation`, as it was before they were claimed.
-
-        Returns:
-            False if they may have lapsed.
-        """
+        """Decide whether claims surely hold until a request is sent."""
         certain = self._held_until - RENEWAL_SECONDS
         return generation == self.generation and self._uptime() < certain
 
     def are_steady(self) -> bool:
-        """Decide whether other processes could renew their claims, by the renewals of this one.
-
-        Returns:
-            True if the renewals have gone on for GRACE_SECONDS without an interruption.
-        """
+        """Decide whether other processes could renew their claims, by the renewals of this one."""
         with self._lock:
             now = self._uptime()
             return now - self._last <= GRACE_SECONDS and now - self._steady_since > GRACE_SECONDS

@@ -36,14 +36,7 @@ class _Messages(Struct):
 
 
 def divide(canonical: bytes) -> RequestParts:
-    """Divide canonical JSON.
-
-    Args:
-        canonical: The canonical JSON of a request; other content becomes a frame without parts.
-
-    Returns:
-        Frame and parts.
-    """
+    """Divide canonical JSON."""
     frame: list[bytes] = []
     parts: list[bytes | ImageDigest] = []
     done = 0
@@ -62,15 +55,7 @@ def divide(canonical: bytes) -> RequestParts:
 
 
 def put_together(frame: bytes, parts: Sequence[bytes | ImageDigest]) -> bytes:
-    """Put canonical JSON together: the inverse of `divide`.
-
-    Args:
-        frame: A frame.
-        parts: Its parts.
-
-    Returns:
-        The canonical JSON.
-    """
+    """Put canonical JSON together: the inverse of `divide`."""
     if not parts:
         return frame
     first, *others = frame.split(_HOLE)
@@ -98,9 +83,6 @@ class _ModelOfRequest(Struct):
 
 def model_of(body: bytes) -> str:
     """Read which model a stored request is for.
-
-    Args:
-        body: The canonical JSON of the request.
 
     Returns:
         The identity of the model; '' if the JSON has none.

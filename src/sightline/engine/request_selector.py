@@ -71,16 +71,6 @@ class RequestSelector:
         """Prepare it; nothing is looked up.
 
         Args:
-            store: The store.
-            committer: Writes to the store, in its own thread.
-            admission: Admits the requests.
-            queue: Receives them.
-            counts: The counts of the run.
-            shared: Counts the requests that are equal to others.
-            recent: The keys of the latest requests, which the selector keeps up to date.
-            before_first: Awaited once, when a request must be sent.
-            on_settled: Receives the keys of requests once the store has their results.
-            retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
             cost_in_batch: The cost of a request at most, where the model is asked in batches. None where it
                 is not: requests that are in a batch are then left to it.
         """
@@ -100,11 +90,7 @@ class RequestSelector:
         self._claimed_elsewhere: dict[str, KeyedRequest] = {}
 
     async def queue_unanswered(self, requests: Iterable[KeyedRequest] | RequestFeed) -> None:
-        """Queue every request that must be sent; wait while the queue is long enough.
-
-        Args:
-            requests: The requests of the run. They are read in a thread, one chunk at a time.
-        """
+        """Queue every request that must be sent; wait while the queue is long enough."""
         loop = asyncio.get_running_loop()
         revisit = loop.time() + REVISIT_SECONDS
         iterator, size, is_last = iter(requests), REQUESTS_PER_LOOKUP, False
@@ -133,12 +119,6 @@ class RequestSelector:
         """Queue calls again whose claims may have lapsed, as far as this process may still send them.
 
         Those that another process is sending are queued later, to look again.
-
-        Args:
-            calls: The calls.
-
-        Returns:
-            The others: the store has a result by now, or a batch holds the request.
         """
         await self._committer.run(self._store.claims.renew)
         generation = self._store.claims.generation
@@ -160,11 +140,7 @@ class RequestSelector:
         return [call for call in calls if call.keyed.request.key in settled | in_batches]
 
     def written(self, attempts: Sequence[Attempt]) -> None:
-        """Forget requests whose result the store now holds.
-
-        Args:
-            attempts: The attempts that were written.
-        """
+        """Forget requests whose result the store now holds."""
         for attempt in attempts:
             if isinstance(attempt.result, Failure):
                 self._failed.add(_short(attempt.key))

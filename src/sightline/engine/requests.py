@@ -29,24 +29,11 @@ class Requests:
     """The requests of one store, and their texts."""
 
     def __init__(self, dictionaries: Dictionaries) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            dictionaries: The dictionaries of the store.
-        """
         self.texts = Texts(dictionaries)
         self._name = dictionaries.name
 
     def add(self, connection: Connection, requests: Mapping[bytes, bytes]) -> dict[bytes, int]:
-        """Add the requests that the store does not have.
-
-        Args:
-            connection: A connection that writes.
-            requests: Key -> canonical JSON.
-
-        Returns:
-            Key -> the number of the request.
-        """
+        """Add the requests that the store does not have."""
         announce_insert(connection, "texts")
         numbers = self.numbers(connection, list(requests))
         new = {key: divide(canonical) for key, canonical in requests.items() if key not in numbers}
@@ -62,31 +49,11 @@ class Requests:
         return numbers
 
     def numbers(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
-        """Look up the numbers of requests.
-
-        Args:
-            connection: A connection to the store.
-            keys: Request keys.
-
-        Returns:
-            Key -> number; keys without an attempt are missing.
-        """
+        """Look up the numbers of requests."""
         return dict(rows_in(connection, "SELECT key, id FROM requests WHERE key IN ({})", keys))
 
     def images(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
-        """Look up which images requests show.
-
-        Args:
-            connection: A connection to the store.
-            keys: Request keys.
-
-        Returns:
-            Key -> the SHA-256 of each image, in the order of the messages; keys without an attempt are
-            missing.
-
-        Raises:
-            EnvironmentFailedError: A request is damaged.
-        """
+        """Look up which images requests show."""
         rows = rows_in(connection, "SELECT id, key, body FROM requests WHERE key IN ({})", keys)
         return {
             bytes(key): tuple(part for part in self.references(number, body) if isinstance(part, bytes))
@@ -96,69 +63,28 @@ class Requests:
     def canonical(self, connection: Connection, key: bytes) -> bytes | None:
         """Read a request.
 
-        Args:
-            connection: A connection to the store.
-            key: Its key.
-
         Returns:
             Its canonical JSON; None if the store has no attempt of it.
-
-        Raises:
-            EnvironmentFailedError: The request is damaged.
         """
         for row, body in rows_in(connection, "SELECT id, body FROM requests WHERE key IN ({})", [key]):
             return self.read(connection, {row: body})[row]
         return None
 
     def by_number(self, connection: Connection, numbers: Iterable[int]) -> dict[int, StoredRequest]:
-        """Read requests.
-
-        Args:
-            connection: A connection to the store.
-            numbers: Their numbers.
-
-        Returns:
-            Number -> request; numbers that do not exist are missing.
-
-        Raises:
-            EnvironmentFailedError: A request is damaged.
-        """
         query = "SELECT id, key, body FROM requests WHERE id IN ({})"
         rows = list(rows_in(connection, query, sorted(set(numbers))))
         canonical = self.read(connection, {number: body for number, _, body in rows})
         return {number: StoredRequest(key, canonical[number]) for number, key, _ in rows}
 
     def read(self, connection: Connection, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Put requests together.
-
-        Args:
-            connection: A connection to the store.
-            bodies: Number -> body, as the table has them.
-
-        Returns:
-            Number -> canonical JSON.
-
-        Raises:
-            EnvironmentFailedError: A request is damaged.
-        """
+        """Put requests together."""
         references = {number: self.references(number, body) for number, body in bodies.items()}
         named = {one for several in references.values() for one in several if isinstance(one, int)}
         texts = self.texts.read(connection, named)
         return {number: self._put_together(number, several, texts) for number, several in references.items()}
 
     def references(self, number: int, body: bytes) -> list[int | bytes]:
-        """Find what a request consists of.
-
-        Args:
-            number: The number of the request, for messages.
-            body: Its body, as the table has it.
-
-        Returns:
-            The number of its frame, then for each part the number of a text, or the digest of an image.
-
-        Raises:
-            EnvironmentFailedError: The request is damaged.
-        """
+        """Find what a request consists of."""
         try:
             return _DECODER.decode(body)
         except (msgspec.DecodeError, TypeError) as error:

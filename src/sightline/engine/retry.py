@@ -18,14 +18,7 @@ MAX_BACKOFF_SECONDS = 30.0
 
 
 def is_capacity_refusal(failure: Failure) -> bool:
-    """Decide whether a host refused a call for lack of capacity; the call itself is not to blame.
-
-    Args:
-        failure: What the host returned.
-
-    Returns:
-        True for HTTP 429, and for 503 or 529 with a Retry-After header.
-    """
+    """Decide whether a host refused a call for lack of capacity; the call itself is not to blame."""
     return failure.status == 429 or (failure.status in (503, 529) and failure.retry_after is not None)
 
 
@@ -43,11 +36,6 @@ def report_to(limiter: Limiter, results: Sequence[Answer | Failure]) -> None:
 
 def retry_delay(call: Call, failure: Failure, jitter: random.Random) -> float | None:
     """Compute when a failed call is sent again: exponential backoff with jitter.
-
-    Args:
-        call: The call, with its attempts and refusals so far.
-        failure: Its latest failure.
-        jitter: Source of the random factor, 0.5 to 1.
 
     Returns:
         Seconds until the next attempt, never before the host's Retry-After; None where the call is not sent

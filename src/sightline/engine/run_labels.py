@@ -28,20 +28,10 @@ class RunLabels:
     """The labels of all runs of the store. Use it as `store.labels`."""
 
     def __init__(self, database: Database) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            database: The database of the store.
-        """
         self._database = database
 
     @repeat_if_lost
     def all(self) -> dict[int, Labels]:
-        """Read the labels of all runs.
-
-        Returns:
-            The labels by the number of the run; runs without any are missing.
-        """
         tags = defaultdict[int, list[str]](list)
         with self._database.read() as connection:
             for run, tag in connection.rows("SELECT run, tag FROM run_tags ORDER BY tag"):
@@ -55,41 +45,16 @@ class RunLabels:
         return found
 
     def of(self, run: int) -> Labels:
-        """Read the labels of a run.
-
-        Args:
-            run: The number of the run.
-
-        Returns:
-            Its labels.
-        """
         return self.all().get(run, Labels())
 
     @repeat_if_lost
     def names(self) -> dict[str, int]:
-        """Read the names of runs.
-
-        Returns:
-            The number of the run by its name.
-        """
         with self._database.read() as connection:
             return dict(connection.rows("SELECT name, run FROM run_labels WHERE name IS NOT NULL"))
 
     @repeat_if_lost
     def give_name(self, run: int, name: str, instead_of: int | None = None) -> int:
-        """Give a run a name, unless another run has it. The former name of the run becomes free.
-
-        Args:
-            run: The number of the run.
-            name: The name.
-            instead_of: The run that loses the name if it has it.
-
-        Returns:
-            The run that has the name now: `run`, or the other one.
-
-        Raises:
-            UserError: There is no such run.
-        """
+        """Give a run a name, unless another run has it. The former name of the run becomes free."""
         with self._changing(run) as connection:
             # Otherwise two processes could both find that nobody has the name.
             lock_table(connection, "run_labels", "SHARE ROW EXCLUSIVE")
@@ -102,14 +67,6 @@ class RunLabels:
 
     @repeat_if_lost
     def remove_name(self, run: int) -> None:
-        """Remove the name of a run.
-
-        Args:
-            run: The number of the run.
-
-        Raises:
-            UserError: There is no such run.
-        """
         with self._changing(run) as connection:
             _set_name(connection, run, None)
 
@@ -118,11 +75,7 @@ class RunLabels:
         """Replace the note of a run.
 
         Args:
-            run: The number of the run.
             note: The note; '' for none.
-
-        Raises:
-            UserError: There is no such run.
         """
         with self._changing(run) as connection:
             _add_row(connection, run)
@@ -130,26 +83,12 @@ class RunLabels:
 
     @repeat_if_lost
     def add_tags(self, run: int, tags: Sequence[str]) -> None:
-        """Add tags to a run; those that it has stay.
-
-        Args:
-            run: The number of the run.
-            tags: The tags.
-
-        Raises:
-            UserError: There is no such run.
-        """
+        """Add tags to a run; those that it has stay."""
         with self._changing(run) as connection:
             insert_new(connection, "run_tags", ("run", "tag"), [(run, tag) for tag in sorted(set(tags))])
 
     @repeat_if_lost
     def remove_tags(self, run: int, tags: Sequence[str]) -> None:
-        """Remove tags from a run.
-
-        Args:
-            run: The number of the run.
-            tags: The tags; those that the run has not are ignored.
-        """
         with self._database.write() as connection:
             change_rows_in(connection, "DELETE FROM run_tags WHERE run = {} AND tag IN ({})", (run,), tags)
 
@@ -162,18 +101,7 @@ class RunLabels:
 
 
 def names_of_runs(url: str) -> list[str]:
-    """Read the names of runs, as the completion of a shell needs them; no store is made.
-
-    Args:
-        url: A path or a database URL.
-
-    Returns:
-        The names in the order of the alphabet.
-
-    Raises:
-        UserError: There is no store.
-        EnvironmentFailedError: The store cannot be read, or has no names yet.
-    """
+    """Read the names of runs, as the completion of a shell needs them; no store is made."""
     database = connect(url, create=False)
     try:
         database.check_connection()

@@ -21,7 +21,6 @@ class RunLeases:
         """Prepare it; nothing is read yet.
 
         Args:
-            database: The database of the store.
             uptime: The seconds since the machine started; a server has a clock of its own.
         """
         self._database = database
@@ -29,35 +28,20 @@ class RunLeases:
 
     @repeat_if_lost
     def renew(self, run: int) -> None:
-        """Hold a run for another LEASE_SECONDS.
-
-        Args:
-            run: The number of the run.
-
-        Raises:
-            UserError: There is no such run.
-        """
+        """Hold a run for another LEASE_SECONDS."""
         with self._database.write() as connection:
             require_run(connection, run, self._database.name)
             hold(connection, run, self._uptime)
 
     @repeat_if_lost
     def release(self, run: int) -> None:
-        """End the lease of a run.
-
-        Args:
-            run: The number of the run.
-        """
+        """End the lease of a run."""
         with self._database.write() as connection:
             connection.change("DELETE FROM run_leases WHERE run = ?", (run,))
 
     @repeat_if_lost
     def held(self) -> set[int]:
-        """Find the runs that a process is working on.
-
-        Returns:
-            The numbers of the runs.
-        """
+        """Find the runs that a process is working on."""
         with self._database.read() as connection:
             times = read_times(connection, self._uptime)
             rows = connection.rows("SELECT run, until FROM run_leases")
@@ -68,8 +52,6 @@ def hold(connection: Connection, run: int, uptime: Callable[[], float]) -> None:
     """Hold a run for LEASE_SECONDS from now.
 
     Args:
-        connection: A connection that writes.
-        run: The number of the run, which exists.
         uptime: The seconds since the machine started; a server has a clock of its own.
     """
     until = read_times(connection, uptime).now + LEASE_SECONDS

@@ -47,17 +47,7 @@ class LatestAttempt(Struct, frozen=True):
 
 
 class ProgressCounts(Struct, frozen=True):
-    """How far a run is.
-
-    Attributes:
-        requests: The distinct requests that it has planned so far.
-        answered: Those that have an answer.
-        failed: Those that have only failures.
-        cached: Those whose answer is older than the run.
-        in_flight: Those that a process is sending now, or whose batch it waits for.
-        rate: Answers per second in the last RATE_SECONDS.
-        latest: The latest attempts, the newest first.
-    """
+    """How far a run is."""
 
     requests: int
     answered: int
@@ -75,8 +65,6 @@ class RunProgress:
         """Prepare it; nothing is read yet.
 
         Args:
-            store: The store.
-            run: The number of the run.
             began: When it began, in seconds since 1970.
         """
         self._store = store
@@ -99,12 +87,6 @@ class RunProgress:
 
         Args:
             now: The time, in seconds since 1970.
-
-        Returns:
-            The counts.
-
-        Raises:
-            EnvironmentFailedError: The store failed, or a chunk of probes is damaged.
         """
         with self._lock:
             if self._last_attempt < 0:

@@ -41,12 +41,6 @@ class RunnerOptions(Struct, frozen=True):
     """How requests are sent.
 
     Attributes:
-        concurrency: Maximum number of calls in flight at each host.
-        budget: Limits of calls and money.
-        account: What was spent of the budget; by default nothing, and nobody else spends of it.
-        retry_errors: Whether requests with a stored permanent or blocked failure are sent again.
-        in_batches: Whether the models are asked in a provider's batches. A request then counts towards a
-            maximum cost as if its answer had full length, because one answer may take a day.
         check_budget: The budget with the price of checks of endpoints; None: that of the other requests.
     """
 
@@ -77,11 +71,6 @@ class Runner:
         """Connect the parts; nothing is sent yet.
 
         Args:
-            store: The store that answers and keeps requests.
-            models: The model at each of its hosts.
-            limiters: Host -> its concurrency limit, which other runners may share.
-            options: Concurrency, budget, retries.
-            counts: The counts that this run updates.
             jitter: Source of random retry delays; None: a new one.
         """
         self._store = store
@@ -109,18 +98,8 @@ class Runner:
         cancellation, all answers so far are in the store.
 
         Args:
-            requests: The requests, read in a thread as they are needed; duplicates are sent once.
             opened: Models that stay open after the run; None: the run closes the models that it opens.
             check: Checks the endpoints before the first request is sent; None for no check. Needs `reread`.
-            reread: Reads the requests again for the check, those that already exist.
-            before_sending: Awaited before the first request that the store cannot answer.
-            on_settled: Receives the keys of requests once the store has their results: answers and failures
-                of this run, and cached ones.
-
-        Raises:
-            UserError: No host can be used at all, an endpoint has another model than before, or
-                `before_sending` raises it.
-            EnvironmentFailedError: The store fails.
         """
         images = self._image_traffic
         try:
@@ -134,17 +113,7 @@ class Runner:
     async def check(
         self, check: EndpointCheck, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels
     ) -> None:
-        """Check the endpoints, unless that is done.
-
-        Args:
-            check: The check.
-            requests: Starts a pass over the requests that exist.
-            opened: Models that stay open after the check.
-
-        Raises:
-            UserError: An endpoint has another model than before.
-            EnvironmentFailedError: The store fails.
-        """
+        """Check the endpoints, unless that is done."""
         options = self._options
         budget = options.check_budget or options.budget
         means = Means(budget, options.account, self._counts, self._limiters)
@@ -377,15 +346,7 @@ class Runner:
 
 
 def calls_at_a_time(model: Model, concurrency: int) -> int:
-    """How many requests a model may have in flight.
-
-    Args:
-        model: The model.
-        concurrency: `--concurrency`, for one host.
-
-    Returns:
-        The number; that of one host for each replica.
-    """
+    """How many requests a model may have in flight."""
     return concurrency * max(1, model.capabilities.replicas)
 
 

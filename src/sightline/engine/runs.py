@@ -55,8 +55,6 @@ class Runs:
         """Prepare it; nothing is read yet.
 
         Args:
-            database: The database of the store.
-            dictionaries: The dictionaries of the store.
             clock: Returns the seconds since 1970.
             uptime: Returns the seconds since the machine started, for leases.
         """
@@ -66,16 +64,7 @@ class Runs:
         self._uptime = uptime
 
     def start(self, body: Mapping[str, Any], *, held: bool = False) -> int:
-        """Register a run.
-
-        Args:
-            body: Its description.
-            held: Whether this process works on it: its lease begins with it, so that nobody deletes it before
-                the first renewal.
-
-        Returns:
-            Its number.
-        """
+        """Register a run."""
         return self._start_once(msgspec.json.encode(body), uuid.uuid4().hex, self._clock(), held=held)
 
     @repeat_if_lost
@@ -93,15 +82,7 @@ class Runs:
 
     @repeat_if_lost
     def finish(self, run: int, body: Mapping[str, Any]) -> None:
-        """Mark a run as finished.
-
-        Args:
-            run: Its number.
-            body: Its final description.
-
-        Raises:
-            EnvironmentFailedError: The run was deleted meanwhile.
-        """
+        """Mark a run as finished."""
         query = "UPDATE runs SET finished = ?, body = ? WHERE id = ?"
         with self._database.write() as connection:
             finished = connection.change(query, (self._clock(), msgspec.json.encode(body), run))
@@ -110,11 +91,7 @@ class Runs:
 
     @repeat_if_lost
     def drop(self, run: int) -> None:
-        """Delete a run with its probes, verdicts and labels; its answers stay. Its number is not used again.
-
-        Args:
-            run: Its number.
-        """
+        """Delete a run with its probes, verdicts and labels; its answers stay. Its number is not used again."""
         with self._database.write() as connection:
             # Who refers to the run meanwhile either waits and finds none, or is waited for.
             connection.rows(f"SELECT id FROM runs WHERE id = ? {row_lock(connection, 'FOR UPDATE')}", (run,))
@@ -124,34 +101,12 @@ class Runs:
 
     @repeat_if_lost
     def get(self, run: int) -> tuple[dict[str, Any], bool]:
-        """Look up a run.
-
-        Args:
-            run: Its number.
-
-        Returns:
-            Its description, and whether it is finished.
-
-        Raises:
-            UserError: There is no such run.
-            EnvironmentFailedError: Its row is damaged.
-        """
         row = self.row(run)
         return self.description(row), row.finished is not None
 
     @repeat_if_lost
     def row(self, run: int) -> RunRow:
-        """Look up the row of a run. Its description is not decoded.
-
-        Args:
-            run: Its number.
-
-        Returns:
-            The row.
-
-        Raises:
-            UserError: There is no such run.
-        """
+        """Look up the row of a run. Its description is not decoded."""
         if run > _LARGEST_NUMBER:
             raise no_run(run, self._database.name)
         with self._database.read() as connection:
@@ -162,64 +117,27 @@ class Runs:
 
     @repeat_if_lost
     def all(self) -> list[RunRow]:
-        """List all runs. Their descriptions are not decoded, so that a damaged one does not hide the others.
-
-        Returns:
-            The runs in the order of their numbers.
-        """
+        """List all runs. Their descriptions are not decoded, so that a damaged one does not hide the others."""
         with self._database.read() as connection:
             rows = connection.rows(f"{_ROWS} ORDER BY id")
         return [RunRow(*row) for row in rows]
 
     def description(self, row: RunRow) -> dict[str, Any]:
-        """Decode the description of a run.
-
-        Args:
-            row: A row of `all`.
-
-        Returns:
-            The description.
-
-        Raises:
-            EnvironmentFailedError: The row is damaged.
-        """
+        """Decode the description of a run."""
         return self._decode(row.number, row.body)
 
     @repeat_if_lost
     def add_probes(self, run: int, numbered: Sequence[tuple[int, bytes]]) -> None:
-        """Add probes of a run; a chunk that the run has stays.
-
-        Args:
-            run: Its number.
-            numbered: The position of each probe in the run, and the encoded probe.
-        """
+        """Add probes of a run; a chunk that the run has stays."""
         with self._database.write() as connection:
             for start in range(0, len(numbered), PROBES_PER_CHUNK):
                 write_chunk(connection, self._dictionaries, run, numbered[start : start + PROBES_PER_CHUNK])
 
     def probes(self, run: int) -> Iterator[bytes]:
-        """Read the probes of a run: those of `numbered_probes` without their positions.
-
-        Args:
-            run: Its number.
-
-        Returns:
-            The encoded probes in the order of their positions.
-        """
+        """Read the probes of a run: those of `numbered_probes` without their positions."""
         return (body for _, body in self.numbered_probes(run))
 
     def numbered_probes(self, run: int) -> Iterator[tuple[int, bytes]]:
-        """Read the probes of a run.
-
-        Args:
-            run: Its number.
-
-        Yields:
-            The position of each probe and the encoded probe, in the order of the positions.
-
-        Raises:
-            EnvironmentFailedError: A chunk of them is damaged.
-        """
         held: list[tuple[int, bytes]] = []
         for chunk in self.chunks(run):
             # Chunks may overlap: samples with the same image are planned together.
@@ -229,18 +147,6 @@ class Runs:
         yield from held
 
     def chunks(self, run: int, after: int = -1) -> Iterator[ProbeChunk]:
-        """Read the probes of a run in chunks.
-
-        Args:
-            run: Its number.
-            after: The first position of the chunk to continue after; -1 for all.
-
-        Yields:
-            The chunks in the order of their first positions.
-
-        Raises:
-            EnvironmentFailedError: A chunk is damaged.
-        """
         while page := self._page(run, after):
             yield from page
             after = page[-1].first
@@ -268,12 +174,6 @@ class Runs:
         return chunks
 
     def add_verdicts(self, run: int, verdicts: Sequence[Verdict]) -> None:
-        """Add verdicts of a run.
-
-        Args:
-            run: Its number.
-            verdicts: The verdicts.
-        """
         rows = [(run, msgspec.json.encode(verdict)) for verdict in verdicts]
         if rows:
             self._add_once(rows, after=self._last_verdict(run))
@@ -291,17 +191,6 @@ class Runs:
                 insert(connection, "verdicts", ("run", "body"), rows)
 
     def verdicts(self, run: int) -> Iterator[Verdict]:
-        """Read the verdicts of a run.
-
-        Args:
-            run: Its number.
-
-        Yields:
-            The verdicts in the order in which they were added.
-
-        Raises:
-            EnvironmentFailedError: A verdict is damaged.
-        """
         query = "SELECT id, body FROM verdicts WHERE run = ? AND id > ? ORDER BY id LIMIT 2000"
         last = -1
         while True:
@@ -340,14 +229,7 @@ def _last_verdict(connection: Connection, run: int) -> int:
 def write_chunk(
     connection: Connection, dictionaries: Dictionaries, run: int, numbered: Sequence[tuple[int, bytes]]
 ) -> None:
-    """Write a chunk of the probes of a run, and its definitions, if the store does not have them.
-
-    Args:
-        connection: A connection that writes.
-        dictionaries: The dictionaries of the store.
-        run: The number of the run.
-        numbered: The position of each probe in the run, and its JSON; at least one.
-    """
+    """Write a chunk of the probes of a run, and its definitions, if the store does not have them."""
     chunk = as_chunk(numbered)
     announce_insert(connection, "definitions")
     digest = hashlib.sha256(chunk.definitions).digest()
@@ -363,31 +245,12 @@ def write_chunk(
 
 
 def with_checksum(run: int, place: int, definitions: int, keys: bytes) -> bytes:
-    """What a row holds of the keys of a chunk; the inverse of `keys_of_row`.
-
-    Args:
-        run: The number of the run.
-        place: The position of the first probe.
-        definitions: The number of the definitions.
-        keys: The keys, one after the other.
-
-    Returns:
-        The keys and a checksum of the row.
-    """
+    """What a row holds of the keys of a chunk; the inverse of `keys_of_row`."""
     return keys + _checksum(run, place, definitions, keys)
 
 
 def keys_of_row(run: int, place: int, definitions: int, answer_keys: bytes) -> bytes:
     """The keys of a chunk, after a check of its row: damage would lead to other answers.
-
-    Args:
-        run: The number of the run.
-        place: The position of the first probe.
-        definitions: The number of the definitions.
-        answer_keys: The keys and the checksum, as the table has them.
-
-    Returns:
-        The keys, one after the other.
 
     Raises:
         ValueError: The checksum is wrong.

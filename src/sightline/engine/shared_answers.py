@@ -18,22 +18,12 @@ class SharedAnswers:
     """
 
     def __init__(self, counts: Counts) -> None:
-        """Start without any request.
-
-        Args:
-            counts: The counts of the run, which are updated.
-        """
         self._counts = counts
         self._waiting: dict[str, int] = {}
         self._answered: dict[str, tuple[int, float]] = {}
 
     def found(self, keys: Iterable[str], on_their_way: Container[str]) -> None:
-        """Record requests that are equal to earlier ones.
-
-        Args:
-            keys: Their keys.
-            on_their_way: The keys of the requests whose result is not in the store yet.
-        """
+        """Record requests that are equal to earlier ones."""
         for key in keys:
             if key in self._answered:
                 self._add(1, *self._answered[key])
@@ -44,8 +34,6 @@ class SharedAnswers:
         """Record the result of a request that was sent.
 
         Args:
-            key: Its key.
-            result: The result.
             cost: The cost of the answer; None for a failure.
         """
         waiting = self._waiting.pop(key, 0)

@@ -16,17 +16,7 @@ _LOG_HEADER = struct.Struct(">8I")
 
 
 def check_sqlite_file(path: Path, *, create: bool) -> None:
-    """Check that a file is a store, or may become one. Nothing is written.
-
-    Args:
-        path: The file; it exists.
-        create: Whether an empty file becomes a store.
-
-    Raises:
-        NoStoreError: The file is empty, and no store is to be created.
-        UserError: The file is not a SQLite database, or that of another program.
-        StoreFailedError: The file beside it is not its write-ahead log.
-    """
+    """Check that a file is a store, or may become one. Nothing is written."""
     log = path.with_name(f"{path.name}-wal")
     size, has_log = path.stat().st_size, log.exists()
     if has_log and (problem := _log_problem(size, log)):

@@ -24,11 +24,6 @@ class FileConnection:
     is_file = True
 
     def __init__(self, driver: sqlite3.Connection) -> None:
-        """Prepare it.
-
-        Args:
-            driver: A connection with an open transaction.
-        """
         self._driver = driver
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -60,25 +55,12 @@ class SqliteConnections:
     """The connections to one file. Several threads may use them, each transaction its own."""
 
     def __init__(self, path: Path) -> None:
-        """Prepare it; nothing is opened yet.
-
-        Args:
-            path: The file, which the first transaction creates if it does not exist.
-        """
         self._path = path.absolute()
         self._idle: list[sqlite3.Connection] = []
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[FileConnection]:
-        """Run a transaction. An error ends it, and nothing of it stays.
-
-        Args:
-            writes: Whether it writes. A writer takes the lock at once and waits for it; a deferred
-                transaction would fail half-way.
-
-        Yields:
-            The connection.
-        """
+        """Run a transaction. An error ends it, and nothing of it stays."""
         idle = self._idle
         driver = self._take(idle)
         try:
@@ -122,11 +104,7 @@ class SqliteConnections:
 
 
 def set_up(driver: sqlite3.Connection) -> None:
-    """Set up a new connection: transactions are begun by statements, writes go to the write-ahead log.
-
-    Args:
-        driver: The connection.
-    """
+    """Set up a new connection: transactions are begun by statements, writes go to the write-ahead log."""
     driver.isolation_level = None
     _write_ahead(driver)
     driver.execute("PRAGMA synchronous=NORMAL")

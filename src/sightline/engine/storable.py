@@ -8,14 +8,7 @@ from sightline.types import Answer, Failure
 
 
 def storable(result: Answer | Failure) -> Answer | Failure:
-    r"""Replace lone surrogates, which libraries of providers take over from JSON such as "\ud800".
-
-    Args:
-        result: What a model returned.
-
-    Returns:
-        The same result; a lone surrogate becomes U+FFFD. NUL characters are kept.
-    """
+    r"""Replace lone surrogates, which libraries of providers take over from JSON such as "\ud800"."""
     match result:
         case Answer():
             texts = (result.text, result.reasoning, result.finish_reason, result.version)
@@ -32,14 +25,7 @@ def storable(result: Answer | Failure) -> Answer | Failure:
 
 
 def storable_text(text: str) -> str:
-    """Replace lone surrogates and NUL characters: PostgreSQL has no NUL character in a column of text.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The text with U+FFFD in their place.
-    """
+    """Replace lone surrogates and NUL characters: PostgreSQL has no NUL character in a column of text."""
     return (text if _is_storable(text) else _replaced(text)).replace("\0", "\ufffd")
 
 

@@ -37,7 +37,6 @@ class Store:
         """Prepare the store; `Store.open` connects and checks it.
 
         Args:
-            database: The database of a prepared store.
             clock: Returns the seconds since 1970.
             uptime: Returns the seconds since the machine started.
         """
@@ -66,19 +65,8 @@ class Store:
         """Open a store.
 
         Args:
-            url: A path or a database URL.
-            create: Whether a store that does not exist is created.
             clock: Returns the seconds since 1970.
             uptime: Returns the seconds since the machine started.
-
-        Returns:
-            The store.
-
-        Raises:
-            NoStoreError: There is no store, and none was to be created.
-            UserError: The path or URL holds another database or a newer schema, or SQLite is on a network
-                file system.
-            EnvironmentFailedError: The database fails.
         """
         database = connect(url, create=create)
         try:

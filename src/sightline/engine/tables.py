@@ -146,18 +146,7 @@ _VERSION = re.compile("[1-9][0-9]{0,8}")
 
 
 def schema_version(connection: Connection, name: str) -> int:
-    """Read the schema version of a database that has tables.
-
-    Args:
-        connection: A connection to it.
-        name: The store's name in messages.
-
-    Returns:
-        The version.
-
-    Raises:
-        UserError: The tables are not those of a store.
-    """
+    """Read the schema version of a database that has tables."""
     value = None
     if connection.has_table("meta") and connection.has_table("answers"):
         rows = connection.rows("SELECT value FROM meta WHERE name = 'schema_version'")

@@ -22,24 +22,11 @@ class Texts:
     """The texts of one store. If `training_due`, the store has enough new ones for another dictionary."""
 
     def __init__(self, dictionaries: Dictionaries) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            dictionaries: The dictionaries of the store.
-        """
         self._dictionaries = dictionaries
         self.training_due = False
 
     def add(self, connection: Connection, texts: Iterable[bytes]) -> dict[bytes, int]:
-        """Add the texts that the store does not have.
-
-        Args:
-            connection: A connection that writes.
-            texts: Texts.
-
-        Returns:
-            Text -> its number.
-        """
+        """Add the texts that the store does not have."""
         digests = {text: text_digest(text) for text in texts}
         numbers = self._numbers(connection, list(digests.values()))
         new = [text for text, digest in digests.items() if digest not in numbers]
@@ -52,27 +39,12 @@ class Texts:
         return {text: numbers[digest] for text, digest in digests.items()}
 
     def read(self, connection: Connection, numbers: Iterable[int]) -> dict[int, bytes]:
-        """Read texts.
-
-        Args:
-            connection: A connection to the store.
-            numbers: Their numbers.
-
-        Returns:
-            Number -> text; numbers that do not exist are missing.
-
-        Raises:
-            EnvironmentFailedError: A text is damaged.
-        """
+        """Read texts."""
         rows = rows_in(connection, "SELECT id, body FROM texts WHERE id IN ({})", sorted(set(numbers)))
         return {row: self._dictionaries.decompress(connection, body, "texts", row) for row, body in rows}
 
     def train(self, connection: Connection) -> None:
-        """Train a dictionary on the latest texts, if the store has grown enough since the last one.
-
-        Args:
-            connection: A connection that writes only this.
-        """
+        """Train a dictionary on the latest texts, if the store has grown enough since the last one."""
         newest = self._dictionaries.newest(connection)
         self.training_due = False
         rows = connection.rows("SELECT id, body FROM texts ORDER BY id DESC LIMIT ?", (SAMPLE,))
@@ -89,12 +61,5 @@ def _texts_before_training(newest: int) -> int:
 
 
 def text_digest(text: bytes) -> bytes:
-    """The digest of a text. It is short: the key of a request proves that its texts are the right ones.
-
-    Args:
-        text: The text.
-
-    Returns:
-        128 bits of its SHA-256.
-    """
+    """The digest of a text. It is short: the key of a request proves that its texts are the right ones."""
     return hashlib.sha256(text).digest()[:16]

@@ -19,58 +19,24 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
     """Run a short blocking function in a thread while the event loop goes on.
 
     A cancelled caller waits until the function has ended: nothing is closed while the thread uses it.
-
-    Args:
-        function: What to run.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
-
-    Returns:
-        What the function returns.
     """
     return await _run(lambda: function(*args, **kwargs), threading.Event())
 
 
 async def run_until_cancelled(function: Callable[[threading.Event], T]) -> T:
-    """Run a long blocking function in a thread, and ask it to stop when the caller is cancelled.
-
-    Args:
-        function: What to run. Its argument is set on cancellation; `until_set` reads it.
-
-    Returns:
-        What the function returns.
-    """
+    """Run a long blocking function in a thread, and ask it to stop when the caller is cancelled."""
     stop = threading.Event()
     return await _run(lambda: function(stop), stop)
 
 
 def until_set(items: Iterable[T], stop: threading.Event) -> Iterator[T]:
-    """Yield items until an event is set.
-
-    Args:
-        items: Any items.
-        stop: The event.
-
-    Yields:
-        The items, in their order.
-
-    Raises:
-        StoppedError: The event was set.
-    """
     for item in items:
         raise_if_set(stop)
         yield item
 
 
 def raise_if_set(stop: threading.Event) -> None:
-    """End the work of a thread if an event is set.
-
-    Args:
-        stop: The event.
-
-    Raises:
-        StoppedError: The event is set.
-    """
+    """End the work of a thread if an event is set."""
     if stop.is_set():
         raise StoppedError
 

@@ -22,9 +22,6 @@ DEFAULT_MAX_TOKENS = 1024
 def token_limit(sampling: Mapping[str, Any]) -> int | None:
     """The token limit of an answer.
 
-    Args:
-        sampling: The effective sampling options.
-
     Returns:
         The limit; None without one.
     """
@@ -33,23 +30,13 @@ def token_limit(sampling: Mapping[str, Any]) -> int | None:
 
 
 def full_length_usage(keyed: KeyedRequest) -> Usage:
-    """Estimate the tokens of a request whose answer is as long as its limit.
-
-    Args:
-        keyed: The request.
-
-    Returns:
-        The tokens.
-    """
+    """Estimate the tokens of a request whose answer is as long as its limit."""
     limit = token_limit(keyed.request.sampling) or DEFAULT_MAX_TOKENS
     return Usage(prompt_tokens(keyed), limit)
 
 
 def prompt_tokens(keyed: KeyedRequest) -> int:
     """Estimate the tokens of a request.
-
-    Args:
-        keyed: The request.
 
     Returns:
         One token for four characters, and one for 750 pixels.
@@ -63,14 +50,7 @@ def prompt_tokens(keyed: KeyedRequest) -> int:
 
 
 def completion_tokens(answer: Answer) -> int:
-    """Estimate the tokens of an answer, with its reasoning.
-
-    Args:
-        answer: The answer.
-
-    Returns:
-        One token for four characters.
-    """
+    """Estimate the tokens of an answer, with its reasoning."""
     return (len(answer.text) + len(answer.reasoning)) // CHARACTERS_PER_TOKEN
 
 
@@ -78,13 +58,6 @@ def complete_usage(keyed: KeyedRequest, answer: Answer) -> Usage:
     """Complete the tokens of an answer by estimates of what its server does not report.
 
     A server that reports 0 tokens for a text has not counted them.
-
-    Args:
-        keyed: The request.
-        answer: Its answer.
-
-    Returns:
-        The reported usage if it is complete.
     """
     usage = answer.usage
     return replace(

@@ -26,16 +26,6 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
 
     The runs of a task have the same data, options and judges: those of the newest run with an adapter for
     which every adapter that ran the task has a pair.
-
-    Args:
-        store: The store.
-        adapters: The identities of the adapters.
-
-    Returns:
-        The pairs of runs by task.
-
-    Raises:
-        UserError: No adapter has a run, or a task has no such pairs.
     """
     runs = [run for run in readable_runs(store) if run.is_finished and not run.stopped]
     with_any = [run for run in runs if _adapter(run) in adapters]
@@ -54,20 +44,7 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
 def named_adapter_runs(
     store: Store, adapters: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> list[AdapterRuns]:
-    """Check pairs of runs that the user named.
-
-    Args:
-        store: The store.
-        adapters: The identities of the adapters.
-        pairs: The numbers of a run without and of a run with one of the adapters.
-
-    Returns:
-        The pairs of runs by task, in the order of `pairs`.
-
-    Raises:
-        UserError: A run does not exist, the second run of a pair has none of the adapters, or the first one
-            is not a run of the same task with the same model and without an adapter.
-    """
+    """Check pairs of runs that the user named."""
     named: dict[str, list[tuple[int, int]]] = {}
     for pair in pairs:
         without, adapted = (read_stored_run(store, number) for number in pair)
@@ -94,16 +71,6 @@ def compare_adapter_runs(store: Store, runs: AdapterRuns) -> AdapterComparison:
 
     A run with an adapter refuses requests with an image of its training. These are no wrong answers: they are
     left out of both runs of the pair.
-
-    Args:
-        store: The store.
-        runs: The pairs of runs.
-
-    Returns:
-        The differences of the runs with adapters from those without, and what is left out.
-
-    Raises:
-        UserError: A run did not finish, or two runs share no group of the same data.
     """
     judged = {number: judged_run(store, number) for pair in runs.runs for number in pair}
     reduced: dict[int, JudgedRun] = {}
@@ -125,10 +92,6 @@ def compare_adapter_runs(store: Store, runs: AdapterRuns) -> AdapterComparison:
 def mean_latency(store: Store, runs: Iterable[int]) -> float | None:
     """The mean latency of the answers of some runs.
 
-    Args:
-        store: The store.
-        runs: The numbers of the runs.
-
     Returns:
         Seconds per answer; None if there is no answer.
     """
@@ -137,15 +100,7 @@ def mean_latency(store: Store, runs: Iterable[int]) -> float | None:
 
 
 def adapter_of(store: Store, run: int) -> str:
-    """The identity of the adapter that a run used.
-
-    Args:
-        store: The store.
-        run: The number of the run.
-
-    Returns:
-        The identity; '' if the run used no adapter.
-    """
+    """The identity of the adapter that a run used."""
     return _adapter(read_stored_run(store, run))
 
 
@@ -195,7 +150,6 @@ def _newest_pairs(runs: Sequence[StoredRun], adapters: Sequence[str], task: str,
 
 
 def _newest_pair(runs: Sequence[StoredRun], adapter: str, conditions: str) -> tuple[int, int] | None:
-    """The newest run with the adapter under these conditions, after the newest one without it."""
     comparable = [run for run in runs if _conditions(run) == conditions]
     for adapted in reversed([run for run in comparable if _adapter(run) == adapter]):
         without = [run.number for run in comparable if run.description.identity == _base(adapted)]

@@ -46,13 +46,7 @@ def answers_frame(
     """Make the data frame of answers.
 
     Args:
-        outcomes: The answers in sample order.
-        folders: The data folders that hold the images.
         thumbnails: The longest side of a thumbnail in pixels; None for none.
-
-    Returns:
-        A row for each answer: the fields of answers.jsonl, a column for each label (`label NAME`) and each
-        score (`score NAME`), and with `thumbnails` a data URL of the first image.
     """
     made: dict[str, str] = {}
     rows = []

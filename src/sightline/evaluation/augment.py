@@ -37,9 +37,6 @@ class CaptionFile(NamedTuple):
     def name_of(self, image: ImageRef) -> str | None:
         """The name under which the file holds the caption of an image.
 
-        Args:
-            image: The image.
-
         Returns:
             Its path in the data folder, or the longest end of that path that the file holds; None if the file
             holds no caption of it.
@@ -65,11 +62,7 @@ class ImageReplacement(NamedTuple):
     captions: CaptionFile | CaptionModel | None = None
 
     def spend_from(self, account: Account) -> None:
-        """Let the captioner spend from the budget of a run.
-
-        Args:
-            account: What the run has spent.
-        """
+        """Let the captioner spend from the budget of a run."""
         if isinstance(self.captions, CaptionModel):
             self.captions.client.account = account
 
@@ -108,15 +101,8 @@ class ImageReplacement(NamedTuple):
 def image_replacement(spec: Spec, *, keyless: bool) -> ImageReplacement | None:
     """The augmentation that an evaluation asks for.
 
-    Args:
-        spec: The evaluation.
-        keyless: Whether the API key of the captioner may be missing, because nothing will be called.
-
     Returns:
         The augmentation; None if the model sees the images.
-
-    Raises:
-        UserError: The options do not fit each other, or the OCR reader is not installed.
     """
     sources = [option for option in ("captioner", "captions") if getattr(spec, option) is not None]
     if spec.augment is None or spec.augment != CAPTIONED:
@@ -138,16 +124,6 @@ def image_replacement(spec: Spec, *, keyless: bool) -> ImageReplacement | None:
 def images_in_probes(
     benchmark: Benchmark, samples: Iterable[Sample], settings: Sequence[Mapping[str, Any]]
 ) -> dict[str, ImageRef]:
-    """Every image that a probe shows.
-
-    Args:
-        benchmark: The benchmark.
-        samples: The samples.
-        settings: The benchmark options of each setting that is asked.
-
-    Returns:
-        The images by path.
-    """
     return {
         part.path: part
         for sample in samples
@@ -160,17 +136,7 @@ def images_in_probes(
 
 
 def check_augmentation(replacement: ImageReplacement, model: Model, images: Mapping[str, ImageRef]) -> None:
-    """Check that the augmentation has an effect.
-
-    Args:
-        replacement: What replaces the images.
-        model: The model that is asked.
-        images: The images of the probes, by path.
-
-    Raises:
-        UserError: The probes show no image, the model only replays answers, or the caption file has no
-            caption of any image, or one caption for two.
-    """
+    """Check that the augmentation has an effect."""
     if model.capabilities.replays:
         raise UserError(
             f"--augment has no effect with {model.name}: it replays answers that exist already",

@@ -14,17 +14,7 @@ from sightline.output import print_note
 
 
 def connect_batches(models: Sequence[Model], store: Store, counts: Counts, *, show_progress: bool) -> bool:
-    """Connect models that are asked in batches with the journal of a store.
-
-    Args:
-        models: The model at each of its hosts.
-        store: The store.
-        counts: Shows the state of the batches.
-        show_progress: Whether to print a line when a batch is sent or fetched.
-
-    Returns:
-        Whether the model is asked in batches.
-    """
+    """Connect models that are asked in batches with the journal of a store."""
 
     def show(state: str) -> None:
         counts.waiting = state
@@ -36,29 +26,12 @@ def connect_batches(models: Sequence[Model], store: Store, counts: Counts, *, sh
 
 
 def live_models(models: Sequence[Model]) -> list[Model]:
-    """The same models, asked request by request: a check of an endpoint does not wait for a batch.
-
-    Args:
-        models: The model at each of its hosts.
-
-    Returns:
-        Those of batches as endpoints, the others as they are.
-    """
+    """The same models, asked request by request: a check of an endpoint does not wait for a batch."""
     return [model.live if isinstance(model, BatchEndpoint) else model for model in models]
 
 
 def batch_notes(name: str, models: Sequence[Model], config: Config, counts: Counts) -> list[str]:
-    """Say what batches mean for the result of a run.
-
-    Args:
-        name: The name of the model.
-        models: The model at each of its hosts.
-        config: The configuration, with the prices.
-        counts: What happened.
-
-    Returns:
-        The notes: requests that were left to a batch, and costs that do not have the price of batches.
-    """
+    """Say what batches mean for the result of a run."""
     notes = []
     if counts.in_batches:
         notes.append(
@@ -73,10 +46,6 @@ def batch_notes(name: str, models: Sequence[Model], config: Config, counts: Coun
 def price_note(name: str, config: Config) -> str:
     """Say which price is used where a model has none for batches.
 
-    Args:
-        name: The name of the model.
-        config: The configuration, with the prices.
-
     Returns:
         The note; '' if the model has a price for batches, or none at all.
     """
@@ -90,14 +59,7 @@ def price_note(name: str, config: Config) -> str:
 
 
 def open_batches_note(store: Store) -> str:
-    """Say which batches go on at providers when a run with --batch ends early.
-
-    Args:
-        store: The store.
-
-    Returns:
-        What to add to the message of the run; '' without batches.
-    """
+    """Say which batches go on at providers when a run with --batch ends early."""
     store.batches.close_answered()
     batches = store.batches.all()
     if not batches:

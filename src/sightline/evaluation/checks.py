@@ -24,16 +24,7 @@ _BATCHES = "openai/NAME or http://HOST/v1#NAME, or no --batch"
 
 
 def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
-    """Check the names of the sampling options of --gen and --judge-gen.
-
-    Args:
-        spec: The evaluation.
-        models: The model.
-        judges: The judges.
-
-    Raises:
-        UserError: A name is unknown, and --gen-any is not given.
-    """
+    """Check the names of the sampling options of --gen and --judge-gen."""
     if spec.gen_any:
         return
     for model in models.models[:1]:
@@ -43,26 +34,13 @@ def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJud
 
 
 def check_results_folder(spec: Spec, description: EvaluationDescription, scored: Path | None = None) -> None:
-    """Check that an evaluation replaces no results but its own.
-
-    Args:
-        spec: The evaluation.
-        description: What its result would report about it.
-        scored: The file of answers that `score` reads.
-
-    Raises:
-        UserError: The folder of --out holds other results, and there is no --force.
-    """
+    """Check that an evaluation replaces no results but its own."""
     if spec.out is not None and not spec.force:
         refuse_other_run(Path(spec.out), description, scored)
 
 
 def probe_check(models: PreparedModels, options: Mapping[str, Any]) -> Callable[[Probe], None] | None:
     """Make the check of probes.
-
-    Args:
-        models: The model, and the augmentation if images are replaced by text.
-        options: The effective options of the benchmark.
 
     Returns:
         Raises UserError for a probe that is empty, or needs a capability that the model lacks; None if no
@@ -83,16 +61,7 @@ def probe_check(models: PreparedModels, options: Mapping[str, Any]) -> Callable[
 
 
 def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
-    """Check that augmentation and likelihood suit the model and the task.
-
-    Args:
-        spec: The evaluation.
-        task: The task.
-        models: The model, and the augmentation if images are replaced by text.
-
-    Raises:
-        UserError: The augmentation has no effect, or the model does not report likelihoods.
-    """
+    """Check that augmentation and likelihood suit the model and the task."""
     model, options = models.models[0], task.options.benchmark
     if models.replacement is not None:
         images = images_in_probes(task.benchmark, task.samples, [options])
@@ -102,16 +71,7 @@ def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
 
 
 def check_batch(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
-    """Check that --batch applies to every endpoint that would be paid, and to one at least.
-
-    Args:
-        spec: The evaluation.
-        models: The model.
-        judges: The judges.
-
-    Raises:
-        UserError: An endpoint has no batches, or none is called.
-    """
+    """Check that --batch applies to every endpoint that would be paid, and to one at least."""
     if not spec.batch:
         return
     called = [model for group in (models.models, *judges.models.values()) for model in group]
@@ -132,13 +92,6 @@ def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
     """Check that no judge is named twice, and that repeats have a model to ask.
 
     Two names are one judge if they lead to the same verdicts of humans, or to one model at one server.
-
-    Args:
-        spec: The evaluation.
-        judges: The judges.
-
-    Raises:
-        UserError: Two values of --judge are the same judge, or --judge-repeats has no effect.
     """
     names: dict[str, str] = {}
     for name in spec.judge:
@@ -165,15 +118,7 @@ def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
 
 
 def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
-    """Check that every model judge takes the images that it is sent.
-
-    Args:
-        task: The task, whose judge prompt may hold the image.
-        judges: The judges.
-
-    Raises:
-        UserError: A judge does not accept images.
-    """
+    """Check that every model judge takes the images that it is sent."""
     scorers = by_question(task.benchmark.scorers(task.options.benchmark), ModelScorer)
     needs_images = any(scorer.needs_images for scorer in scorers.values())
     for name, models in judges.models.items():

@@ -30,15 +30,6 @@ def compare_runs(
 
     Args:
         store: The store that holds the numbered runs; None if there are only folders.
-        pairs: The runs: first the base, then the run that is compared with it.
-        against: Rows of the benchmark's paper whose figures the values of both sides carry.
-
-    Returns:
-        The differences of the second runs from the first ones, with 95 % confidence intervals.
-
-    Raises:
-        UserError: A run does not exist or did not finish, is compared with itself, or two runs share no group
-            of the same data.
     """
     _check_distinct(store, pairs)
     names = dict.fromkeys(name for pair in pairs for name in pair)
@@ -78,18 +69,7 @@ def _with_figures(values: Sequence[MetricValue], result: Result, against: Sequen
 
 
 def judged_run(store: Store | None, name: RunName) -> JudgedRun:
-    """Judge a stored run again, or read a judged one from its folder.
-
-    Args:
-        store: The store that holds numbered runs.
-        name: The run.
-
-    Returns:
-        The result and the judged groups.
-
-    Raises:
-        UserError: The run does not exist or did not finish: its missing answers would count as wrong.
-    """
+    """Judge a stored run again, or read a judged one from its folder."""
     if isinstance(name, Path):
         return read_judged_run(name)
     if store is None:

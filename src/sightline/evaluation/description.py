@@ -18,15 +18,6 @@ from sightline.scoring.scorer import JUDGE_SAMPLING
 
 
 def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
-    """Describe an evaluation.
-
-    Args:
-        prepared: The evaluation.
-        notes: Notes to add to those that follow from the evaluation itself.
-
-    Returns:
-        Everything that the result says about the evaluation.
-    """
     spec, task = prepared.spec, prepared.task
     return EvaluationDescription(
         benchmark=task.benchmark.name,
@@ -54,28 +45,10 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
 
 
 def with_notes(description: EvaluationDescription, notes: Sequence[str]) -> EvaluationDescription:
-    """Add notes to a description.
-
-    Args:
-        description: The description.
-        notes: The notes, for example what the checks of endpoints found.
-
-    Returns:
-        The description with its own notes, then the others.
-    """
     return replace(description, notes=[*description.notes, *notes])
 
 
 def judge_sampling(spec: Spec, model: Model) -> dict[str, Any]:
-    """The sampling options that a judge model is called with.
-
-    Args:
-        spec: The evaluation, with the options of --judge-gen.
-        model: The judge model.
-
-    Returns:
-        The effective options of the model.
-    """
     options = {**JUDGE_SAMPLING, **spec.judge_gen}
     return model.effective({name: value for name, value in options.items() if value is not None})
 
@@ -96,14 +69,7 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
 
 
 def model_identity(prepared: Prepared) -> str:
-    """Find the identity of what answers.
-
-    Args:
-        prepared: The evaluation.
-
-    Returns:
-        The identity of the model, with that of the augmentation if images are replaced by text.
-    """
+    """Find the identity of what answers."""
     spec, models = prepared.spec, prepared.models
     if not models.models:
         return spec.model_id or spec.model

@@ -32,15 +32,7 @@ SAMPLES_PER_LOT = 128
 
 
 def may_judge_early(prepared: Prepared) -> bool:
-    """Decide whether judges may be asked while the model still answers.
-
-    Args:
-        prepared: The evaluation.
-
-    Returns:
-        False with a budget, which is the model's first; in batches; and where a judge needs the memory or the
-        server that the model uses.
-    """
+    """Decide whether judges may be asked while the model still answers."""
     spec, judges = prepared.spec, prepared.judges.models.values()
     hosts = {model.host for model in prepared.models.models}
     return (
@@ -78,11 +70,7 @@ class AnsweredSamples:
         self._judged: set[int] = set()
 
     def add(self, planned: Sequence[PlannedProbe]) -> None:
-        """Add the samples of a chunk of the plan, as far as there is room.
-
-        Args:
-            planned: Their probes, those of one sample next to each other.
-        """
+        """Add the samples of a chunk of the plan, as far as there is room."""
         for number, members in groupby(planned, key=lambda one: sample_index(one.position)):
             probes = [one.probe for one in members]
             keys = {probe.key for probe in probes if probe.error is None}
@@ -94,11 +82,7 @@ class AnsweredSamples:
                         self._waiting[key].append(number)
 
     def settle(self, keys: Iterable[str]) -> None:
-        """Complete the samples that waited for nothing but these results.
-
-        Args:
-            keys: Keys of requests whose answers or failures the store has.
-        """
+        """Complete the samples that waited for nothing but these results."""
         with self._lock:
             for key in keys:
                 for number in self._waiting.pop(key, ()):
@@ -155,14 +139,6 @@ class EarlyJudging:
         planned: CollectedAnswers,
         answers: Answers,
     ) -> None:
-        """Start.
-
-        Args:
-            judges: The judges.
-            samples: The samples of the run.
-            planned: All of its probes, with the answers that the store has so far.
-            answers: The answers of the store.
-        """
         self._samples = samples
         self._judges = judges
         self._planned = planned

@@ -49,18 +49,12 @@ class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
     It has more than 15 fields because it is the output of `--dry-run --json`: one flat record.
 
     Attributes:
-        probes: Probes of the run.
-        broken_images: Probes that cannot be asked.
         image_bytes: Bytes of the images in the requests to send.
         images_to_read: Images that the OCR reader would read; None without --augment. The text of unread
             images is missing from the tokens.
         captions_to_ask: Captions that would be requested; None without --augment.
-        judges: The requests to each judge model, if every answer is another text: equal answers are judged
-            once.
         total_expected_cost: The expected cost of model and judges; None if one of them is unknown.
         total_full_length_cost: The `full_length_cost` of model and judges; None if one of them is unknown.
-        notes: What is missing from the costs, and why.
-        scripts: What is submitted for model and judges with --on slurm.
     """
 
     probes: int
@@ -102,19 +96,7 @@ class _AssumedAnswers:
 
 
 def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
-    """Plan a run and count its requests. The store is only read.
-
-    Args:
-        spec: The evaluation.
-        planned_keys: The keys of requests that other runs will have sent before; the keys of this run are
-            added to it.
-
-    Returns:
-        The estimate.
-
-    Raises:
-        UserError: The run itself would be refused.
-    """
+    """Plan a run and count its requests. The store is only read."""
     planned_keys = KeySet() if planned_keys is None else planned_keys
     prepared = prepare_evaluation(spec, keyless=True)
     with existing_or_empty_store(spec.store) as store:
@@ -152,9 +134,6 @@ def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
 
 def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
     """Add estimates.
-
-    Args:
-        estimates: The estimates.
 
     Returns:
         Their sum; a number is None if it is None in any of them.
@@ -214,7 +193,6 @@ def _judges(
     store: Store,
     planned_keys: KeySet,
 ) -> tuple[RequestsEstimate, ...]:
-    """Estimate the requests of each judge model."""
     tokens = lengths.mean_completion or asked.max_tokens
     answers = _AssumedAnswers(store, [asked.to_send, planned_keys], round(tokens * CHARACTERS_PER_TOKEN))
 

@@ -65,14 +65,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         return self.result.metrics
 
     def frame(self) -> Any:
-        """The metrics as a pandas DataFrame, one row each; needs the extra `table`.
-
-        Returns:
-            The data frame, with the fields of a metric in metrics.json as columns.
-
-        Raises:
-            UserError: Pandas is not installed.
-        """
+        """The metrics as a pandas DataFrame, one row each; needs the extra `table`."""
         return import_pandas().DataFrame([msgspec.structs.asdict(metric) for metric in self.result.metrics])
 
     def answers(self, *, thumbnails: int | None = None) -> Any:
@@ -83,13 +76,6 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         Args:
             thumbnails: The longest side in pixels of a small version of the first image, which a notebook
                 shows; None for no images.
-
-        Returns:
-            The data frame: sample, variant, verdict, response and the other fields of answers.jsonl, with a
-            column for each label and score.
-
-        Raises:
-            UserError: Pandas is not installed, or the answers were not kept (`score` without `out`).
         """
         import_pandas()
         from sightline.evaluation.answers_frame import answers_frame

@@ -18,16 +18,6 @@ async def held_run(store: Store, run: int) -> AsyncIterator[None]:
 
     An error of a later renewal, or of the release, does not change the outcome of the block: the renewal is
     repeated, and a lease that is not released ends after LEASE_SECONDS.
-
-    Args:
-        store: The store.
-        run: The number of the run.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        EnvironmentFailedError: The store failed before the block.
     """
     await run_in_thread(store.leases.renew, run)
     try:

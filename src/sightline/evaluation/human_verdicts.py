@@ -14,18 +14,6 @@ from sightline.types import Verdict
 
 
 def human_verdicts(word: str, store: str) -> list[Verdict]:
-    """Read the verdicts of humans.
-
-    Args:
-        word: The path of a verdicts.jsonl, or the name or number of a project. A file comes first.
-        store: The path or URL of the store of the project.
-
-    Returns:
-        The verdicts.
-
-    Raises:
-        UserError: There is neither such a file nor such a project, or it holds no verdicts.
-    """
     if Path(word).is_file():
         return read_verdicts(Path(word))
     found = _of_project(word, store)
@@ -40,18 +28,7 @@ def human_verdicts(word: str, store: str) -> list[Verdict]:
 
 
 def human_judge(name: str, store: str) -> HumanJudge:
-    """Make the judge of a value of `--judge`.
-
-    Args:
-        name: `human:FILE` or `human:PROJECT`.
-        store: The path or URL of the store of the project.
-
-    Returns:
-        The judge.
-
-    Raises:
-        UserError: There is neither such a file nor such a project, or it holds no verdicts.
-    """
+    """Make the judge of a value of `--judge`."""
     return HumanJudge(name, human_verdicts(name.removeprefix(HUMAN_PREFIX), store))
 
 

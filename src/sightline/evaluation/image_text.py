@@ -37,19 +37,6 @@ async def images_as_text(
     """Read each image by OCR, and ask for its caption, unless the store holds them.
 
     Cancelled, everything read and answered so far is kept.
-
-    Args:
-        replacement: What replaces the images.
-        images: The images by path.
-        store: The cache of OCR results and captions.
-        show_progress: Whether to show progress on standard error.
-
-    Returns:
-        The texts that replace the images.
-
-    Raises:
-        UserError: The OCR reader or the captioner cannot be used.
-        EnvironmentFailedError: The store failed.
     """
     files = await run_in_thread(inspect_images, images, store, records=True)
     readable = [file for file in files.values() if isinstance(file, ImageFile)]
@@ -69,16 +56,7 @@ async def images_as_text(
 def cached_images_as_text(
     replacement: ImageReplacement, images: Mapping[str, ImageRef], store: Store
 ) -> tuple[Augmented, UncachedImages]:
-    """The texts that the store holds, with placeholders for the others. Nothing is read, sent or written.
-
-    Args:
-        replacement: What replaces the images.
-        images: The images by path.
-        store: The cache of OCR results and captions.
-
-    Returns:
-        The texts that replace the images, and how many of them a run would have to make.
-    """
+    """The texts that the store holds, with placeholders for the others. Nothing is read, sent or written."""
     files = inspect_images(images, store, records=False)
     readable = {file.digest: file for file in files.values() if isinstance(file, ImageFile)}
     cached = cached_words(readable.values(), replacement.reader, store)

@@ -33,14 +33,7 @@ async def judge_and_write(
     """Judge and count the answers of an evaluation, and write its results folder, in a thread.
 
     Args:
-        prepared: The evaluation.
-        description: What the result reports about it.
-        collected: The probes with their answers.
         store: The replies of judges and the cached measures; None if the evaluation uses neither.
-        show_progress: Whether to show progress on standard error.
-
-    Returns:
-        The evaluation, without its counts of requests. Cancelled, no file of the folder is replaced.
     """
     spec, task = prepared.spec, prepared.task
 

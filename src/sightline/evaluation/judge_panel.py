@@ -16,14 +16,7 @@ from sightline.results.stored_run import StoredRun
 
 
 def prepared_panel(prepared: Prepared) -> JudgePanel:
-    """The judges of a prepared evaluation, in the order of --judge.
-
-    Args:
-        prepared: The evaluation.
-
-    Returns:
-        The judges.
-    """
+    """The judges of a prepared evaluation, in the order of --judge."""
     benchmark, options = prepared.task.benchmark, prepared.task.options.benchmark
     judges: list[Judge] = []
     for name in prepared.spec.judge:
@@ -38,15 +31,7 @@ def prepared_panel(prepared: Prepared) -> JudgePanel:
 
 
 def judge_model(prepared: Prepared, name: str) -> JudgeModel:
-    """What a model judge of an evaluation is called with, which the store keeps for each run.
-
-    Args:
-        prepared: The evaluation.
-        name: The name of the judge, as in --judge.
-
-    Returns:
-        Its identity, sampling options and limits.
-    """
+    """What a model judge of an evaluation is called with, which the store keeps for each run."""
     model = prepared.judges.models[name][0]
     return JudgeModel(model.identity, judge_sampling(prepared.spec, model), model.capabilities.limits)
 
@@ -54,17 +39,7 @@ def judge_model(prepared: Prepared, name: str) -> JudgeModel:
 def recorded_panel(
     benchmark: Benchmark, run: StoredRun, store: Store, humans: Sequence[HumanJudge] = ()
 ) -> JudgePanel:
-    """The judges of an earlier run. None is called: their replies and verdicts are in the store.
-
-    Args:
-        benchmark: The benchmark.
-        run: The run.
-        store: The store, which holds the verdicts of humans.
-        humans: Further judges, after those of the run.
-
-    Returns:
-        The judges.
-    """
+    """The judges of an earlier run. None is called: their replies and verdicts are in the store."""
     description, options = run.description, run.description.benchmark_options
     judges: list[Judge] = []
     for name in description.judges:
@@ -82,16 +57,6 @@ def recorded_panel(
 def make_panel(
     benchmark: Benchmark, options: Mapping[str, Any], judges: Sequence[Judge], decide: Decide = "first"
 ) -> JudgePanel:
-    """A panel of judges that also judges the partner settings whose verdicts some metric reads.
-
-    Args:
-        benchmark: The benchmark.
-        options: Its effective options.
-        judges: The judges, in the order in which they decide.
-        decide: Which verdict counts.
-
-    Returns:
-        The panel.
-    """
+    """A panel of judges that also judges the partner settings whose verdicts some metric reads."""
     partners = judged_partners(benchmark.metrics(options))
     return JudgePanel(benchmark=benchmark, judges=judges, decide=decide, judged_partners=partners)

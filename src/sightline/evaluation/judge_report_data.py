@@ -38,19 +38,7 @@ def read_judge_data(
     rules of a stored run decide again; nothing is sent.
 
     Args:
-        sources: Numbers or names of runs of the store, and paths.
-        human: Further verdicts of humans: files, and annotation projects of the store.
-        spec: The store; the task and the data of files that hold only answers, which the rules of the task
-            judge.
-        partly: How verdicts `partially correct` count.
         texts: Text metrics to measure on answers with references; None uses those of the sources.
-
-    Returns:
-        The answers and the verdicts.
-
-    Raises:
-        UserError: There is no such run, a file holds neither verdicts nor answers, or different models
-            measured the sources under one name.
     """
     read = JudgeSources()
     for source in dict.fromkeys(sources):

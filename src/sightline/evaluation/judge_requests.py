@@ -30,10 +30,6 @@ class JudgeRequests:
         """Prepare it; nothing is sent.
 
         Args:
-            panel: The judge.
-            answers: The answers of the store, and the replies of the judge.
-            counts: The counts that `runner` updates.
-            runner: Makes what sends requests to the judge.
             opened: Where the judge stays open; None if it is opened for each attempt.
             check: The check of its endpoints; None for no check.
         """
@@ -49,12 +45,7 @@ class JudgeRequests:
         self._opened = opened
 
     async def ask(self, collected: CollectedAnswers, unjudged: CollectedAnswers) -> None:
-        """Send the first requests, then retry those whose reply holds no verdict.
-
-        Args:
-            collected: The answers to judge.
-            unjudged: Those about which the judge was not asked yet.
-        """
+        """Send the first requests, then retry those whose reply holds no verdict."""
         known = partial(self.first_requests, collected)
         if self.check is not None and self.counts.sent and self._opened is not None:
             # At the first request, cached replies to later responses of the model were not known.
@@ -65,12 +56,7 @@ class JudgeRequests:
                 await self._send(partial(self._retries, collected, attempt), known)
 
     async def ask_early(self, feed: RequestFeed, answered: CollectedAnswers) -> None:
-        """Send first requests as they are added, until the feed is closed.
-
-        Args:
-            feed: Receives requests of `first_requests`.
-            answered: All probes of the run: the cached replies about them tell whether the endpoint changed.
-        """
+        """Send first requests as they are added, until the feed is closed."""
         assert self._opened is not None, "a judge that is asked while the model answers stays open"
         runner, self._runner = self._new_runner(), None
         await runner.run(feed, self._opened, self.check, partial(self.first_requests, answered))

@@ -26,13 +26,6 @@ def judges_to_open(prepared: Prepared, probes: Callable[[], Iterable[StoredProbe
 
     Others are named in vain, for example where rules decide all cases of a benchmark. Their requests are made
     as if every probe were answered, up to the first one of each judge.
-
-    Args:
-        prepared: The evaluation.
-        probes: Starts a pass over the probes of the run.
-
-    Returns:
-        The names of the judges.
     """
     panel = prepared_panel(prepared)
     waiting = {

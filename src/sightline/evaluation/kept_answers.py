@@ -18,14 +18,6 @@ def kept_answers(run: int | None, store: str, out: str | None) -> Iterable[Outco
 
     Args:
         run: The number of its run; None if it called no model.
-        store: The store of the run.
-        out: Its results folder, if there is one.
-
-    Returns:
-        The answers in sample order.
-
-    Raises:
-        UserError: It has neither a run in a store nor a results folder.
     """
     if run is None:
         if out is None:

@@ -37,11 +37,6 @@ class KeySet:
             self._settle()
 
     def update(self, other: KeySet) -> None:
-        """Add the keys of another set.
-
-        Args:
-            other: The other set.
-        """
         other._settle()
         self._settle()
         self._sorted = np.union1d(self._sorted, other._sorted)

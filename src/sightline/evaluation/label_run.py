@@ -11,30 +11,13 @@ from sightline.results.stored_run import read_stored_run
 
 
 def check_labels(spec: Spec) -> None:
-    """Check the form of --name and --tag.
-
-    Args:
-        spec: The evaluation.
-
-    Raises:
-        UserError: The name or a tag has another form.
-    """
+    """Check the form of --name and --tag."""
     if spec.name is not None:
         check_run_name(spec.name)
     check_tags(spec.tag)
 
 
 def check_name(spec: Spec, store: Store, description: EvaluationDescription) -> None:
-    """Check that no other evaluation has the name of --name.
-
-    Args:
-        spec: The evaluation.
-        store: The store.
-        description: What its result would report about it.
-
-    Raises:
-        UserError: A run of another evaluation has the name.
-    """
     holder = store.labels.names().get(spec.name or "")
     if spec.name is not None and holder is not None:
         before = read_stored_run(store, holder).description
@@ -44,17 +27,8 @@ def check_name(spec: Spec, store: Store, description: EvaluationDescription) -> 
 def label_run(spec: Spec, store: Store, run: int, description: EvaluationDescription) -> int | None:
     """Give a run that starts its tags, and its name if no run has it.
 
-    Args:
-        spec: The evaluation.
-        store: The store.
-        run: The number of the run.
-        description: What its result reports about it.
-
     Returns:
         The earlier run of the same evaluation that has the name until `move_name`; None if there is none.
-
-    Raises:
-        UserError: A run of another evaluation has the name.
     """
     store.labels.add_tags(run, spec.tag)
     if spec.name is None or (holder := store.labels.give_name(run, spec.name)) == run:
@@ -64,17 +38,7 @@ def label_run(spec: Spec, store: Store, run: int, description: EvaluationDescrip
 
 
 def move_name(spec: Spec, store: Store, run: int, holder: int | None) -> str:
-    """Move a name to the run that finished; an interrupted run leaves it where it was.
-
-    Args:
-        spec: The evaluation.
-        store: The store.
-        run: The number of the run.
-        holder: The earlier run that has the name, as `label_run` returned it.
-
-    Returns:
-        What happened to the name; '' if the run had it from the start.
-    """
+    """Move a name to the run that finished; an interrupted run leaves it where it was."""
     if spec.name is None or holder is None:
         return ""
     found = store.labels.give_name(run, spec.name, instead_of=holder)

@@ -17,18 +17,7 @@ from sightline.results.stored_run import StoredRun
 
 
 def prepare_measures(benchmark: Benchmark, options: Mapping[str, Any]) -> PreparedMeasures:
-    """Find the embedder and the text metrics that a benchmark uses under its options; no weights are loaded.
-
-    Args:
-        benchmark: The benchmark.
-        options: Its effective options.
-
-    Returns:
-        The measures.
-
-    Raises:
-        UserError: One does not exist, or is not installed.
-    """
+    """Find the embedder and the text metrics that a benchmark uses under its options; no weights are loaded."""
     compares = vector_scorer(benchmark, options) is not None
     return PreparedMeasures(
         embedder=embedder(options["embedder"]) if compares else None, text_metrics=metrics_of(options)
@@ -43,18 +32,7 @@ def answer_measures(
     *,
     show_progress: bool = False,
 ) -> AnswerMeasures:
-    """Join measures with the store that caches them.
-
-    Args:
-        benchmark: The benchmark.
-        options: Its effective options.
-        measures: The embedder and text metrics.
-        store: The cache of vectors and numbers.
-        show_progress: Whether to show progress on standard error.
-
-    Returns:
-        What measures the answers of an evaluation.
-    """
+    """Join measures with the store that caches them."""
     similarity, texts = None, None
     scorer, embedding_model = vector_scorer(benchmark, options), measures.embedder
     if scorer is not None and embedding_model is not None:
@@ -67,16 +45,7 @@ def answer_measures(
 
 
 def recorded_measures(benchmark: Benchmark, run: StoredRun, store: Store) -> AnswerMeasures:
-    """The measures of a run as the store describes it; a model is loaded only where a number is not cached.
-
-    Args:
-        benchmark: The benchmark.
-        run: The run.
-        store: The cache of vectors and numbers.
-
-    Returns:
-        What measures the answers of the run.
-    """
+    """The measures of a run as the store describes it; a model is loaded only where a number is not cached."""
     similarity, texts = None, None
     options, identity = run.description.benchmark_options, run.embedder
     scorer = vector_scorer(benchmark, options)

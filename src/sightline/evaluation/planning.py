@@ -27,14 +27,7 @@ def make_plan(
     """Plan the requests of an evaluation.
 
     Args:
-        prepared: The evaluation.
-        store: The cache of image digests.
-        augmented: The texts that replace images, for an evaluation with --augment.
         only: The ids of the samples that are planned; None for all.
-        read_only: Whether new image digests stay out of the store.
-
-    Returns:
-        The plan.
     """
     task, model = prepared.task, prepared.models.models[0]
     inputs = PlanInputs(
@@ -50,16 +43,7 @@ def make_plan(
 
 
 def plan_settings(spec: Spec, task: PreparedTask, model: Model) -> dict[str, EffectiveOptions]:
-    """Compute the options of the requests of an evaluation.
-
-    Args:
-        spec: The evaluation.
-        task: The task.
-        model: The model.
-
-    Returns:
-        Setting -> its options: first the evaluated one, then those that its metrics read.
-    """
+    """Compute the options of the requests of an evaluation."""
     own = EffectiveOptions(task.options.benchmark, model.effective(task.options.sampling))
     partners = {
         setting: EffectiveOptions(options, model.effective(_sampling(spec, task, setting)))
@@ -69,21 +53,13 @@ def plan_settings(spec: Spec, task: PreparedTask, model: Model) -> dict[str, Eff
 
 
 def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
-    """The images of all probes, under the evaluated setting and under those that metrics read too.
-
-    Args:
-        prepared: The evaluation.
-
-    Returns:
-        The images by path.
-    """
+    """The images of all probes, under the evaluated setting and under those that metrics read too."""
     task = prepared.task
     settings = [task.options.benchmark, *task.partners.values()]
     return images_in_probes(task.benchmark, task.samples, settings)
 
 
 def _some_of(samples: Iterable[Sample], ids: Collection[str]) -> Iterator[Sample]:
-    """The samples with these ids; those after the last of them are not read."""
     left = set(ids)
     for sample in samples if left else ():
         if sample.id in left:

@@ -46,19 +46,7 @@ from sightline.results.folder import ResultsFolder
 
 
 def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> Prepared:
-    """Check everything that can be checked before the first call. Nothing is written.
-
-    Args:
-        spec: The evaluation.
-        calls_model: Whether a model is called for answers; False where the answers exist already.
-        keyless: Whether API keys may be missing, because nothing will be called.
-
-    Returns:
-        The prepared evaluation.
-
-    Raises:
-        UserError: Something is wrong with the options, the data, or what is installed.
-    """
+    """Check everything that can be checked before the first call. Nothing is written."""
     fail_if = parse_conditions(spec.fail_if)
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)

@@ -49,18 +49,7 @@ class PreparedTask(Struct, frozen=True, kw_only=True):
 
 
 class Survey(Struct, frozen=True, kw_only=True):
-    """What the samples of an evaluation are.
-
-    Attributes:
-        data_digest: The digest of questions, options, references, labels and released records, in any order
-            of the samples; images count by their file names.
-        ids_digest: The SHA-256 of the ids in their order.
-        samples: The number of samples.
-        probes: The number of probes of all samples under the evaluated setting; 0 if no model is called.
-        folders: The data folders of their images.
-        is_foreign: Whether a sample is other than those that the benchmark's paper released.
-        left_out: Notes on records of the data that are not asked.
-    """
+    """What the samples of an evaluation are."""
 
     data_digest: str
     ids_digest: str

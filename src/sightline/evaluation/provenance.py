@@ -24,15 +24,6 @@ def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mappi
 
     Options that make a task of their own (`Benchmark.task_arguments`) are compared too. The name of a
     setting that is a file is not compared: the file may have moved.
-
-    Args:
-        file: The file of answers.
-        benchmark: The benchmark.
-        setting: The setting under which the answers are scored.
-        options: Its benchmark options.
-
-    Raises:
-        UserError: The folder's metrics.json names another setting.
     """
     run = read_run_metadata(file.parent) if file.name == "answers.jsonl" else None
     if run is None:
@@ -49,16 +40,6 @@ def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mappi
 
 
 def replayed(model: Model, task: PreparedTask, draws: int) -> Iterator[tuple[Probe, Prediction]]:
-    """The probes of a task with the answers that a model replays.
-
-    Args:
-        model: The model.
-        task: The task.
-        draws: The number of draws of each probe.
-
-    Yields:
-        Each probe that has a recorded answer, with the answer.
-    """
     for sample in task.samples:
         for probe in task.benchmark.probes(sample, task.options.benchmark):
             for draw in range(draws):
@@ -68,16 +49,7 @@ def replayed(model: Model, task: PreparedTask, draws: int) -> Iterator[tuple[Pro
 
 
 def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> list[str]:
-    """Notes on what a file of answers says, or does not say, about the probes that it answers.
-
-    Args:
-        recorded: The probes of the setting, each with an answer of the file.
-        task: The task, as `codis:plain`.
-
-    Returns:
-        Notes on prompts that differ from those of the setting, on options whose order the file does not
-        hold, and on options without the right one.
-    """
+    """Notes on what a file of answers says, or does not say, about the probes that it answers."""
     answers, prompts, other_prompts, with_options, without_order, without_right = 0, 0, 0, 0, 0, 0
     for probe, prediction in recorded:
         answers += 1

@@ -35,17 +35,8 @@ def recompute(
     says so if the run did not finish.
 
     Args:
-        store: The store that holds the run.
         run: The number of the run; None takes the latest that finished.
         against: The rows of published tables to compare with; none takes those that the run named.
-        humans: Further judges: verdicts of humans that the run was not judged by.
-        on_group: Receives each judged group, in the order of the samples.
-
-    Returns:
-        The result.
-
-    Raises:
-        UserError: There is no such run.
     """
     stored, notes = latest_finished_run(store) if run is None else (read_stored_run(store, run), [])
     if not stored.is_finished:

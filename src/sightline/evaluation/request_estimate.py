@@ -20,21 +20,13 @@ class RequestsEstimate(Struct, frozen=True, kw_only=True):
     """What would be sent to one model.
 
     Attributes:
-        model: Its name.
-        requests: Distinct requests.
-        cached: Those that the store can answer.
-        to_ask: Those that are sent.
-        to_ask_at_most: Those that are sent if every reply of a judge is asked for again.
-        checks: Requests that check its endpoints, if any other request is sent.
         prompt_tokens: Tokens of the requests to send: four characters or 750 pixels per token, times the
             ratio that cached answers of the run show.
         completion_tokens: Expected tokens of the answers, by the mean of cached answers; None without any.
-        completion_tokens_at_most: The same if every answer is as long as its limit.
         expected_cost: The cost by `completion_tokens`, with the checks; None if one of these is unknown.
         full_length_cost: The cost by `to_ask_at_most` and `completion_tokens_at_most`, with the checks. Not a
             bound: `prompt_tokens` is an estimate, above all that of images, and calls that fail and are sent
             again are not part of it. None without a price if anything would be sent.
-        has_price: Whether sightline.toml has its price.
         batch_files: Files of --batch that are uploaded; None if the model is not asked in batches.
         batch_bytes: Their bytes, with images as they are in the data; None likewise.
     """
@@ -67,7 +59,6 @@ class AnswerLengths(Struct):
         """Count a cached answer.
 
         Args:
-            answer: The answer.
             rough_prompt_tokens: The rough estimate of the tokens of its request; 0 if that is not known.
         """
         self.answers += 1
@@ -98,11 +89,6 @@ class BatchTally(Struct):
     _size: int = 0
 
     def add(self, keyed: KeyedRequest) -> None:
-        """Count a request.
-
-        Args:
-            keyed: The request.
-        """
         images = sum(4 * ((file.stamp[0] + 2) // 3) for file in keyed.request.images.values())
         line = AROUND_BODY + len(keyed.canonical) + images
         is_full = self._lines == self.settings.lines or self._size + line > self.settings.bytes
@@ -115,18 +101,12 @@ class RequestTally(Struct, kw_only=True):
     """Counts the requests to one model.
 
     Attributes:
-        model: Its name.
         price: Its price; None if sightline.toml has none.
-        max_tokens: The token limit of an answer.
-        attempts: Requests for one reply, if replies hold no verdict.
         endpoints: Endpoints that are checked before cached answers are used; 0 for none.
         check_price: Its price for the requests of these checks; None if sightline.toml has none.
         batches: The files of its batches; None if it is not asked in batches.
-        counted: The keys of its distinct requests.
-        to_send: The keys of those that are not answered.
         image_bytes: The bytes of the images in the requests to send.
         rough_tokens: The rough number of tokens of the requests to send.
-        lengths: The lengths of its cached answers.
     """
 
     model: str
@@ -151,14 +131,7 @@ class RequestTally(Struct, kw_only=True):
         *,
         retry: bool,
     ) -> None:
-        """Count requests; those counted before are skipped.
-
-        Args:
-            requests: The requests.
-            stored: What the store holds of them.
-            planned: The keys of requests that are answered by then.
-            retry: Whether --retry-errors asks for failed requests again.
-        """
+        """Count requests; those counted before are skipped."""
         new = {keyed.request.key: keyed for keyed in requests if keyed.request.key not in self.counted}
         for key, keyed in new.items():
             size = _size(keyed)
@@ -181,9 +154,6 @@ class RequestTally(Struct, kw_only=True):
 
         Args:
             other: The lengths of other cached answers of the model, for the case that none was counted.
-
-        Returns:
-            The estimate.
         """
         to_send = len(self.to_send)
         lengths = self.lengths if self.lengths.answers else other or self.lengths

@@ -55,11 +55,7 @@ class RequestSender:
         """Prepare to send; nothing is sent yet.
 
         Args:
-            prepared: The evaluation.
-            store: The cache of answers.
-            account: What was spent of the budget, for example by a captioner.
             began: Answers that were stored later need no check of their endpoint; None: from now on.
-            show_progress: Whether to show progress on standard error.
         """
         self._began = began
         self._prepared = prepared
@@ -105,14 +101,6 @@ class RequestSender:
 
         Judges are asked meanwhile about the samples whose answers are complete, where they can; `ask_judges`
         ends that.
-
-        Args:
-            requests: The requests; planning them may block, so a thread reads them.
-            plan: Plans them again for the check of the endpoint, and to find the judges that may be asked.
-            samples: Receives the samples as they are planned.
-
-        Returns:
-            What happened. Cancelled, everything answered so far is kept.
         """
         prepared = self._prepared
         self.asked = counts = Counts(total=prepared.survey.probes * prepared.spec.repeats)
@@ -142,11 +130,7 @@ class RequestSender:
         Where one judge stops early, the others go on.
 
         Args:
-            collected: The answers to judge.
             unjudged: Those that were not judged early, once that has ended; None: all.
-
-        Returns:
-            What happened, over all judges.
         """
         total = Counts()
         for judge in self._judges:
@@ -173,7 +157,6 @@ class RequestSender:
                 self._limiters |= self._new_limiters(self._prepared.judges.models[judge.name])
 
     def _judge_requests(self, panel: JudgePanel, name: str) -> JudgeRequests:
-        """What sends the requests of the only judge of a panel."""
         counts, models = Counts(), self._prepared.judges.models[name]
         return JudgeRequests(
             panel,

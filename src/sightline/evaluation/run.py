@@ -54,18 +54,9 @@ async def run_evaluation(
     answered so far; the CancelledError says how much that is.
 
     Args:
-        spec: The evaluation.
         began: When the sweep began that the evaluation is part of (seconds since 1970): answers that were
             stored later need no check of their endpoint. None: the evaluation is no part of a sweep.
         account: What the sweep has spent of its budget; None: the evaluation is no part of a sweep.
-        show_progress: Whether to show progress on standard error.
-
-    Returns:
-        The evaluation.
-
-    Raises:
-        UserError: Something is wrong; it is found before the first call.
-        EnvironmentFailedError: The store or a disk failed on the way.
     """
     prepared = await run_in_thread(prepare_evaluation, spec)
     description = await run_in_thread(describe_evaluation, prepared)

@@ -20,27 +20,12 @@ OF_A_PROCESS = frozenset(
 
 
 def run_budget(spec: Spec) -> Budget:
-    """The limits of a run.
-
-    Args:
-        spec: The evaluation.
-
-    Returns:
-        The budget, without a price.
-    """
+    """The limits of a run."""
     return Budget(spec.max_requests, spec.max_cost)
 
 
 def run_account(specs: Sequence[Spec], store: Store) -> AbstractAsyncContextManager[Account]:
-    """Open the account that the processes of a run, or of a sweep, share.
-
-    Args:
-        specs: The evaluations; all have the same limits.
-        store: Their store.
-
-    Returns:
-        A context manager with the account.
-    """
+    """Open the account that the processes of a run, or of a sweep, share."""
     options = [
         {name: value for name, value in msgspec.to_builtins(spec).items() if name not in OF_A_PROCESS}
         for spec in specs

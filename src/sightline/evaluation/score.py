@@ -61,21 +61,7 @@ class _Scoring(NamedTuple):
 async def score_file(
     spec: Spec, file: str, partners: Mapping[str, str] | None = None, *, show_progress: bool = False
 ) -> Evaluation:
-    """Score a file of predictions in any layout that `formats` reads.
-
-    Args:
-        spec: The evaluation.
-        file: The path of the file.
-        partners: Other settings -> files with their answers, for the metrics that need them.
-        show_progress: Whether to show progress on standard error.
-
-    Returns:
-        The evaluation.
-
-    Raises:
-        UserError: Ids are unknown or missing, or something else is wrong; it is found before the first call.
-        EnvironmentFailedError: The store or a disk failed on the way.
-    """
+    """Score a file of predictions in any layout that `formats` reads."""
     prepared, description, collected = await run_in_thread(_read_all, spec, file, partners or {})
     measures = prepared.measures
     if not (prepared.judges.models or measures.embedder or measures.text_metrics):
@@ -161,7 +147,6 @@ def _matched(
 
 
 def _recorded(setting: _SettingAnswers) -> Iterator[tuple[Probe, Prediction]]:
-    """The answered probes of a setting with their answers."""
     probes = {(probe.sample, probe.variant): probe for some in setting.probes.values() for probe in some}
     for (sample, variant, _), prediction in setting.predictions.items():
         yield probes[sample, variant], prediction

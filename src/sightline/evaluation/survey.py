@@ -29,14 +29,7 @@ def survey_samples(task: PreparedTask, check: Check | None) -> Survey:
     """Read all samples of a task once, and check them and their probes.
 
     Args:
-        task: The task, whose samples nobody has read yet.
         check: The check of probes; None if no model is called.
-
-    Returns:
-        What was found.
-
-    Raises:
-        UserError: The data or a probe are wrong, or there is no sample.
     """
     benchmark, options = task.benchmark, task.options.benchmark
     surveyor = Surveyor(benchmark, options, check)
@@ -57,8 +50,6 @@ class Surveyor:
         """Start without samples.
 
         Args:
-            benchmark: The benchmark.
-            options: Its effective options.
             check: The check of probes; None if no model is called: then only the probes of the first sample
                 are made.
         """
@@ -72,14 +63,7 @@ class Surveyor:
         self._folders: set[str] = set()
 
     def add(self, sample: Sample) -> None:
-        """Survey a sample.
-
-        Args:
-            sample: The sample.
-
-        Raises:
-            UserError: A probe cannot be asked, or a plugin returned something else.
-        """
+        """Survey a sample."""
         self._ids.update(b"," if self._samples else b"[")
         self._ids.update(_encoder.encode(sample.id))
         self._folders.update(image.root for image in sample.images if image.root)
@@ -97,11 +81,7 @@ class Surveyor:
         self._samples += 1
 
     def found(self) -> Survey:
-        """What was found so far.
-
-        Returns:
-            The survey.
-        """
+        """What was found so far."""
         ids = self._ids.copy()
         ids.update(b"]" if self._samples else b"[]")
         return Survey(

@@ -105,14 +105,7 @@ class Sweep(Struct, frozen=True):
         return SweepRecord(self.task, self.exit_status, [run.record for run in self.points])
 
     def frame(self) -> Any:
-        """All metrics as a pandas DataFrame, one row each; needs the extra `table`.
-
-        Returns:
-            The data frame; its columns are the model, the varied options, and the fields of a metric.
-
-        Raises:
-            UserError: Pandas is not installed.
-        """
+        """All metrics as a pandas DataFrame, one row each; needs the extra `table`."""
         rows = [
             {"model": point.result.model, **point.values, **msgspec.structs.asdict(metric)}
             for point in self.results
@@ -132,19 +125,6 @@ async def run_sweep(
     """Run the points one after the other, on one budget.
 
     A point that fails does not stop the others; where the budget is reached, the rest is not run.
-
-    Args:
-        points: The points.
-        out: The folder of sweep.json and sweep.md, which are written again after every point.
-        show_progress: Whether to show progress on standard error.
-        on_point: Called with each point as soon as it is done.
-
-    Returns:
-        The sweep.
-
-    Raises:
-        UserError: Something is wrong with a point; it is found before the first call.
-        EnvironmentFailedError: The store or a disk failed on the way.
     """
     await run_in_thread(_check, points, out)
     runs: list[PointRun] = []
@@ -164,17 +144,7 @@ async def run_sweep(
 
 
 def estimate_sweep(points: Sequence[SweepPoint]) -> list[RunEstimate]:
-    """Estimate what each point sends after those before it, whose answers it reuses.
-
-    Args:
-        points: The points.
-
-    Returns:
-        One estimate per point.
-
-    Raises:
-        UserError: The sweep itself would be refused.
-    """
+    """Estimate what each point sends after those before it, whose answers it reuses."""
     planned_keys = KeySet()
     return [estimate_run(point.spec, planned_keys) for point in points]
 
@@ -194,7 +164,6 @@ def _check(points: Sequence[SweepPoint], out: str | None) -> None:
 
 @asynccontextmanager
 async def _account(points: Sequence[SweepPoint]) -> AsyncIterator[Account]:
-    """The account of a sweep, in its store."""
     specs = [point.spec for point in points]
     store = await run_in_thread(Store.open, specs[0].store)
     try:

@@ -51,22 +51,7 @@ def plan_sweep(
     sampling: Mapping[str, Sequence[Any]],
     augments: Sequence[str] = (),
 ) -> list[SweepPoint]:
-    """Combine every model with every combination of values; models change slowest.
-
-    Args:
-        base: What all points share; its `out` is the folder of the whole sweep, its `name` the beginning of
-            the names of all runs.
-        models: The models.
-        options: Benchmark option -> its values; one with a single value is not varied.
-        sampling: Sampling option -> its values, likewise.
-        augments: Values of --augment; captions apply to those that use captions.
-
-    Returns:
-        The points.
-
-    Raises:
-        UserError: An option has no value, or the same value twice.
-    """
+    """Combine every model with every combination of values; models change slowest."""
     _check_values("--model", models)
     if base.model_id is not None and len(models) > 1:
         raise UserError(
@@ -97,7 +82,6 @@ def plan_sweep(
 
 
 def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) -> Spec:
-    """The spec with one value of --augment, if there are any."""
     if augment is None:
         return spec
     if augment not in AUGMENTATIONS:

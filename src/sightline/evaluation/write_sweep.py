@@ -15,16 +15,7 @@ from sightline.results.sweep_record import SweepRecord
 
 
 def write_sweep(out: str, record: SweepRecord, results: Sequence[ResultPoint]) -> None:
-    """Write sweep.json and sweep.md.
-
-    Args:
-        out: The folder of the sweep; it is made if it does not exist.
-        record: The sweep.
-        results: The results of the evaluated points.
-
-    Raises:
-        EnvironmentFailedError: The folder cannot be made, or the disk refuses.
-    """
+    """Write sweep.json and sweep.md."""
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -17,12 +17,6 @@ from sightline.types import ImageRef, Message, Probe, Text, user
 def prompt_text(messages: Sequence[Message]) -> str:
     """The text of messages as answers.jsonl holds it.
 
-    Args:
-        messages: The messages as sent.
-
-    Returns:
-        The text of a single message as it is. Of several messages, each has its role before it:
-
     >>> print(prompt_text([user("2 + 2?"), Message("assistant", (Text("4"),)), user("3 + 3?")]))
     [user]
     2 + 2?
@@ -40,20 +34,12 @@ def prompt_text(messages: Sequence[Message]) -> str:
 
 
 def image_paths(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The images of messages as answers.jsonl holds them.
-
-    Args:
-        messages: The messages as sent.
-
-    Returns:
-        The paths in the data folder, in the order of the messages.
-    """
+    """The images of messages as answers.jsonl holds them."""
     images = [part for message in messages for part in message.parts if isinstance(part, ImageRef)]
     return tuple([_path_in_data(image) for image in images])
 
 
 def _path_in_data(image: ImageRef) -> str:
-    """The path of an image in its data folder, or the whole path of one without such a folder."""
     rest = image.path.removeprefix(f"{image.root}/")
     if (
         image.root
@@ -74,12 +60,7 @@ def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
     says; where it says nothing, it is unknown and the messages are empty.
 
     Args:
-        probe: The probe as the setting renders it.
         prediction: The recorded answer; None for a probe that a model is asked now.
-
-    Returns:
-        The probe with the question, the options and the references that fit the answer, and with the images
-        and the text sent. A reference whose option is not among those of the file is left out.
     """
     if prediction is None:
         return probe

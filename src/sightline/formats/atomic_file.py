@@ -21,11 +21,6 @@ class AtomicFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Choose the temporary name.
-
-        Args:
-            path: The name that the file gets at the end.
-        """
         self._path = path
         self._temporary = temporary_path(path)
         self._refused: EnvironmentFailedError | None = None
@@ -87,12 +82,6 @@ class AtomicFile:
 
         Args:
             piece: The bytes.
-
-        Returns:
-            Their number.
-
-        Raises:
-            EnvironmentFailedError: The disk cannot be written.
         """
         try:
             return self._file.write(piece)
@@ -108,11 +97,6 @@ class AtomicLineFile:
     """An `AtomicFile` of lines."""
 
     def __init__(self, path: Path) -> None:
-        """Choose the temporary name.
-
-        Args:
-            path: The name that the file gets at the end.
-        """
         self._file = AtomicFile(path)
 
     def __enter__(self) -> Self:
@@ -127,9 +111,4 @@ class AtomicLineFile:
         self._file.__exit__(kind, error, trace)
 
     def write(self, line: bytes) -> None:
-        """Write a line.
-
-        Args:
-            line: The line, without the line break.
-        """
         self._file.write(line + b"\n")

@@ -34,17 +34,7 @@ _PIECE = 1024**2
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read the content of a file.
-
-    Args:
-        path: The file; a gzipped one is decompressed.
-
-    Returns:
-        The content without a byte order mark.
-
-    Raises:
-        UserError: The file is missing, unreadable, truncated, empty or too large.
-    """
+    """Read the content of a file."""
     pieces: list[bytes] = []
     size = 0
     with opened(path) as file:
@@ -65,18 +55,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Read a file line by line; its size does not matter.
-
-    Args:
-        path: The file; a gzipped one is decompressed.
-
-    Yields:
-        The lines that are not blank, with their numbers from 1, without their line breaks or a byte order
-        mark.
-
-    Raises:
-        UserError: The file is missing, unreadable, truncated or empty, or a line is too long.
-    """
+    """Read a file line by line; its size does not matter."""
     number, is_empty = 0, True
     with opened(path) as file:
         while read := read_line(file, number + 1, path):
@@ -96,15 +75,7 @@ def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None =
     """Read a JSON Lines file as structs, line by line.
 
     Args:
-        path: The file; it may be gzipped.
-        kind: The struct that each line holds.
         prepare: Changes a decoded line before it is converted; None leaves lines as they are.
-
-    Yields:
-        One struct per line; empty lines are skipped.
-
-    Raises:
-        UserError: The file cannot be read, or a line is not such a struct; it names the line and the field.
     """
     decoder = msgspec.json.Decoder(kind)
 
@@ -118,19 +89,7 @@ def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None =
 
 
 def read_line(file: IO[bytes] | gzip.GzipFile, number: int, path: Path) -> bytes:
-    """Read the next line of an open file.
-
-    Args:
-        file: The open file.
-        number: The number of the line, from 1, for the error message.
-        path: The file, for the error message.
-
-    Returns:
-        The line with its line feed; empty at the end of the file.
-
-    Raises:
-        UserError: The line is too long; no more than the limit was read.
-    """
+    """Read the next line of an open file."""
     line = file.readline(MAX_LINE + 1)
     if len(line) > MAX_LINE:
         raise UserError(
@@ -145,18 +104,7 @@ def read_line(file: IO[bytes] | gzip.GzipFile, number: int, path: Path) -> bytes
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open a file, plain or gzipped.
-
-    Args:
-        path: The file.
-
-    Yields:
-        The open file, which decompresses what is gzipped.
-
-    Raises:
-        UserError: The file is missing, a pipe, unreadable or truncated; the last may appear while the block
-            reads it.
-    """
+    """Open a file, plain or gzipped."""
     try:
         # A pipe without a writer would wait for ever, and most files are read several times.
         if stat.S_ISFIFO(os.stat(path).st_mode):

@@ -18,7 +18,6 @@ def json_digest(content: Any, unknown: Callable[[Any], Any] | None = None) -> st
     """The SHA-256 of plain data as JSON with sorted keys.
 
     Args:
-        content: Anything that msgspec encodes as JSON.
         unknown: Makes plain data of any other object; None refuses those.
     """
     return hashlib.sha256(msgspec.json.encode(content, order="sorted", enc_hook=unknown)).hexdigest()
@@ -30,30 +29,13 @@ def text_digest(text: str) -> str:
 
 
 def file_digest(path: str | Path) -> str:
-    """The SHA-256 of the content of a file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The digest in hexadecimal.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """The SHA-256 of the content of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def file_digest_or_error(path: str | Path) -> str | OSError:
-    """The SHA-256 of the content of a file, or the error of reading it.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The digest in hexadecimal, or the error.
-    """
+    """The SHA-256 of the content of a file, or the error of reading it."""
     try:
         return file_digest(path)
     except OSError as error:
@@ -61,15 +43,7 @@ def file_digest_or_error(path: str | Path) -> str | OSError:
 
 
 def changed_files(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """The files that are missing or have another content.
-
-    Args:
-        folder: The folder of the files.
-        files: Path in the folder -> expected SHA-256.
-
-    Returns:
-        The paths of the changed files, in the same order.
-    """
+    """The files that are missing or have another content."""
     with ThreadPoolExecutor(READERS) as pool:
         digests = pool.map(file_digest_or_error, (folder / name for name in files))
         return [
@@ -99,47 +73,22 @@ class SetDigest:
     """
 
     def __init__(self) -> None:
-        """Start without texts."""
         self._sum = 0
 
     def add(self, text: bytes) -> None:
-        """Add a text.
-
-        Args:
-            text: The text. A text that is added twice counts twice.
-        """
         self._sum += int.from_bytes(hashlib.sha256(text).digest())
 
     def hexdigest(self) -> str:
-        """The digest of the texts so far.
-
-        Returns:
-            32 hexadecimal digits.
-        """
+        """The digest of the texts so far."""
         return f"{self._sum % 16**_DIGITS:0{_DIGITS}x}"
 
 
 def data_digest(texts: str, images: str) -> str:
-    """Join the digest of the texts of all samples and that of their first images.
-
-    Args:
-        texts: The digest of the texts.
-        images: The digest of the images.
-
-    Returns:
-        The `data_digest` of a result.
-    """
+    """Join the digest of the texts of all samples and that of their first images."""
     return texts + _BETWEEN + images
 
 
 def texts_of_data_digest(digest: str) -> str:
-    """Take the digest of the texts from that of a run or of a result.
-
-    Args:
-        digest: The `data_digest`.
-
-    Returns:
-        The digest of the texts; '' if an earlier version wrote it, for which the order counted.
-    """
+    """Take the digest of the texts from that of a run or of a result."""
     texts = digest.partition(_BETWEEN)[0]
     return texts if len(texts) == _DIGITS else ""

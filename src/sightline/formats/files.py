@@ -14,15 +14,7 @@ from sightline.formats.atomic_file import AtomicFile
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file under a temporary name, then rename it: readers see the old file or the complete new one.
-
-    Args:
-        path: The file.
-        pieces: The content.
-
-    Raises:
-        EnvironmentFailedError: The disk cannot be written; nothing remains then.
-    """
+    """Write a file under a temporary name, then rename it: readers see the old file or the complete new one."""
     with AtomicFile(path) as file:
         for piece in pieces:
             file.write(piece)
@@ -33,12 +25,6 @@ def json_list(entries: Iterable[Any]) -> Iterator[bytes]:
 
     >>> b"".join(json_list([{"a": 1}, 2])) == json.dumps([{"a": 1}, 2], indent=4).encode()
     True
-
-    Args:
-        entries: The entries.
-
-    Yields:
-        The pieces of the list.
     """
     mark = b"["
     for entry in entries:
@@ -54,13 +40,7 @@ def refuse_overwriting(
     """Check that a command can write a file without replacing another one.
 
     Args:
-        path: The file.
         force: Whether the file may be replaced; None: the command has no --force.
-        option: The option that names the file, for error messages.
-        read: The files that the command reads; even `force` does not replace them.
-
-    Raises:
-        UserError: The file exists, or its folder is missing or cannot be written.
     """
     if path.is_dir():
         raise UserError("is a folder", file=path, expected=f"a file for {option}")
@@ -80,13 +60,6 @@ def refuse_unwritable(folder: Path, option: str = "--out") -> None:
     """Check that a folder, or the folder in which it must be created, can be written.
 
     A file is created on trial, because permissions do not show a read-only file system.
-
-    Args:
-        folder: The folder.
-        option: The option that names the folder, for error messages.
-
-    Raises:
-        UserError: The path is a file, or cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError("is a file", file=folder, expected=f"a folder for {option}")

@@ -37,12 +37,8 @@ class GroupFile(NamedTuple):
     """A groups file that was checked.
 
     Attributes:
-        path: The file.
-        sizes: The sizes of images that its lines name, in their order.
-        originals: The number of lines of the variant `original`.
         runs: Offsets of runs of lines of one group, in the order in which groups are read; None if the lines
             of every group are next to each other, so that the order of the file serves.
-        starts: For each run 1 if it begins a group, otherwise 0.
     """
 
     path: Path
@@ -52,21 +48,13 @@ class GroupFile(NamedTuple):
     starts: bytes = b""
 
     def lines(self) -> Iterator[GroupLine]:
-        """Read the file.
-
-        Yields:
-            The lines in their order.
-        """
+        """Read the file."""
         with _seekable(self.path) as file:
             for _, _, line in _lines(file, self.path):
                 yield line
 
     def groups(self) -> Iterator[list[GroupLine]]:
-        """Read the file group by group.
-
-        Yields:
-            The lines of each group, in the order of the groups' first lines.
-        """
+        """Read the file group by group."""
         if self.runs is None:
             for _, members in groupby(self.lines(), key=attrgetter("group")):
                 yield list(members)
@@ -76,34 +64,12 @@ class GroupFile(NamedTuple):
 
 
 def read_groups(path: Path) -> list[GroupLine]:
-    """Read a groups file into memory.
-
-    Args:
-        path: The file; it may be gzipped.
-
-    Returns:
-        The lines in their order.
-
-    Raises:
-        UserError: As `open_groups`.
-    """
+    """Read a groups file into memory."""
     return list(open_groups(path).lines())
 
 
 def open_groups(path: Path) -> GroupFile:
-    """Check all lines of a groups file. A file that did not change is checked once in a process.
-
-    Args:
-        path: The file; it may be gzipped.
-
-    Returns:
-        The checked file, which holds no lines.
-
-    Raises:
-        UserError: The file cannot be read, or not several times; a line has no group, no variant, neither
-            image nor prompt, an unknown field, an image outside the folder of the file, an option twice, or a
-            reference that is not an option; a line is too long; or a group has a variant twice.
-    """
+    """Check all lines of a groups file. A file that did not change is checked once in a process."""
     try:
         stamp = path.stat()
     except OSError as error:
@@ -115,9 +81,6 @@ def open_groups(path: Path) -> GroupFile:
 
 def size_of(line: GroupLine) -> str:
     """The size in which a builder made the image of a line.
-
-    Args:
-        line: The line.
 
     Returns:
         Its label `size`; 'original' if it has none.
@@ -191,14 +154,12 @@ def _joined_groups(file: IO[bytes], path: Path, runs: array[int], starts: bytes)
 
 
 def _run_at(file: IO[bytes], offset: int, path: Path) -> list[GroupLine]:
-    """The lines at an offset that belong to one group."""
     file.seek(offset)
     lines = (line for _, _, line in _lines(file, path, offset))
     return list(next(groupby(lines, key=attrgetter("group")))[1])
 
 
 def _number_in(file: IO[bytes], path: Path, offset: int, sought: GroupLine) -> int:
-    """The number of the line of a variant in the run at an offset."""
     file.seek(0)
     lines = _lines(file, path)
     return next(number for number, at, line in lines if at >= offset and line.variant == sought.variant)

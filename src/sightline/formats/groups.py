@@ -44,26 +44,13 @@ class GroupLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 def write_groups(lines: Iterable[GroupLine], path: Path) -> None:
-    """Write a groups file atomically.
-
-    Args:
-        lines: The lines.
-        path: The file to write.
-    """
+    """Write a groups file atomically."""
     with AtomicLineFile(path) as file:
         for line in lines:
             file.write(_encoder.encode(line))
 
 
 def by_group(lines: Iterable[GroupLine]) -> dict[str, list[GroupLine]]:
-    """Group lines.
-
-    Args:
-        lines: The lines of a groups file.
-
-    Returns:
-        Group -> its lines, in the order in which they appear.
-    """
     groups: dict[str, list[GroupLine]] = {}
     for line in lines:
         groups.setdefault(line.group, []).append(line)
@@ -71,17 +58,7 @@ def by_group(lines: Iterable[GroupLine]) -> dict[str, list[GroupLine]]:
 
 
 def check_line(line: GroupLine, number: int, path: Path) -> None:
-    """Check a line by itself.
-
-    Args:
-        line: The line.
-        number: Its number in the file, from 1.
-        path: The file.
-
-    Raises:
-        UserError: It has no group, no variant, neither image nor prompt, an image outside the folder of the
-            file, an option twice, or a reference that is not an option.
-    """
+    """Check a line by itself."""
     if line.group and line.variant and (line.prompt or line.images):
         _check_images(line, number, path)
         _check_options(line, number, path)
@@ -97,17 +74,6 @@ def check_line(line: GroupLine, number: int, path: Path) -> None:
 
 
 def repeated_variant(line: GroupLine, first: int, second: int, path: Path) -> UserError:
-    """Make the error for a variant that a group has twice.
-
-    Args:
-        line: One of its lines.
-        first: The number of the first line.
-        second: The number of the other line.
-        path: The file.
-
-    Returns:
-        The error.
-    """
     return UserError(
         f"group '{line.group}' has variant '{line.variant}' on line {first} already",
         file=path,

@@ -8,13 +8,6 @@ import os
 def is_below(path: str) -> bool:
     """Tell whether a path stays below the folder that it is relative to, whatever exists on the disk.
 
-    Args:
-        path: The path as the record has it.
-
-    Returns:
-        False for absolute paths, for those that `..` leads out of the folder, for the folder itself and for
-        invalid names. Links are not followed: reading the image checks where they lead (`images.py`).
-
     >>> is_below("a/../b.png"), is_below("../b.png"), is_below("/b.png"), is_below("")
     (True, False, False, False)
     """

@@ -25,31 +25,12 @@ _UNREAD = {"messages", "events", "store"}
 
 
 def is_inspect_log(path: Path, content: bytes) -> bool:
-    """Check whether a file is a log of inspect_ai.
-
-    Args:
-        path: The file.
-        content: Its content.
-
-    Returns:
-        Whether `read_inspect_log` can read it.
-    """
+    """Check whether a file is a log of inspect_ai."""
     return path.suffix == ".eval" or _JSON_LOG.match(content) is not None
 
 
 def read_inspect_log(source: PredictionFile) -> list[Prediction]:
-    """Read an answer of each sample and epoch.
-
-    Args:
-        source: The file.
-
-    Returns:
-        The answers in the order of the log.
-
-    Raises:
-        UserError: inspect_ai is not installed or cannot read the file, or a sample does not say what it
-            answers.
-    """
+    """Read an answer of each sample and epoch."""
     log = _log(source.path)
     return [_prediction(sample, log.eval.model, source) for sample in log.samples or ()]
 

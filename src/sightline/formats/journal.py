@@ -80,14 +80,7 @@ class Journal:
         return header_of(self._folder)
 
     def begin(self, header: Mapping[str, Any]) -> None:
-        """Clear the journal for a new build.
-
-        Args:
-            header: The description of the build.
-
-        Raises:
-            EnvironmentFailedError: The file cannot be written.
-        """
+        """Clear the journal for a new build."""
         self._idle = False
         try:
             self._file.truncate(0)
@@ -96,25 +89,13 @@ class Journal:
             raise self._failed(error) from None
 
     def add(self, entries: Iterable[FinishedSource]) -> None:
-        """Add finished sources.
-
-        Args:
-            entries: The sources.
-
-        Raises:
-            EnvironmentFailedError: The file cannot be written.
-        """
         try:
             self._write([_encoder.encode(entry) for entry in entries])
         except OSError as error:
             raise self._failed(error) from None
 
     def read(self) -> dict[str, FinishedSource]:
-        """Read the finished sources, and cut off what a kill left incomplete.
-
-        Returns:
-            Id -> the latest entry of the source.
-        """
+        """Read the finished sources, and cut off what a kill left incomplete."""
         finished: dict[str, FinishedSource] = {}
         decoder = msgspec.json.Decoder(FinishedSource)
         self._file.seek(0)
@@ -171,9 +152,6 @@ class Journal:
 def header_of(folder: Path) -> Any:
     """Read the description of a build.
 
-    Args:
-        folder: The folder that is being built.
-
     Returns:
         The first line of its journal as data; None if there is no complete one.
     """
@@ -186,11 +164,7 @@ def header_of(folder: Path) -> Any:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder's journal, if there is one.
-
-    Args:
-        folder: The folder.
-    """
+    """Remove a folder's journal, if there is one."""
     (folder / JOURNAL).unlink(missing_ok=True)
 
 

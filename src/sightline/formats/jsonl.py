@@ -62,14 +62,7 @@ class PlainLine(Struct, frozen=True, omit_defaults=True):
 
 
 def recognises(record: dict[str, Any]) -> bool:
-    """Whether a record has this layout.
-
-    Args:
-        record: The first record of a file.
-
-    Returns:
-        Whether it has an id, and a response or an error.
-    """
+    """Whether a record has this layout."""
     return id_field(record) is not None and _first(record, (*RESPONSES, "error")) is not None
 
 
@@ -79,16 +72,6 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
     A missing variant is the name of the setting, if a sample has only one probe. A failed call has `error`,
     `status` 'error', or a response that is null or an object. If several versions answer one probe, as in an
     import of several models, the versions are the models.
-
-    Args:
-        rows: The records.
-        source: The file, and what its answers belong to.
-
-    Returns:
-        The answers.
-
-    Raises:
-        UserError: A record lacks a field, or a field has another type.
     """
     found = [_prediction(record, where, source) for where, record in rows]
     probes = [(one.sample, one.variant, one.draw) for one in found]
@@ -100,9 +83,6 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
 def id_field(record: Mapping[str, Any]) -> str | None:
     """The field that names the sample of an answer.
 
-    Args:
-        record: The record. With a variant and a group, its `id` may be that of the line, not of the sample.
-
     Returns:
         The name of the field; None if there is none.
     """
@@ -113,15 +93,8 @@ def id_field(record: Mapping[str, Any]) -> str | None:
 def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[str, str | None]:
     """The response of a record, and the error of a failed call.
 
-    Args:
-        record: The record.
-        location: The position of the record, for error messages.
-
     Returns:
         The response, '' after a failed call; and the error, None if the call did not fail.
-
-    Raises:
-        UserError: The record has no response, or one of another type.
     """
     recorded = optional_text(record.get("error"), "error", location)
     if recorded == _NOT_SENT_EARLIER:
@@ -135,30 +108,14 @@ def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[st
 
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write answers.jsonl.
-
-    Args:
-        outcomes: The outcomes, in the order of the lines.
-        path: The file.
-
-    Raises:
-        EnvironmentFailedError: The disk cannot be written.
-    """
+    """Write answers.jsonl."""
     with AtomicLineFile(path) as file:
         for outcome in outcomes:
             file.write(answer_line(outcome))
 
 
 def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write plain JSON Lines; the line of a failed call has an `error`.
-
-    Args:
-        outcomes: The outcomes, in the order of the lines.
-        path: The file.
-
-    Raises:
-        EnvironmentFailedError: The disk cannot be written.
-    """
+    """Write plain JSON Lines; the line of a failed call has an `error`."""
     with AtomicLineFile(path) as file:
         for one in outcomes:
             error = None if one.answered else one.error or "no answer"
@@ -180,32 +137,14 @@ def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
 
 
 def answer_line(outcome: Outcome) -> bytes:
-    """Encode an outcome as a line of answers.jsonl.
-
-    Args:
-        outcome: The outcome.
-
-    Returns:
-        The line as JSON, without the line break. It repeats the sample as `group`, before `key`.
-    """
+    """Encode an outcome as a line of answers.jsonl."""
     # JSON escapes quotes within texts, so that these bytes cannot occur earlier in the line.
     head, name, rest = _encoder.encode(outcome).partition(b',"key":')
     return b"".join((head, b',"group":', _encoder.encode(outcome.sample), name, rest))
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:
-    """Read an answers.jsonl line by line.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The outcomes, equal to those that were written, in the terms of this version. Those whose images are
-        not inside the data folder name no images.
-
-    Raises:
-        UserError: The file cannot be read, or a line is not an outcome; it names the line and the field.
-    """
+    """Read an answers.jsonl line by line."""
     return map(_current, read_lines(path, Outcome))
 
 

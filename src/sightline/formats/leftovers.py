@@ -29,11 +29,7 @@ def temporary_path(path: Path) -> Path:
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make a folder beside `path` for what becomes it, which may be renamed, and remove it at the end.
-
-    Raises:
-        EnvironmentFailedError: The disk cannot be written.
-    """
+    """Make a folder beside `path` for what becomes it, which may be renamed, and remove it at the end."""
     remove_leftovers(path)
     folder = temporary_path(path)
     try:

@@ -28,14 +28,7 @@ from sightline.formats.prediction import (
 
 
 def recognises(record: dict[str, Any]) -> bool:
-    """Check whether a record is a line of a sample log.
-
-    Args:
-        record: A line.
-
-    Returns:
-        Whether `read` can read it.
-    """
+    """Check whether a record is a line of a sample log."""
     return "doc_id" in record and ("filtered_resps" in record or "resps" in record)
 
 
@@ -44,16 +37,6 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
 
     The task ii_bench (lmms_eval/tasks/ii_bench/utils.py) carries it in its metric `submission`; the options
     that the model saw are read from `input`.
-
-    Args:
-        rows: The lines of the log.
-        source: The file.
-
-    Returns:
-        The answers in the order of the lines.
-
-    Raises:
-        UserError: A line is wrong.
     """
     return [prediction for where, record in rows for prediction in _record(record, where, source)]
 

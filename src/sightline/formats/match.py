@@ -20,21 +20,7 @@ def match(
     file: Path,
     allow_missing: bool,
 ) -> dict[tuple[str, str, int], Prediction]:
-    """Match predictions with probes. Every probe needs an answer in every draw that the file has.
-
-    Args:
-        predictions: The answers in a file.
-        expected: The sample and variant of each probe.
-        file: The file, for errors.
-        allow_missing: Whether answers may be missing.
-
-    Returns:
-        The predictions by sample, variant and draw.
-
-    Raises:
-        UserError: An id or a variant is unknown (the message gives the nearest one), or an answer is
-            missing and may not be.
-    """
+    """Match predictions with probes. Every probe needs an answer in every draw that the file has."""
     probes = set(expected)
     _refuse_unknown_samples(predictions, list(dict.fromkeys(sample for sample, _ in expected)), file)
     _refuse_unknown_variants(predictions, probes, file)

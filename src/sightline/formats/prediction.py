@@ -88,14 +88,7 @@ class PredictionFile(Struct, frozen=True):
     allow_missing: bool = False
 
     def at(self, record: str) -> RecordLocation:
-        """Locate a record for error messages.
-
-        Args:
-            record: The record's id, or its position in the file.
-
-        Returns:
-            The location.
-        """
+        """Locate a record for error messages."""
         return RecordLocation(self.path, record)
 
 
@@ -108,36 +101,14 @@ class RecordLocation(NamedTuple):
     def error(
         self, message: str, *, field: str | None = None, found: object = None, expected: str | None = None
     ) -> UserError:
-        """Make the error for this record.
-
-        Args:
-            message: What is wrong.
-            field: The field that is wrong.
-            found: What the field holds.
-            expected: What it should hold.
-
-        Returns:
-            The error.
-        """
+        """Make the error for this record."""
         return UserError(
             message, file=self.file, record=self.record, field=field, found=found, expected=expected
         )
 
 
 def identifier(value: object, field: str, location: RecordLocation) -> str:
-    """Read a sample's id: a non-empty text, or a whole number as its digits.
-
-    Args:
-        value: The field's value.
-        field: The field's name.
-        location: The record.
-
-    Returns:
-        The id.
-
-    Raises:
-        UserError: The value is not an id.
-    """
+    """Read a sample's id: a non-empty text, or a whole number as its digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if value is None or value == "":
@@ -152,14 +123,6 @@ def variant_of(value: object, source: PredictionFile, location: RecordLocation) 
 
     Args:
         value: The field's value, or None.
-        source: The file.
-        location: The record.
-
-    Returns:
-        The variant.
-
-    Raises:
-        UserError: A sample has several probes and the record does not say which one it answers.
     """
     if value is None or value == "":
         if source.conventions.variants:
@@ -172,16 +135,8 @@ def variant_of(value: object, source: PredictionFile, location: RecordLocation) 
 def optional_text(value: object, field: str, location: RecordLocation) -> str:
     """Read an optional text.
 
-    Args:
-        value: The field's value.
-        field: The field's name.
-        location: The record.
-
     Returns:
         The text; '' if the value is None.
-
-    Raises:
-        UserError: The value is not a text.
     """
     if value is None:
         return ""
@@ -193,16 +148,8 @@ def optional_text(value: object, field: str, location: RecordLocation) -> str:
 def texts(value: object, field: str, location: RecordLocation) -> tuple[str, ...]:
     """Read an optional list of texts.
 
-    Args:
-        value: The field's value.
-        field: The field's name.
-        location: The record.
-
     Returns:
         The texts; () if the value is None.
-
-    Raises:
-        UserError: The value is not a list of texts.
     """
     if value is None:
         return ()
@@ -214,16 +161,8 @@ def texts(value: object, field: str, location: RecordLocation) -> tuple[str, ...
 def labels_of(value: object, field: str, location: RecordLocation) -> dict[str, str | tuple[str, ...]]:
     """Read optional labels: an object whose values are texts or lists of texts.
 
-    Args:
-        value: The field's value.
-        field: The field's name.
-        location: The record.
-
     Returns:
         Label name -> value or values; empty if the value is None.
-
-    Raises:
-        UserError: The value is not such an object.
     """
     if value is None:
         return {}
@@ -243,16 +182,8 @@ def reply(value: Any, field: str, location: RecordLocation) -> tuple[str, str | 
     A failed call is null or an object, as II-Bench/II-Bench infer/infer.py records it
     ({"error": "..."}); its eval.py counts any object as an error.
 
-    Args:
-        value: The field's value.
-        field: The field's name.
-        location: The record.
-
     Returns:
         The response and None, or '' and the error.
-
-    Raises:
-        UserError: The value is neither.
     """
     if isinstance(value, str):
         return value, None

@@ -28,16 +28,7 @@ def read_predictions(
     the answers of several models: `of_model` selects one.
 
     Args:
-        path: The file.
-        conventions: How answers to the benchmark are written (`Benchmark.answer_files`).
         setting: The variant of answers that name none, where a sample has one probe.
-        allow_missing: Whether an answer that a record lacks is skipped instead of refused.
-
-    Returns:
-        The answers in the order of the file.
-
-    Raises:
-        UserError: The layout is unknown, a record is wrong or an answer is there twice.
     """
     source = PredictionFile(path, conventions, setting, allow_missing)
     content = read_bytes(path)
@@ -57,38 +48,14 @@ def _of_layout(content: bytes, source: PredictionFile) -> list[Prediction]:
 
 
 def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
-    """Select the answers of one model from a file that holds those of several.
-
-    Args:
-        predictions: The answers in the file.
-        model: The model's name in the file.
-        path: The file, for errors.
-
-    Returns:
-        The model's answers; all answers if the file does not name several models.
-
-    Raises:
-        UserError: The file names several models, and not this one.
-    """
+    """Select the answers of one model from a file that holds those of several."""
     if len({prediction.model for prediction in predictions}) < 2:
         return list(predictions)
     return only_of_model(predictions, model, path)
 
 
 def only_of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
-    """Select the answers of the model that the file names so.
-
-    Args:
-        predictions: The answers in the file.
-        model: The model's name in the file.
-        path: The file, for errors.
-
-    Returns:
-        The model's answers.
-
-    Raises:
-        UserError: The file does not name this model.
-    """
+    """Select the answers of the model that the file names so."""
     models = dict.fromkeys(prediction.model for prediction in predictions)
     if model not in models:
         named = [name for name in models if name]

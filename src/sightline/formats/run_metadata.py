@@ -27,14 +27,8 @@ class RunMetadata(Struct, frozen=True):
 def read_run_metadata(folder: Path) -> RunMetadata | None:
     """Read the metadata of a run.
 
-    Args:
-        folder: The results folder.
-
     Returns:
         The metadata; None if there is no metrics.json, or one of another tool.
-
-    Raises:
-        UserError: The file cannot be read or is not JSON, or the folder holds files of another run.
     """
     refuse_mixed_files(folder)
     file = folder / METRICS

@@ -13,8 +13,5 @@ def is_synthetic(folder: Path | None) -> bool:
 
     Args:
         folder: The data folder, or a part of one such as a task of MM-R3; None if there is none.
-
-    Returns:
-        Whether the folder or its parent has the marker file.
     """
     return folder is not None and any((one / MARKER).is_file() for one in (folder, folder.absolute().parent))

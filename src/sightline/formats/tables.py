@@ -24,36 +24,13 @@ class RawTable(NamedTuple):
 
 
 def read_table(content: bytes, path: Path) -> RawTable:
-    """Read a table.
-
-    Args:
-        content: The content of the file. Of a workbook the first sheet is read, with the extra `table`.
-        path: The file, for error messages.
-
-    Returns:
-        The table.
-
-    Raises:
-        UserError: The file is not a readable table, or the extra is not installed.
-    """
     lines = _workbook(content, path) if content.startswith(b"PK\x03\x04") else _delimited(content, path)
     _, header = next(lines, (1, []))
     return RawTable(header, lines)
 
 
 def table_rows(table: RawTable, path: Path) -> Records:
-    """The lines of a table as records.
-
-    Args:
-        table: The table.
-        path: The file, for error messages.
-
-    Returns:
-        One record per line: column -> cell.
-
-    Raises:
-        UserError: A line has more or fewer cells than the header.
-    """
+    """The lines of a table as records."""
     rows: Records = []
     for number, cells in table.lines:
         if len(cells) != len(table.header):
@@ -69,14 +46,7 @@ def table_rows(table: RawTable, path: Path) -> Records:
 
 
 def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
-    """Encode a table as CSV.
-
-    Args:
-        rows: The rows, the header first.
-
-    Returns:
-        The CSV text in UTF-8; each line ends with a line feed.
-    """
+    """Encode a table as CSV."""
     stream = io.StringIO(newline="")
     # The writer quotes cells with a character of its line terminator. A lone carriage return must be quoted.
     writer = csv.writer(stream, lineterminator="\r\n")

@@ -44,14 +44,7 @@ def read_usage(reported: Any) -> Usage:
 
 
 def decode_usage(raw: bytes) -> Usage:
-    """Decode token counts from JSON, which may have numbers that no JSON has, or too large ones.
-
-    Args:
-        raw: The JSON; '' if nothing is reported.
-
-    Returns:
-        The counts, as `read_usage`.
-    """
+    """Decode token counts from JSON, which may have numbers that no JSON has, or too large ones."""
     try:
         return read_usage(msgspec.json.decode(raw) if raw else None)
     except (ValueError, RecursionError):

@@ -18,25 +18,10 @@ Partly = Literal["wrong", "left-out"]
 
 
 def apply_partly(verdicts: Iterable[Verdict], partly: Partly) -> list[Verdict]:
-    """Count partly right responses as wrong, or leave them out.
-
-    Args:
-        verdicts: The verdicts.
-        partly: How partly right responses count.
-
-    Returns:
-        The verdicts that count.
-    """
+    """Count partly right responses as wrong, or leave them out."""
     return [verdict for verdict in verdicts if partly == "wrong" or PARTLY not in verdict.scores]
 
 
 def contradictions(verdicts: Iterable[Verdict]) -> list[str]:
-    """Quote the verdicts that a second mark contradicts.
-
-    Args:
-        verdicts: The verdicts.
-
-    Returns:
-        What both marks say, a line for each such verdict.
-    """
+    """Quote the verdicts that a second mark contradicts."""
     return [verdict.raw for verdict in verdicts if CONTRADICTED in verdict.scores]

@@ -22,74 +22,29 @@ _encoder = msgspec.json.Encoder()
 
 
 def write_verdicts(verdicts: Iterable[Verdict], path: Path) -> None:
-    """Write verdicts.jsonl.
-
-    Args:
-        verdicts: The verdicts, in the order of the lines.
-        path: The file.
-
-    Raises:
-        EnvironmentFailedError: The disk cannot be written.
-    """
+    """Write verdicts.jsonl."""
     with AtomicLineFile(path) as file:
         for verdict in verdicts:
             file.write(verdict_line(verdict))
 
 
 def verdict_line(verdict: Verdict) -> bytes:
-    """Encode a verdict as a line of verdicts.jsonl.
-
-    Args:
-        verdict: The verdict.
-
-    Returns:
-        The line as JSON, without the line break.
-    """
+    """Encode a verdict as a line of verdicts.jsonl."""
     return _encoder.encode(verdict)
 
 
 def read_verdicts(path: Path) -> list[Verdict]:
-    """Read a verdicts.jsonl, or a file of human verdicts.
-
-    Args:
-        path: The file. A human's line needs only `targets`, `question`, `verdict` and `judge`.
-
-    Returns:
-        The verdicts, in the order of the lines.
-
-    Raises:
-        UserError: The file cannot be read, or a line is not a verdict; it names the line and the field.
-    """
+    """Read a verdicts.jsonl, or a file of human verdicts."""
     return list(read_lines(path, Verdict, _completed))
 
 
 def read_recorded_verdicts(path: Path) -> list[Verdict]:
-    """Read the verdicts.jsonl of a results folder, which is empty if there was nothing to judge.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The verdicts, in the order of the lines.
-
-    Raises:
-        UserError: The file cannot be read, or a line is not a verdict; it names the line and the field.
-    """
+    """Read the verdicts.jsonl of a results folder, which is empty if there was nothing to judge."""
     return [] if path.is_file() and not path.stat().st_size else read_verdicts(path)
 
 
 def decode_verdict(line: bytes) -> Verdict:
-    """Decode one verdict that `verdict_line` encoded, in this version or an earlier one.
-
-    Args:
-        line: The line as JSON.
-
-    Returns:
-        The verdict.
-
-    Raises:
-        msgspec.ValidationError: A field is missing or has another type.
-    """
+    """Decode one verdict that `verdict_line` encoded, in this version or an earlier one."""
     return msgspec.convert(_completed(msgspec.json.decode(line)), Verdict)
 
 

@@ -31,14 +31,7 @@ IMAGES = ("local_path", "image_path")
 
 
 def recognises(record: dict[str, Any]) -> bool:
-    """Check whether a record is a row of a result table.
-
-    Args:
-        record: A row, or the columns of the table.
-
-    Returns:
-        Whether `read` can read it.
-    """
+    """Check whether a record is a row of a result table."""
     return "index" in record and "prediction" in record
 
 
@@ -48,16 +41,6 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
     `index` only counts rows. Where the benchmark knows its own ids (`AnswerFiles.sample_id`), the id is the
     first of the columns `id`, `sample`, `index`, `local_path` and `image_path` that holds one. Elsewhere it
     is `id`, else `sample`, else `index`. A benchmark with several probes a sample needs the column `variant`.
-
-    Args:
-        rows: The rows of the table.
-        source: The file.
-
-    Returns:
-        The answers in the order of the rows.
-
-    Raises:
-        UserError: A row is wrong.
     """
     return [_prediction(record, where, source) for where, record in rows]
 

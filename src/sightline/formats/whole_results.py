@@ -29,15 +29,7 @@ class _Written(Struct):
 
 
 def written_files(folder: Path) -> Mapping[str, str]:
-    """Find which files a run wrote.
-
-    Args:
-        folder: The results folder.
-
-    Returns:
-        Name -> SHA-256, of the files besides metrics.json; empty if metrics.json is missing, or of an
-        earlier version, or not valid, which those say who read it.
-    """
+    """Find which files a run wrote."""
     try:
         return msgspec.json.decode((folder / METRICS).read_bytes(), type=_Written).files
     except (OSError, *UNDECODABLE):
@@ -45,14 +37,7 @@ def written_files(folder: Path) -> Mapping[str, str]:
 
 
 def refuse_mixed_files(folder: Path) -> None:
-    """Refuse a results folder with a file that is not of its run. A missing file is not refused here.
-
-    Args:
-        folder: The results folder.
-
-    Raises:
-        UserError: A process was killed while it wrote the folder, or a file was changed or replaced.
-    """
+    """Refuse a results folder with a file that is not of its run. A missing file is not refused here."""
     if (folder / UNFINISHED).exists():
         raise UserError(
             "holds files of two runs: writing the results has not ended, or was interrupted",

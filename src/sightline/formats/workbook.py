@@ -15,17 +15,7 @@ _NOT_ALLOWED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def workbook_bytes(rows: Sequence[Sequence[str]]) -> bytes:
-    """Encode a table as a workbook. Each cell is text: a spreadsheet changes no key and runs no formula.
-
-    Args:
-        rows: The rows, the header first.
-
-    Returns:
-        The content of the xlsx file. A cell that is too long ends with an ellipsis.
-
-    Raises:
-        UserError: The extra `table` is not installed.
-    """
+    """Encode a table as a workbook. Each cell is text: a spreadsheet changes no key and runs no formula."""
     with needs_extra("table", "an xlsx table needs openpyxl, which is not installed"):
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell

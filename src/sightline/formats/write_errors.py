@@ -13,29 +13,14 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def cannot_write(path: object, error: OSError) -> EnvironmentFailedError:
-    """The error of a file that cannot be written.
-
-    Args:
-        path: The file, or the folder that it is in.
-        error: Why.
-
-    Returns:
-        The error, with the remedy if the disk is full.
-    """
+    """The error of a file that cannot be written."""
     remedy = "; make room, then run the same command again" if error.errno in NO_ROOM else ""
     return EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}{remedy}")
 
 
 @contextmanager
 def writing(path: object) -> Iterator[None]:
-    """Name the path in errors of the operating system, whose own text has none after the file was opened.
-
-    Args:
-        path: The file, or the folder that it is in, where an error does not name one.
-
-    Raises:
-        EnvironmentFailedError: The block raised OSError.
-    """
+    """Name the path in errors of the operating system, whose own text has none after the file was opened."""
     try:
         yield
     except OSError as error:

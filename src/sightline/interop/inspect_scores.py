@@ -81,10 +81,6 @@ class SampleMetadata(Struct, frozen=True):
 
         Args:
             draw: The number of the draw, from 0.
-            key: The key of its answer.
-
-        Returns:
-            The record.
         """
         return replace(self.probe, draw=draw, key=key)
 
@@ -98,14 +94,7 @@ class ScoreMetadata(Struct, frozen=True, omit_defaults=True):
 
 @scorer(metrics=[])
 def verdict(description: dict[str, Any]) -> Scorer:
-    """Judge one answer, by the rules of the benchmark or by the model that the description names.
-
-    Args:
-        description: The evaluation, as plain data.
-
-    Returns:
-        The scorer; its scores carry what `over_groups` needs.
-    """
+    """Judge one answer, by the rules of the benchmark or by the model that the description names."""
     evaluation = msgspec.convert(description, EvaluationDescription)
     benchmark = find_benchmark(evaluation.benchmark)
     judge = make_judge(evaluation, benchmark)
@@ -134,13 +123,6 @@ def over_groups(description: dict[str, Any], store: str) -> Metric:
 
     Proportions are percentages, 0-100. Undefined metrics are left out, and so are groups of which some probe
     was not asked: the limits of inspect count samples, not groups.
-
-    Args:
-        description: The evaluation, as plain data.
-        store: The path or URL of the cache of embeddings and text metrics, if the benchmark uses any.
-
-    Returns:
-        The metric, whose value is a dictionary of numbers.
     """
     evaluation = msgspec.convert(description, EvaluationDescription)
     benchmark, options = find_benchmark(evaluation.benchmark), evaluation.benchmark_options
@@ -174,39 +156,18 @@ class SingleAnswerJudge:
         """The judge prompt about a single answer; None for a comparison.
 
         Args:
-            case: What is to be judged.
-            repeat: The repeat, always 0.
             attempt: The number of the attempt, from 0.
-
-        Returns:
-            The request.
         """
         return self._model.request(case, repeat, attempt) if case.question == "correct" else None
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """The verdict of the model on a single answer, or of the rules on a comparison.
-
-        Args:
-            case: What is to be judged.
-            replies: The replies of the model by key.
-
-        Returns:
-            The verdicts.
-        """
+        """The verdict of the model on a single answer, or of the rules on a comparison."""
         judge = self._model if case.question == "correct" else self._rules
         return judge.decide(case, replies)
 
 
 def make_judge(evaluation: EvaluationDescription, benchmark: Benchmark) -> Judge:
-    """The only judge of an inspect task.
-
-    Args:
-        evaluation: The evaluation.
-        benchmark: Its benchmark.
-
-    Returns:
-        The judge.
-    """
+    """The only judge of an inspect task."""
     (name,) = evaluation.judges
     if judge_kind(name) == "rules":
         return RulesJudge(benchmark, evaluation.benchmark_options)

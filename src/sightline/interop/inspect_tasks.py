@@ -41,77 +41,37 @@ OPTIONS = tuple(option.name for option in declared_options(TaskOptions) if optio
 
 @task
 def codis(**arguments: Any) -> Task:
-    """CODIS: one image and one question under two contexts.
-
-    Args:
-        arguments: The task arguments of `-T`.
-
-    Returns:
-        The inspect task.
-    """
+    """CODIS: one image and one question under two contexts."""
     return _task("codis", arguments)
 
 
 @task
 def iibench(**arguments: Any) -> Task:
-    """II-Bench: the implied meaning of images.
-
-    Args:
-        arguments: The task arguments of `-T`.
-
-    Returns:
-        The inspect task.
-    """
+    """II-Bench: the implied meaning of images."""
     return _task("iibench", arguments)
 
 
 @task
 def mmr3(**arguments: Any) -> Task:
-    """MM-R3: consistency under rephrasing, restyling and masking.
-
-    Args:
-        arguments: The task arguments of `-T`.
-
-    Returns:
-        The inspect task.
-    """
+    """MM-R3: consistency under rephrasing, restyling and masking."""
     return _task("mmr3", arguments)
 
 
 @task
 def contextual(**arguments: Any) -> Task:
-    """ConTextual: instructions that need the text in an image and its visual context.
-
-    Args:
-        arguments: The task arguments of `-T`.
-
-    Returns:
-        The inspect task.
-    """
+    """ConTextual: instructions that need the text in an image and its visual context."""
     return _task("contextual", arguments)
 
 
 @task
 def groups(file: str, **arguments: Any) -> Task:
-    """The questions of a groups file.
-
-    Args:
-        file: The path of the file.
-        arguments: The other task arguments of `-T`.
-
-    Returns:
-        The inspect task.
-    """
+    """The questions of a groups file."""
     return _task("groups", {**arguments, "setting": file})
 
 
 @solver
 def ask() -> Solver:
-    """Ask the model, unless an image of the probe is broken.
-
-    Returns:
-        The solver.
-    """
+    """Ask the model, unless an image of the probe is broken."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         return state if state.metadata["probe"].get("error") else await generate(state)

@@ -26,17 +26,7 @@ MIN_HUMANS = 4
 
 
 def agreements(codes: VerdictCodes) -> list[MetricValue]:
-    """The agreement of every two judges and of the repeats of each, and of humans with their majority.
-
-    Args:
-        codes: The verdicts of all judges. Only the repeats of a judge compare other questions than
-            `correct`.
-
-    Returns:
-        `agreement` with the subset 'judges=A and B' for every two judges, `agreement_with_humans` of the
-        first model, `self_agreement` and `self_alpha` with the subset 'repeated_judge=A' for each model that
-        was asked repeatedly, then `human_consistency`.
-    """
+    """The agreement of every two judges and of the repeats of each, and of humans with their majority."""
     judges = codes.raters.get(CORRECT, ())
     values = [
         replace(agreement(codes, first, second), subset=f"judges={first.name} and {second.name}")

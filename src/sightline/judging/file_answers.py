@@ -17,30 +17,11 @@ class FileAnswers:
         self._by_key: dict[str, Answer | Failure] = {}
 
     def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
-        """The answers under some keys.
-
-        Args:
-            keys: The keys.
-
-        Returns:
-            The answers and failures; absent keys are left out.
-        """
+        """The answers under some keys."""
         return {key: self._by_key[key] for key in keys if key in self._by_key}
 
     def add(self, benchmark: str, setting: str, prediction: Prediction) -> str:
-        """Add an answer; nothing is kept of a probe that was not sent.
-
-        Args:
-            benchmark: The name of the benchmark.
-            setting: The setting that was asked.
-            prediction: The answer as the file holds it.
-
-        Returns:
-            Its key.
-
-        Raises:
-            UserError: Its key has another answer already.
-        """
+        """Add an answer; nothing is kept of a probe that was not sent."""
         key = prediction_key(benchmark, setting, prediction)
         if prediction.error == NOT_SENT:
             return key
@@ -57,16 +38,7 @@ class FileAnswers:
 
 
 def prediction_key(benchmark: str, setting: str, prediction: Prediction) -> str:
-    """The key of an answer from a file.
-
-    Args:
-        benchmark: The name of the benchmark.
-        setting: The setting that was asked.
-        prediction: The answer as the file holds it.
-
-    Returns:
-        The key in the file, otherwise a SHA-256 of the probe, the response and the model.
-    """
+    """The key of an answer from a file."""
     probe = [benchmark, setting, prediction.sample, prediction.variant, prediction.draw]
     model = [prediction.model] if prediction.model else []
     return prediction.key or key_of(repr([*probe, prediction.response, *model]).encode())

@@ -32,24 +32,11 @@ class CollectedAnswers(Struct, frozen=True, kw_only=True):
     answers: AnswerLookup
 
     def groups(self) -> Iterator[Group]:
-        """The groups of the evaluation, in the order of the samples; each call starts a new pass.
-
-        Yields:
-            One group per sample and draw, or per pooled probe.
-        """
+        """The groups of the evaluation, in the order of the samples; each call starts a new pass."""
         return answered_groups(self.probes(), self.answers)
 
 
 def answered_groups(probes: Iterable[StoredProbe], answers: AnswerLookup) -> Iterator[Group]:
-    """Join stored probes with their answers.
-
-    Args:
-        probes: Stored probes, those of one sample next to each other.
-        answers: The source of the answers.
-
-    Yields:
-        One group per sample and draw; where probes are pooled, one per sample and variant.
-    """
     for chunk in _whole_samples(probes):
         partners = [probe for first in chunk for others in first.partners.values() for probe in others]
         results = answers.look_up(list(dict.fromkeys(probe.key for probe in (*chunk, *partners))))

@@ -49,17 +49,6 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
 
     With a data folder the ids are checked against it, the questions, labels and references are added, and
     the order is that of the data. Otherwise the order is that of the file.
-
-    Args:
-        spec: The task, the data folder, and whether answers may be missing.
-        predictions: The answers of the file.
-        file: The file, for error messages.
-
-    Returns:
-        The imported answers.
-
-    Raises:
-        UserError: The data has no such id, or lacks an answer that the evaluation requires.
     """
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)

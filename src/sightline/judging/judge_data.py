@@ -67,16 +67,7 @@ def judge_data(
     verdicts name the options.
 
     Args:
-        read: The content of the sources.
-        human: Further verdicts of humans; they come before those that the sources hold of the same human.
-        partly: How verdicts `partially correct` count.
         texts: Text metrics to measure on answers with references; None uses those of the folders.
-
-    Returns:
-        The answers and the verdicts.
-
-    Raises:
-        UserError: Different models measured the sources under one name.
     """
     measured = texts.identities if texts is not None else {}
     versions = {**_one_version_each(read.versions, measured), **measured}
@@ -197,7 +188,6 @@ def _clusters(answers: Sequence[AttributedAnswer]) -> list[str]:
 def _on_answers(
     answers: Sequence[JudgedAnswer], verdicts: Sequence[Verdict]
 ) -> tuple[list[Verdict], list[str]]:
-    """The verdicts on these answers, and a note for each judge with verdicts on other answers."""
     names = {name for one in answers for name in ((one.key, one.variant), (one.key, ""))}
     fitting = [verdict for verdict in verdicts if (verdict.targets[0], verdict.variant) in names]
     total, matched = (Counter(verdict.judge for verdict in some) for some in (verdicts, fitting))

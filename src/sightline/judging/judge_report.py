@@ -58,19 +58,7 @@ class _JudgeLevels(Struct, frozen=True):
 
 
 def judge_report(data: JudgeData, labels: Sequence[str] = ()) -> JudgeReport:
-    """Compare every judge and every text metric with the majority of the humans.
-
-    Args:
-        data: The answers and the verdicts. An answer without a majority of humans is left out.
-        labels: The labels by whose values the answers are also split. They are always split by responder,
-            if there are several.
-
-    Returns:
-        The report.
-
-    Raises:
-        UserError: Humans decided on none of the answers, or no judge and no metric judged any.
-    """
+    """Compare every judge and every text metric with the majority of the humans."""
     ratings = _ratings(data)
     votes = np.array(list(ratings.values())).reshape(len(ratings), len(data.answers))
     majorities = [majority(vote for vote in own if not math.isnan(vote)) for own in votes.T.tolist()]
@@ -110,13 +98,6 @@ def report_labels(by: str | None, data: JudgeData) -> list[str]:
 
     Args:
         by: The label that the user names; None for the default.
-        data: The answers.
-
-    Returns:
-        The named label, otherwise `category` if the answers have it.
-
-    Raises:
-        UserError: The answers do not have the named label.
     """
     known = dict.fromkeys(name for answer in data.answers for name in answer.labels)
     if by is not None and by not in known:

@@ -55,16 +55,6 @@ class JudgeSources(Struct):
 
 
 def read_source(source: Path, spec: Spec, read: JudgeSources) -> None:
-    """Read one source.
-
-    Args:
-        source: A results folder, a verdicts.jsonl, or a file of answers that carry verdicts.
-        spec: The task and the data of a file of answers.
-        read: Receives the content.
-
-    Raises:
-        UserError: The source holds neither verdicts nor answers.
-    """
     if source.is_dir() or _holds_verdicts(source):
         _read_folder(source, read)
     else:
@@ -72,27 +62,11 @@ def read_source(source: Path, spec: Spec, read: JudgeSources) -> None:
 
 
 def single_answer_group(outcome: Outcome) -> Group:
-    """A group of one answer.
-
-    Args:
-        outcome: The answer.
-
-    Returns:
-        The group.
-    """
     return Group(outcome.sample, outcome.draw, outcome.cluster, (outcome,))
 
 
 def judge_options(options: Mapping[str, Any], judge: str) -> Mapping[str, Any]:
-    """Choose the options under which a model judged: those of the benchmark, and its sampling.
-
-    Args:
-        options: The effective options of the run.
-        judge: The name of the model.
-
-    Returns:
-        The options.
-    """
+    """Choose the options under which a model judged: those of the benchmark, and its sampling."""
     found = {name: value for name, value in options.items() if name.startswith("judge_")}
     found["judge_sampling"] = (found.get("judge_sampling") or {}).get(judge)
     return {name: value for name, value in found.items() if value is not None}

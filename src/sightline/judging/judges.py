@@ -53,10 +53,7 @@ class Judge(Protocol):
         """The request that this judge sends to a model before it can decide.
 
         Args:
-            case: The case.
             repeat: The repeat, from 0.
-            attempt: 0 for the first request of a repeat; 1 for the one after a reply without a verdict, and
-                so on.
 
         Returns:
             The request; None if there is none to send.
@@ -64,10 +61,6 @@ class Judge(Protocol):
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
         """Decide a case.
-
-        Args:
-            case: The case.
-            replies: The replies to the requests of this judge.
 
         Returns:
             The verdicts: none if the judge cannot decide this question, several if it is several humans, one
@@ -108,15 +101,6 @@ class ModelJudge(Judge):
     def __init__(
         self, name: str, model: JudgeModel, benchmark: Benchmark, options: Mapping[str, Any], repeats: int = 1
     ) -> None:
-        """Make a judge of a model.
-
-        Args:
-            name: The name of the model, as in `--judge`.
-            model: The model. Its identity and sampling options are part of the keys of its replies.
-            benchmark: The benchmark whose judge prompts it receives.
-            options: The effective options of the benchmark.
-            repeats: How often it is asked about a case.
-        """
         self.name = name
         self.repeats = repeats
         self._model = model
@@ -182,12 +166,6 @@ class HumanJudge(Judge):
     max_attempts = 0
 
     def __init__(self, name: str, verdicts: Sequence[Verdict]) -> None:
-        """Make a judge of verdicts that humans gave before.
-
-        Args:
-            name: The name of the judge, `human:FILE` or `human:PROJECT`.
-            verdicts: The verdicts of all humans.
-        """
         self.name = name
         self.verdicts = verdicts
         self.is_sample = any(verdict.inclusion is not None for verdict in verdicts)
@@ -213,12 +191,6 @@ class HumanJudge(Judge):
 def current_judge_name(judge: str) -> str:
     """The name of a judge in the spelling of this version.
 
-    Args:
-        judge: A value of `--judge`. Earlier versions wrote `people:FILE` for `human:FILE`.
-
-    Returns:
-        The name.
-
     >>> current_judge_name("people:votes.jsonl"), current_judge_name("rules")
     ('human:votes.jsonl', 'rules')
     """
@@ -228,29 +200,13 @@ def current_judge_name(judge: str) -> str:
 
 
 def judge_kind(judge: str) -> JudgeKind:
-    """The kind of a judge.
-
-    Args:
-        judge: The name of the judge, as in `--judge`.
-
-    Returns:
-        `rules`, `human` or `model`.
-    """
     if judge == "rules":
         return "rules"
     return "human" if current_judge_name(judge).startswith(HUMAN_PREFIX) else "model"
 
 
 def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:
-    """Refuse a kind of judge that the benchmark does not accept.
-
-    Args:
-        benchmark: The benchmark.
-        judges: The names of the judges.
-
-    Raises:
-        UserError: The benchmark does not accept a judge of this kind.
-    """
+    """Refuse a kind of judge that the benchmark does not accept."""
     for judge in judges:
         if judge_kind(judge) not in benchmark.judged_by:
             raise UserError(
@@ -262,32 +218,13 @@ def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:
 def with_deciding_rules(
     benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Put the rules before judges none of which can decide whether an answer is correct.
-
-    Args:
-        benchmark: The benchmark.
-        judges: The names of the judges.
-        options: The effective options of the benchmark.
-
-    Returns:
-        The names of the judges, with `rules` first if it is needed.
-    """
+    """Put the rules before judges none of which can decide whether an answer is correct."""
     able = "rules" in judges or any(can_decide(benchmark, judge, "correct", options) for judge in judges)
     return tuple(judges) if able else ("rules", *judges)
 
 
 def can_decide(benchmark: Benchmark, judge: str, question: str, options: Mapping[str, Any]) -> bool:
-    """Whether a judge of this kind can decide a question of a benchmark.
-
-    Args:
-        benchmark: The benchmark.
-        judge: The name of the judge, as in `--judge`.
-        question: The question, such as `correct`.
-        options: The effective options of the benchmark.
-
-    Returns:
-        True for humans; otherwise whether the benchmark has a scorer for this kind of judge.
-    """
+    """Whether a judge of this kind can decide a question of a benchmark."""
     kind = judge_kind(judge)
     if kind == "human":
         return True

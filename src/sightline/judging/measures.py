@@ -19,29 +19,14 @@ class AnswerMeasures(Struct, frozen=True, kw_only=True):
     texts: TextMeasures | None = None
 
     def prepare(self, collected: CollectedAnswers) -> None:
-        """Measure every answer that the store does not hold measures of.
-
-        Args:
-            collected: The answers.
-
-        Raises:
-            UserError: A model cannot be loaded, or differs from the one that measured the run.
-            EnvironmentFailedError: A model gives no finite number, or the store fails.
-        """
+        """Measure every answer that the store does not hold measures of."""
         if self.similarity is not None:
             self.similarity.embed(collected.groups())
         if self.texts is not None:
             self.texts.prepare(collected.groups())
 
     def measured(self, collected: CollectedAnswers) -> Iterator[Group]:
-        """The groups with their measures among the scores of the outcomes; each call is a new pass.
-
-        Args:
-            collected: The answers, prepared before.
-
-        Yields:
-            The groups, in the order of the samples.
-        """
+        """The groups with their measures among the scores of the outcomes; each call is a new pass."""
         groups = collected.groups()
         groups = groups if self.similarity is None else self.similarity.measured(groups)
         return groups if self.texts is None else self.texts.measured(groups)

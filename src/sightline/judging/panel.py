@@ -46,14 +46,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     judged_partners: Collection[str] = ()
 
     def requests(self, groups: Iterable[Group]) -> Iterator[KeyedRequest]:
-        """The first requests that the judges send to models.
-
-        Args:
-            groups: The answered groups.
-
-        Yields:
-            One request per case, model judge and repeat.
-        """
+        """The first requests that the judges send to models."""
         for group in groups:
             for case in self._all_cases(group):
                 for judge in self.judges:
@@ -65,16 +58,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     def retry_requests(
         self, groups: Iterable[Group], replies: AnswerLookup, attempt: int
     ) -> Iterator[KeyedRequest]:
-        """The requests of another attempt, for the repeats whose replies so far hold no verdict.
-
-        Args:
-            groups: The answered groups.
-            replies: The replies of the judges so far.
-            attempt: The number of the attempt, from 1.
-
-        Yields:
-            One request per undecided repeat of a judge on a case, while the judge has attempts left.
-        """
+        """The requests of another attempt, for the repeats whose replies so far hold no verdict."""
         for group in groups:
             cases = list(self._all_cases(group))
             by_key = self._replies(cases, replies)
@@ -88,15 +72,6 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                             yield keyed
 
     def judge(self, groups: Iterable[Group], replies: AnswerLookup) -> Iterator[JudgedGroup]:
-        """Judge groups.
-
-        Args:
-            groups: The answered groups.
-            replies: The replies of the model judges.
-
-        Yields:
-            Each group with its verdicts, in the same order.
-        """
         for group in groups:
             by_key = self._replies(self._all_cases(group), replies)
             partners = dict(group.partners)
@@ -167,19 +142,11 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
 
 
 def judged_partners(metrics: Iterable[Metric]) -> set[str]:
-    """The partner settings whose answers some metric needs judged, not only compared.
-
-    Args:
-        metrics: The metrics of the benchmark.
-
-    Returns:
-        The names of the settings.
-    """
+    """The partner settings whose answers some metric needs judged, not only compared."""
     return {metric.needs for metric in metrics if metric.needs and metric.judged == "correct"}
 
 
 def _requests(judge: Judge, case: Case) -> Iterator[KeyedRequest]:
-    """All requests that a judge may send about a case."""
     for repeat, attempt in product(range(judge.repeats), range(judge.max_attempts)):
         keyed = judge.request(case, repeat, attempt)
         if keyed is not None:

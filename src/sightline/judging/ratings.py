@@ -33,7 +33,6 @@ def accepted_shares(answers: Sequence[JudgedAnswer], truth: Floats) -> list[Metr
     """The share of each responder's answers that humans accept.
 
     Args:
-        answers: The answers.
         truth: 1 for each answer that the majority accepts, otherwise 0; shape (answers,).
 
     Returns:
@@ -51,10 +50,6 @@ def error_shares(answers: Sequence[JudgedAnswer], verdicts: Iterable[Verdict]) -
 
     An answer has an error if more than half of the humans who name any error in it name this one. An answer
     may have several errors.
-
-    Args:
-        answers: The answers.
-        verdicts: The verdicts of humans; their labels are the errors.
 
     Returns:
         One value per responder and error, in percent, the most frequent error of a responder first.
@@ -80,11 +75,7 @@ def rating_quality(answers: Sequence[JudgedAnswer], ratings: Mapping[str, Floats
     """The accuracy of each rater, and the answers to adjudicate first, by the model of Dawid and Skene.
 
     Args:
-        answers: The answers.
         ratings: The rating of every answer by each rater: 1 right, 0 not, NaN for none; shape (answers,).
-
-    Returns:
-        The quality, or the reason why it cannot be estimated.
     """
     votes = [
         Vote(str(number), rater, _LABELS[int(level)])

@@ -34,10 +34,6 @@ TEXTS_PER_COMMIT = 1024
 def vector_scorer(benchmark: Benchmark, options: Mapping[str, Any]) -> VectorScorer | None:
     """The scorer of similarity of a benchmark.
 
-    Args:
-        benchmark: The benchmark.
-        options: Its effective options.
-
     Returns:
         The scorer; None if the benchmark measures no similarity under these options.
     """
@@ -56,15 +52,6 @@ class Similarity:
         *,
         show_progress: bool = False,
     ) -> None:
-        """Join a scorer with its embedder and the store.
-
-        Args:
-            scorer: The scorer.
-            identity: The identity of the embedder, which is part of the keys of vectors.
-            load: Loads the embedder; called only if a text has no vector yet.
-            store: The store.
-            show_progress: Whether to show progress on standard error.
-        """
         self.identity = identity
         self._scorer = scorer
         self._load = load
@@ -74,15 +61,7 @@ class Similarity:
         self._clusters = array("q")
 
     def embed(self, groups: Iterable[Group]) -> None:
-        """Embed and store every text of these groups that has no vector yet.
-
-        Args:
-            groups: The answered groups.
-
-        Raises:
-            UserError: The embedder is not the one that measured the run.
-            EnvironmentFailedError: The embedder gives no finite vector, or the store fails.
-        """
+        """Embed and store every text of these groups that has no vector yet."""
         batches = self._texts_without_vector(groups)
         first = next(batches, None)
         if first is None:
@@ -104,14 +83,7 @@ class Similarity:
                 advance(len(batch))
 
     def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
-        """Add scores and judgements of similarity to groups and their partners.
-
-        Args:
-            groups: The groups, embedded before.
-
-        Yields:
-            The groups, in the same order.
-        """
+        """Add scores and judgements of similarity to groups and their partners."""
         self._texts, self._clusters = ComparedTexts(), array("q")
         last = None
         iterator = iter(groups)
@@ -129,11 +101,7 @@ class Similarity:
                 yield _joined(group, scored)
 
     def confused(self) -> MetricValue:
-        """How often the similarity confuses different short texts of the groups measured last.
-
-        Returns:
-            The value of the metric `confused`.
-        """
+        """How often the similarity confuses different short texts of the groups measured last."""
         import numpy as np
 
         clusters = len(np.unique(np.array(self._clusters)))
@@ -174,14 +142,7 @@ class Similarity:
 
 
 def partner_groups(group: Group) -> list[Group]:
-    """The outcomes of other settings as groups of their own.
-
-    Args:
-        group: A group.
-
-    Returns:
-        One group for each probe of each partner setting: its draws.
-    """
+    """The outcomes of other settings as groups of their own."""
     return [
         replace(group, outcomes=tuple(draws), partners={})
         for outcomes in group.partners.values()
@@ -190,7 +151,6 @@ def partner_groups(group: Group) -> list[Group]:
 
 
 def _joined(group: Group, scored: Sequence[Group]) -> Group:
-    """The group with its own scores first, and those of its partners."""
     own, *others = scored
     outcomes_of_partners = iter([outcome for other in others for outcome in other.outcomes])
     partners = {

@@ -32,41 +32,16 @@ _NUMBER = struct.Struct("<d")
 
 
 def metrics_of(options: Mapping[str, Any]) -> dict[str, TextMetric]:
-    """The text metrics that the options choose; no weights are loaded.
-
-    Args:
-        options: The options of the text metrics.
-
-    Returns:
-        The text metrics by name.
-
-    Raises:
-        UserError: A text metric does not exist or is not installed.
-    """
+    """The text metrics that the options choose; no weights are loaded."""
     return {name: text_metric(name, options) for name in requested_metrics(options)}
 
 
 def identities_of(metrics: Mapping[str, TextMetric]) -> dict[str, str]:
-    """The identities of text metrics.
-
-    Args:
-        metrics: The text metrics by name.
-
-    Returns:
-        The identity of each by name: a change of the identity makes other numbers.
-    """
     return {name: metric.identity for name, metric in metrics.items()}
 
 
 def loading(options: Mapping[str, Any]) -> Callable[[str], TextMetric]:
-    """A function that makes a text metric when it is needed.
-
-    Args:
-        options: The options of the text metrics.
-
-    Returns:
-        The function from a name to the text metric.
-    """
+    """A function that makes a text metric when it is needed."""
     return partial(text_metric, options=options)
 
 
@@ -81,14 +56,6 @@ class TextMeasures:
         *,
         show_progress: bool = False,
     ) -> None:
-        """Join text metrics with the store.
-
-        Args:
-            identities: The identity of each text metric by name, which is part of the keys of numbers.
-            load: Makes a text metric by name; called only if a number is not cached.
-            store: The store.
-            show_progress: Whether to show progress on standard error.
-        """
         self.identities = identities
         self._load = load
         self._store = store
@@ -96,15 +63,7 @@ class TextMeasures:
         self._loaded: dict[str, TextMetric] = {}
 
     def prepare(self, groups: Iterable[Group]) -> None:
-        """Measure and store every answer of these groups that has no numbers yet.
-
-        Args:
-            groups: The answered groups.
-
-        Raises:
-            UserError: A model cannot be loaded, or is not the one that measured the run.
-            EnvironmentFailedError: A model gives no finite number, or the store fails.
-        """
+        """Measure and store every answer of these groups that has no numbers yet."""
         with progress("text metrics", None, "texts", show_progress=self._show_progress) as advance:
             for chunk in _chunks(groups):
                 pairs = _pairs(chunk)
@@ -116,12 +75,6 @@ class TextMeasures:
 
         The most similar of several references counts. A failed answer, or one without references, gets no
         number.
-
-        Args:
-            groups: The groups.
-
-        Yields:
-            The groups, in the same order.
         """
         for chunk in _chunks(groups):
             pairs = _pairs(chunk)

@@ -15,16 +15,7 @@ from sightline.types import Group, Outcome
 def with_text_scores(
     groups: Iterable[Group], benchmark: Benchmark, options: Mapping[str, Any]
 ) -> Iterator[Group]:
-    """Add the text scores of a benchmark to the outcomes of groups, and its verdicts on pairs of answers.
-
-    Args:
-        groups: The answered groups.
-        benchmark: The benchmark (see `Benchmark.text_scores` and `Benchmark.pair_verdicts`).
-        options: Its effective options.
-
-    Yields:
-        The groups, in the same order. Failed outcomes and those of partners get no scores.
-    """
+    """Add the text scores of a benchmark to the outcomes of groups, and its verdicts on pairs of answers."""
 
     def scored(outcome: Outcome) -> Outcome:
         scores = benchmark.text_scores(outcome, options) if outcome.answered else {}

@@ -20,17 +20,6 @@ def select_verdict(case: Case, by_judge: Sequence[list[Verdict]], decide: Decide
     A majority is one over right and not right (`wrong`, `miss`, `refused`). Verdicts that decide nothing
     (`undecided`, `error`, `unscored`) do not vote. Each judge and each human has one vote: see
     `combine_repeats`.
-
-    Args:
-        case: The case that was judged.
-        by_judge: The verdicts of each judge on it, in the order of the judges; a judge of several humans
-            gives several, and so does a model with several repeats.
-        decide: `first` takes the first judge who decides (of several humans, their majority). `majority`
-            takes the majority of all models, rules and humans.
-
-    Returns:
-        The verdict that counts. It is `undecided` where nobody decides or the majority is tied, and
-        `unscored` where nobody decides on an answer without a reference.
     """
     if decide == "majority":
         everyone = [verdict for verdicts in by_judge for verdict in verdicts]
@@ -47,9 +36,6 @@ def select_verdict(case: Case, by_judge: Sequence[list[Verdict]], decide: Decide
 
 def combine_repeats(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Combine the verdicts of each judge on one case.
-
-    Args:
-        verdicts: The verdicts on a case.
 
     Returns:
         One verdict for each judge, in the order of their first verdicts: the majority of its repeats over

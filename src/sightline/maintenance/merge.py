@@ -52,18 +52,7 @@ class LostRows(Struct, frozen=True, kw_only=True):
 
 
 class MergedStore(Struct, frozen=True, kw_only=True):
-    """What was copied from a source.
-
-    Attributes:
-        source: Its path or URL.
-        attempts: The number of its attempts.
-        new_attempts: Those that the target did not have.
-        answered_requests: The number of requests of these to which the target had an answer.
-        different_answers: Those among them with an answer of another text.
-        runs: Its runs.
-        lost: Its damaged rows, which were not copied.
-        notes: Remarks on annotation projects.
-    """
+    """What was copied from a source."""
 
     source: str
     attempts: int
@@ -84,10 +73,6 @@ def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> Iterat
 
     Each source is copied in one transaction. Rows are checked as `verify` checks them; damaged ones are left
     out.
-
-    Raises:
-        UserError: A source is no store, or the target; found before anything is written.
-        EnvironmentFailedError: A store fails; nothing of this source is copied.
     """
     for source in sources:
         if _is_same(source, target):
@@ -244,7 +229,6 @@ class _Merge:
         return texts
 
     def copy_endpoints(self) -> None:
-        """Copy checks of endpoints."""
         table = schema.endpoints
         known = {
             (created, bytes(body))
@@ -279,11 +263,7 @@ class _Merge:
         return int(self.core.execute(insert_into(table).values(**values).returning(table.c.id)).scalar_one())
 
     def copy_annotations(self) -> list[str]:
-        """Copy annotation projects; one that both stores have gets the annotators and entries that it lacks.
-
-        Returns:
-            Notes on projects whose name was taken.
-        """
+        """Copy annotation projects; one that both stores have gets the annotators and entries that it lacks."""
         notes: list[str] = []
         for page in self.sound_pages(schema.annotation_projects):
             for project in page:

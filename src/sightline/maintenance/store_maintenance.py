@@ -81,9 +81,7 @@ class Cleaning(Struct, frozen=True, kw_only=True):
     """What was dropped, or would be.
 
     Attributes:
-        dropped: The rows by table and reason.
         cache_bytes: The bytes in the caches that stay.
-        bytes_before: The size of the store.
         bytes_after: Its size now; None after a dry run.
     """
 
@@ -94,12 +92,7 @@ class Cleaning(Struct, frozen=True, kw_only=True):
 
 
 def clean(url: str, options: CleaningOptions) -> Cleaning:
-    """Drop what no run needs.
-
-    Raises:
-        UserError: There is no store, or another process works with it.
-        EnvironmentFailedError: The database fails; nothing is dropped then.
-    """
+    """Drop what no run needs."""
     _refuse_busy_file(url)
     with closing(Store.open(url, create=False)) as store:
         with store.database.core_read() as connection:
@@ -327,8 +320,6 @@ class FileSizes(Struct, frozen=True, kw_only=True):
     """The room of a whole store.
 
     Attributes:
-        database: The database and its version.
-        bytes: The size of the file, or of the database on its server.
         log_bytes: The write-ahead log beside the file; None on a server.
         free_bytes: Room in the file that `gc` gives back; None on a server, which reuses it by itself.
     """
@@ -354,14 +345,7 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """What a store holds.
 
     Attributes:
-        store: Its path or URL.
-        schema_version: The version of its schema.
-        sizes: The room that it takes.
-        tables: Its tables, the largest first.
-        models: The identities of the models that requests are for.
         first_answer: When the first attempt was stored (local time); None without attempts.
-        last_answer: When the last one was.
-        runs: Its runs.
     """
 
     store: str
@@ -473,18 +457,7 @@ def export_records(url: str, kind: str, out: Path, run: str | None, *, show_prog
     """Write records of a store as JSON Lines; the file appears complete or not at all.
 
     Args:
-        url: A path or a database URL.
-        kind: A key of `KINDS`.
-        out: The file.
         run: Only the records of the run of this number or name; None for all.
-        show_progress: Whether progress is displayed.
-
-    Returns:
-        The number of records.
-
-    Raises:
-        UserError: There is no such kind, store or run.
-        EnvironmentFailedError: The store or the disk fails, or a record is damaged.
     """
     if kind not in KINDS:
         raise unknown_name("kind of records", kind, KINDS)

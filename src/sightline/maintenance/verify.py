@@ -208,12 +208,7 @@ REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
 
 
 def verify(url: str, *, show_progress: bool) -> Iterator[Fault]:
-    """Find what is wrong in a store, which may be too damaged to be opened.
-
-    Raises:
-        UserError: There is no store, or one of another version.
-        EnvironmentFailedError: The server of the store fails.
-    """
+    """Find what is wrong in a store, which may be too damaged to be opened."""
     remedy = damage_remedy(display(url))
     try:
         with closing(Store.open(url, create=False)) as store:
@@ -270,7 +265,6 @@ def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
 def _readable_pages(
     database: Database, table: Table, *conditions: ColumnElement[bool]
 ) -> Iterator[Sequence[RowMapping] | Fault]:
-    """The pages of a table up to the first one that cannot be read, and a fault in its place."""
     try:
         yield from read_pages(database, table, *conditions)
     except StoreFailedError as error:

@@ -38,8 +38,6 @@ class HumanConsistency(Struct, frozen=True):
     """The agreement of human annotators with their majority.
 
     Attributes:
-        value: The mean over the ratings of the items that all raters decided: n = items x raters.
-        raters: The names of the raters.
         fifth: The rater who decides ties; None if there is none.
         items: The number of items that enter the mean.
         ties: The number of these items that `fifth` decided.
@@ -55,16 +53,7 @@ class HumanConsistency(Struct, frozen=True):
 
 
 def levels(verdicts: Iterable[Verdict]) -> dict[int, float]:
-    """The verdicts of one judge as numbers.
-
-    Args:
-        verdicts: The verdicts of the judge. Those of several draws on one item are repeats, whose majority
-            counts; of several verdicts of one draw, the first decided one counts.
-
-    Returns:
-        1 for right, 0 for not right, UNDECIDED (also for a tie), by `verdict_codes.item_id`; without the
-        items whose judgement failed.
-    """
+    """The verdicts of one judge as numbers."""
     coder = VerdictCoder()
     coder.add(verdicts, None)
     codes = coder.codes()
@@ -79,14 +68,6 @@ def agreement(codes: VerdictCodes, first: Rater, second: Rater) -> MetricValue:
     """The share of items on which two judges agree, right or not right.
 
     A miss and a refusal are decided and not right.
-
-    Args:
-        codes: The verdicts.
-        first: One judge.
-        second: The other judge.
-
-    Returns:
-        The share of the items with the question `correct` that both decided, 0-100.
     """
     one, other = codes.readings(first, CORRECT), _votes(codes, second)
     votes = _votes(codes, first)
@@ -100,14 +81,6 @@ def agreement_with_humans(codes: VerdictCodes, humans: Sequence[Rater], model: R
 
     The formula knows right and not right only: an answer that the model leaves undecided is not right. The
     majority of the humans decides; answers without a majority are left out, as are failed judgements.
-
-    Args:
-        codes: The verdicts.
-        humans: The humans.
-        model: The model.
-
-    Returns:
-        The share of the answers that humans and the model evaluated, 0-100.
     """
     right, wrong = _counts(codes, humans)
     truth = _winners(right, wrong)
@@ -121,10 +94,6 @@ def agreement_with_humans(codes: VerdictCodes, humans: Sequence[Rater], model: R
 
 def self_agreement(codes: VerdictCodes, judge: Rater) -> list[MetricValue]:
     """How far the repeats of one judge agree, over all its questions.
-
-    Args:
-        codes: The verdicts.
-        judge: The judge.
 
     Returns:
         `self_agreement`, the share of items on which all repeats give the same verdict, 0-100, and
@@ -154,13 +123,8 @@ def human_consistency(
     each rater decided a part do not count.
 
     Args:
-        codes: The verdicts.
-        humans: The raters.
         fifth: The name of the rater who decides ties and never enters the mean; None detects the judge who
             rated tied items only.
-
-    Returns:
-        The agreement, 0-100, with the counts of items and ties.
 
     Raises:
         UserError: `fifth` is None and several judges rated tied items only.

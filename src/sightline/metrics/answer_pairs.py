@@ -44,14 +44,7 @@ class AnswerPair(Struct, frozen=True):
 
 
 def pairs(group: Group) -> Sequence[AnswerPair]:
-    """The pairs of a group with a similarity.
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        The pairs in the order of the outcomes.
-    """
+    """The pairs of a group with a similarity."""
     return group.once("pairs", _pairs)
 
 
@@ -66,38 +59,17 @@ def _pairs(group: Group) -> list[AnswerPair]:
 
 
 def same_options(group: Group) -> dict[PairPositions, bool]:
-    """The pairs of answers that were compared by the options that they choose.
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        Positions -> whether both answers choose the same option.
-    """
+    """The pairs of answers that were compared by the options that they choose."""
     return {pair.positions: pair.consistent for pair in pairs(group) if pair.similarity is None}
 
 
 def is_empty(outcome: Outcome) -> bool:
-    """Whether a response has no text, or none after post-processing.
-
-    Args:
-        outcome: The outcome.
-
-    Returns:
-        True if it is empty.
-    """
+    """Whether a response has no text, or none after post-processing."""
     return outcome.status == "empty" or outcome.extracted == ""
 
 
 def without_empty_answers(group: Group) -> Group:
-    """The group without its empty answers (the asterisk of Table 5).
-
-    Args:
-        group: The outcomes of a group.
-
-    Returns:
-        The group and its partners without empty answers.
-    """
+    """The group without its empty answers (the asterisk of Table 5)."""
     return group.once("without empty answers", _without_empty_answers)
 
 
@@ -107,15 +79,7 @@ def _without_empty_answers(group: Group) -> Group:
 
 
 def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]) -> list[Term]:
-    """The mean of a quantity over pairs.
-
-    Args:
-        group: The group.
-        by_pair: The positions of each pair and its quantity.
-
-    Returns:
-        Overall, the pairs; under the labels of each answer, its mean over the pairs that hold it.
-    """
+    """The mean of a quantity over pairs."""
     if not by_pair:
         return []
     sums, counts = [0.0] * len(group), [0] * len(group)
@@ -135,14 +99,7 @@ def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]
 
 
 def pairs_with_text(texts: Sequence[str]) -> Iterator[PairPositions]:
-    """The pairs without empty answers.
-
-    Args:
-        texts: The texts of the answers.
-
-    Returns:
-        The positions of the pairs.
-    """
+    """The pairs without empty answers."""
     return ((i, j) for i, j in combinations(range(len(texts)), 2) if texts[i] and texts[j])
 
 
@@ -152,9 +109,6 @@ def _has_text(outcome: Outcome) -> bool:
 
 def normalised_answers(group: Group) -> Sequence[str]:
     """The answers of a group for exact comparison: as they were read, or as given if only humans judged them.
-
-    Args:
-        group: The outcomes of a group.
 
     Returns:
         The normalised texts; of an answer to a question with options, that of the option, '' if it chooses

@@ -20,12 +20,8 @@ class Statistic(Struct, frozen=True):
     """A statistic of two series.
 
     Attributes:
-        name: The name in results.
-        of: The function of first series, second series and weights.
-        absent: The reason that is given if it is undefined.
         unit: With "percent", values are multiplied by 100.
         range: The smallest and the largest possible value, before scaling.
-        share: Whether it is the share of answers on which both series agree.
     """
 
     name: str
@@ -40,7 +36,6 @@ def value_of(statistic: Statistic, first: Floats, second: Floats) -> float | Non
     """A statistic of the data themselves.
 
     Args:
-        statistic: The statistic.
         first: The first series, shape (n,).
         second: The second series, shape (n,).
 

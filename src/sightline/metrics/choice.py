@@ -13,42 +13,21 @@ NO_KEY = "no answer key: the test split is released without answers (--set answe
 
 
 def accuracy(group: Group) -> Iterator[Term]:
-    """1 for a right answer, of 1 scored (II-Bench Table 3).
-
-    Args:
-        group: The outcomes of a question.
-
-    Yields:
-        One term per scored outcome.
-    """
+    """1 for a right answer, of 1 scored (II-Bench Table 3)."""
     for outcome in group:
         if outcome.scored:
             yield Term(outcome.right, 1)
 
 
 def accuracy_by_position(group: Group) -> Iterator[Term]:
-    """1 for a right answer, of 1 scored, under the letter of the right option.
-
-    Args:
-        group: The outcomes of a question.
-
-    Yields:
-        One term per scored outcome with one right letter, with the label `position`.
-    """
+    """1 for a right answer, of 1 scored, under the letter of the right option."""
     for outcome in group:
         if outcome.scored and outcome.options and len(outcome.references) == 1:
             yield Term(outcome.right, 1, {"position": outcome.references[0]})
 
 
 def leakage(group: Group) -> Iterator[Term]:
-    """Right with the image minus right without it, of 1 scored both times (II-Bench Table 6).
-
-    Args:
-        group: The outcomes of a question, with the partner setting no-image.
-
-    Yields:
-        One term per outcome: 1, 0 or -1.
-    """
+    """Right with the image minus right without it, of 1 scored both times (II-Bench Table 6)."""
     for shown, hidden in zip(group, group.partners.get("no-image", ()), strict=False):
         if shown.scored and hidden.scored:
             yield Term(shown.right - hidden.right, 1)
@@ -56,9 +35,6 @@ def leakage(group: Group) -> Iterator[Term]:
 
 def consistent(group: Group) -> Iterator[Term]:
     """1 for a question answered right under every order of its options, of 1 scored under all.
-
-    Args:
-        group: The outcomes of a question, one per order.
 
     Yields:
         At most one term.
@@ -68,15 +44,6 @@ def consistent(group: Group) -> Iterator[Term]:
 
 
 def share_of(holds: Callable[[Outcome], bool]) -> Callable[[Group], Iterator[Term]]:
-    """The terms of a share of all outcomes, with or without a reference.
-
-    Args:
-        holds: Whether an outcome counts.
-
-    Returns:
-        The terms of a metric.
-    """
-
     def terms(group: Group) -> Iterator[Term]:
         for outcome in group:
             yield Term(holds(outcome), 1)
@@ -85,14 +52,7 @@ def share_of(holds: Callable[[Outcome], bool]) -> Callable[[Group], Iterator[Ter
 
 
 def refused(group: Group) -> Iterator[Term]:
-    """1 for an outcome that declines to answer: the verdict `refused`, or the flag of that name in `scores`.
-
-    Args:
-        group: The outcomes of a question.
-
-    Yields:
-        One term per outcome of which this is decided.
-    """
+    """1 for an outcome that declines to answer: the verdict `refused`, or the flag of that name in `scores`."""
     for outcome in group:
         declines = outcome.verdict == "refused" or flag(outcome.scores, "refused")
         if declines is not None:

@@ -21,12 +21,6 @@ def count_stretches(clusters: Iterable[str]) -> Stretches:
     It keeps four bytes per stretch while it counts. Clusters that share a checksum are counted together: the
     first of them is complete when the last one is.
 
-    Args:
-        clusters: The cluster of each group, or of each probe, in the order in which groups will be read.
-
-    Returns:
-        The stretches of these clusters.
-
     >>> count_stretches("aabcc")
     {}
     >>> list(count_stretches("aabcca").values())
@@ -61,14 +55,7 @@ class OpenClusters:
         self._last: str | None = None
 
     def number(self, cluster: str) -> int:
-        """The number of the cluster of the next group.
-
-        Args:
-            cluster: The name of the cluster.
-
-        Returns:
-            Its number, from 0.
-        """
+        """The number of the cluster of the next group."""
         if cluster == self._last:
             return self._numbers[cluster]
         self._last = cluster

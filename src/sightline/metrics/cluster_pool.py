@@ -41,11 +41,7 @@ class PooledRows(NamedTuple):
     """Complete clusters by cell, units and sign of their sums: arrays of shape (rows,).
 
     Attributes:
-        cells: The cell.
-        units: The units of each of the clusters.
         clusters: The number of clusters.
-        sums: The total of their sums.
-        deviations: The squared deviations of their sums from the mean, added up.
     """
 
     cells: Column
@@ -72,22 +68,13 @@ class ClusterPool:
     """The amounts of all clusters of a stream."""
 
     def __init__(self, open_clusters: OpenClusters) -> None:
-        """Start without an amount.
-
-        Args:
-            open_clusters: Numbers the clusters, and says which of them are open.
-        """
         self._open_clusters = open_clusters
         self._rows: list[ClusterRows] = []
         self._size, self._limit = 0, FEWEST_ROWS
         self._pooled = NO_ROWS
 
     def add(self, rows: ClusterRows) -> None:
-        """Add amounts.
-
-        Args:
-            rows: Amounts of open clusters, of all groups so far that were not added before.
-        """
+        """Add amounts."""
         self._rows.append(rows)
         self._size += len(rows.cells)
         if self._size > self._limit:
@@ -96,16 +83,11 @@ class ClusterPool:
             self._limit = max(FEWEST_ROWS, 2 * self._size)
 
     def pooled(self) -> PooledRows:
-        """End the stream.
-
-        Returns:
-            The rows of all clusters.
-        """
+        """End the stream."""
         self._pool([])
         return self._pooled
 
     def _pool(self, open_clusters: list[int]) -> None:
-        """Pool all clusters but those that are open."""
         if not self._rows:
             return
         rows = _joined(self._rows)
@@ -118,16 +100,7 @@ class ClusterPool:
 
 
 def cell_table(pooled: PooledRows, cells: Integers, scenario: int) -> CellTable:
-    """The clusters of some cells in one scenario, in the form that `statistics` takes.
-
-    Args:
-        pooled: The rows of all cells.
-        cells: The cells, without their scenario.
-        scenario: The scenario.
-
-    Returns:
-        One row per cell; columns that a cell lacks hold no cluster.
-    """
+    """The clusters of some cells in one scenario, in the form that `statistics` takes."""
     order = np.argsort(cells)
     own, scenarios = np.divmod(pooled.cells, SCENARIOS)
     chosen = np.isin(own, cells) & np.isin(scenarios, (ALL_SCENARIOS, scenario))
@@ -169,7 +142,6 @@ def _each_scenario(rows: ClusterRows) -> ClusterRows:
 
 
 def _summed(rows: ClusterRows) -> ClusterRows:
-    """One row for each cell and cluster."""
     if not len(rows.cells):
         return rows
     keys = rows.clusters * (int(rows.cells.max()) + 1) + rows.cells

@@ -45,18 +45,11 @@ class ComparedTexts:
     """The texts of a run that are compared by similarity: how many, and how often each short one occurs."""
 
     def __init__(self) -> None:
-        """Start without a text."""
         self.total = 0
         self.short = 0
         self.counts: Counter[str] = Counter()
 
     def add(self, text: str, count: int = 1) -> None:
-        """Count a text.
-
-        Args:
-            text: The text.
-            count: How often it occurs.
-        """
         self.total += count
         if len(text.split()) <= SHORT:
             self.short += count
@@ -70,7 +63,6 @@ def confused(texts: ComparedTexts, clusters: int, vectors: Callable[[Sequence[st
     Texts are different if they differ after normalisation.
 
     Args:
-        texts: The compared texts of the run.
         clusters: The number of clusters that they come from.
         vectors: Returns the unit vectors of some of the texts, shape (texts, dimensions).
 
@@ -101,9 +93,6 @@ def confused(texts: ComparedTexts, clusters: int, vectors: Callable[[Sequence[st
 
 def similarity_warning(metrics: Iterable[MetricValue]) -> str | None:
     """The warning on the similarity metrics of a run, for every view of it.
-
-    Args:
-        metrics: The values of the run.
 
     Returns:
         The warning; None if similarity tells the short answers of the run apart, or nothing is known.

@@ -28,54 +28,26 @@ Terms = Callable[[Group], Iterable[Term]]
 
 
 def acc(group: Group) -> Iterator[Term]:
-    """1 for a right answer, of 1 scored (3.3).
-
-    Args:
-        group: The outcomes of a group.
-
-    Yields:
-        One term per scored answer, under its own labels.
-    """
+    """1 for a right answer, of 1 scored (3.3)."""
     for outcome in group:
         if outcome.scored:
             yield Term(outcome.right, 1, outcome.labels)
 
 
 def s_gt(group: Group) -> Iterator[Term]:
-    """The similarity of an answer to its nearest reference, of 1 answered (3.3).
-
-    Args:
-        group: The outcomes of a group.
-
-    Yields:
-        One term per answer with `s_gt` among its scores.
-    """
+    """The similarity of an answer to its nearest reference, of 1 answered (3.3)."""
     for outcome in group:
         if "s_gt" in outcome.scores:
             yield Term(outcome.scores["s_gt"] / 100, 1, outcome.labels)
 
 
 def con(group: Group) -> list[Term]:
-    """The consistent pairs, of all pairs (3.3).
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
-    """
+    """The consistent pairs, of all pairs (3.3)."""
     return mean_over_pairs(group, [(pair.positions, pair.consistent) for pair in pairs(group)])
 
 
 def s_c(group: Group) -> list[Term]:
-    """The mean similarity of all pairs (3.3).
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
-    """
+    """The mean similarity of all pairs (3.3)."""
     similarities = [(p.positions, p.similarity) for p in pairs(group) if p.similarity is not None]
     return mean_over_pairs(group, similarities)
 
@@ -84,12 +56,6 @@ def agree(group: Group) -> list[Term]:
     """1 for a pair of equal answers after normalisation, of 1 pair without empty answers.
 
     Of two questions with options, the chosen options are compared; an answer without one equals no other.
-
-    Args:
-        group: The outcomes of a group.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
     texts = normalised_answers(group)
     equal = {(i, j): texts[i] == texts[j] for i, j in pairs_with_text(texts)}
@@ -100,12 +66,6 @@ def same_meaning(group: Group) -> list[Term]:
     """1 for a pair that a judge calls the same in meaning, of 1 decided.
 
     Equal answers need no judge, nor do answers to questions with options.
-
-    Args:
-        group: The outcomes of a group.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
     """
     texts = normalised_answers(group)
     given = {
@@ -123,23 +83,13 @@ def same_meaning(group: Group) -> list[Term]:
 
 
 def contrary_consistent(group: Group) -> list[Term]:
-    """1 for a consistent pair that contradicts itself (yes and no), of 1 consistent pair.
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
-    """
+    """1 for a consistent pair that contradicts itself (yes and no), of 1 consistent pair."""
     consistent_pairs = (pair for pair in pairs(group) if pair.consistent and pair.similarity is not None)
     return mean_over_pairs(group, [(pair.positions, pair.contradicts) for pair in consistent_pairs])
 
 
 def pairs_left_out(group: Group) -> Iterator[Term]:
     """The pairs without a similarity, of all pairs: an answer failed.
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
 
     Yields:
         At most one term.
@@ -150,9 +100,6 @@ def pairs_left_out(group: Group) -> Iterator[Term]:
 def pairs_left_out_or_empty(group: Group) -> Iterator[Term]:
     """The pairs that are not compared, of all pairs: an answer failed or is empty.
 
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
     Yields:
         At most one term.
     """
@@ -160,76 +107,34 @@ def pairs_left_out_or_empty(group: Group) -> Iterator[Term]:
 
 
 def consistent_right(group: Group) -> list[Term]:
-    """1 for a consistent pair of right answers, of 1 scored pair (A.5).
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
-    """
+    """1 for a consistent pair of right answers, of 1 scored pair (A.5)."""
     return _by_verdict(group, lambda consistent, right: consistent and right == 2)
 
 
 def consistent_wrong(group: Group) -> list[Term]:
-    """1 for a consistent pair of wrong answers, of 1 scored pair (A.5).
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
-    """
+    """1 for a consistent pair of wrong answers, of 1 scored pair (A.5)."""
     return _by_verdict(group, lambda consistent, right: consistent and right == 0)
 
 
 def consistent_mixed(group: Group) -> list[Term]:
-    """1 for a consistent pair of a right and a wrong answer, of 1 scored pair.
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
-    """
+    """1 for a consistent pair of a right and a wrong answer, of 1 scored pair."""
     return _by_verdict(group, lambda consistent, right: consistent and right == 1)
 
 
 def inconsistent(group: Group) -> list[Term]:
-    """1 for a pair that is not consistent, of 1 scored pair.
-
-    Args:
-        group: The outcomes of a group, with the verdicts on their similarity.
-
-    Returns:
-        Overall, the pairs; under a label, the mean of each answer over its pairs.
-    """
+    """1 for a pair that is not consistent, of 1 scored pair."""
     return _by_verdict(group, lambda consistent, right: not consistent)
 
 
 def failures(group: Group) -> Iterator[Term]:
-    """1 for a group in which not every answer is right, of 1 scored (A.5).
-
-    Args:
-        group: The outcomes of a group.
-
-    Yields:
-        One term overall, and one per answer under its labels.
-    """
+    """1 for a group in which not every answer is right, of 1 scored (A.5)."""
     if all(outcome.scored for outcome in group):
         yield Term(_fails(group), 1, NO_LABELS)
         yield from (Term(_fails(group), 1, outcome.labels, overall=False) for outcome in group)
 
 
 def in_failures(terms: Terms) -> Terms:
-    """Restrict terms to groups in which not every answer is right (Tables 7 and 10-13, Failure Cases).
-
-    Args:
-        terms: The terms of a metric.
-
-    Returns:
-        The terms over these groups.
-    """
+    """Restrict terms to groups in which not every answer is right (Tables 7 and 10-13, Failure Cases)."""
 
     def restricted(group: Group) -> Sequence[Term]:
         return _shared(group, terms) if group.once("fails", _fails) else ()
@@ -241,12 +146,6 @@ def complete(terms: Terms) -> Terms:
     """Restrict terms to groups without a failed answer.
 
     Without it, failures of hard variants take their pairs out of the mean, which may raise it.
-
-    Args:
-        terms: The terms of a metric.
-
-    Returns:
-        The terms over these groups.
     """
 
     def restricted(group: Group) -> Sequence[Term]:
@@ -256,14 +155,7 @@ def complete(terms: Terms) -> Terms:
 
 
 def without_empty(terms: Terms) -> Terms:
-    """Restrict terms to the answers that are not empty.
-
-    Args:
-        terms: The terms of a metric.
-
-    Returns:
-        The terms over these answers.
-    """
+    """Restrict terms to the answers that are not empty."""
 
     def restricted(group: Group) -> Sequence[Term]:
         remaining = without_empty_answers(group)
@@ -273,14 +165,7 @@ def without_empty(terms: Terms) -> Terms:
 
 
 def over_pairs(terms: Terms) -> Terms:
-    """The terms of a pair metric over pairs, overall and under the labels that a group shares.
-
-    Args:
-        terms: The terms of a metric of this module that averages over pairs.
-
-    Returns:
-        The terms whose unit is a pair.
-    """
+    """The terms of a pair metric over pairs, overall and under the labels that a group shares."""
 
     def restricted(group: Group) -> list[Term]:
         return [Term(term.sum, term.count) for term in _shared(group, terms) if term.overall]
@@ -289,14 +174,7 @@ def over_pairs(terms: Terms) -> Terms:
 
 
 def by_response(terms: Terms) -> Terms:
-    """The terms of a pair metric by response: each is the mean of the response over its pairs.
-
-    Args:
-        terms: The terms of a metric of this module that averages over pairs.
-
-    Returns:
-        The terms whose unit is a response, under its own labels.
-    """
+    """The terms of a pair metric by response: each is the mean of the response over its pairs."""
 
     def restricted(group: Group) -> list[Term]:
         return [term for term in _shared(group, terms) if not term.overall]
@@ -305,14 +183,7 @@ def by_response(terms: Terms) -> Terms:
 
 
 def minus_sampling(terms: Terms) -> Terms:
-    """The mean of a group minus that of the repeated unchanged input (Tables 2-4, in brackets).
-
-    Args:
-        terms: The terms of a metric.
-
-    Returns:
-        The terms of the difference: one per group that has both means.
-    """
+    """The mean of a group minus that of the repeated unchanged input (Tables 2-4, in brackets)."""
 
     def difference(group: Group) -> Iterator[Term]:
         here = _mean(terms(group))
@@ -326,14 +197,7 @@ def minus_sampling(terms: Terms) -> Terms:
 
 
 def refused(group: Group) -> Iterator[Term]:
-    """The share of answers that decline to answer (A.9.3).
-
-    Args:
-        group: The outcomes of a group.
-
-    Yields:
-        One term per answer of which this is decided.
-    """
+    """The share of answers that decline to answer (A.9.3)."""
     for outcome in group:
         declines = flag(outcome.scores, "refused")
         if outcome.answered and declines is not None:
@@ -341,14 +205,7 @@ def refused(group: Group) -> Iterator[Term]:
 
 
 def empty(group: Group) -> Iterator[Term]:
-    """The share of answers without text, or without any after post-processing.
-
-    Args:
-        group: The outcomes of a group.
-
-    Yields:
-        One term per answer.
-    """
+    """The share of answers without text, or without any after post-processing."""
     for outcome in group:
         if outcome.answered:
             yield Term(is_empty(outcome), 1, outcome.labels)

@@ -78,17 +78,7 @@ def consistency_metrics(
     sampling: bool = False,
     task_metrics: Sequence[Metric] = (),
 ) -> list[Metric]:
-    """The metrics of consistency, acc first.
-
-    Args:
-        embedded: Whether similarities exist; without them, the metrics that use them are null.
-        ignore_empty: Whether empty answers are left out of all metrics except their count.
-        sampling: Whether to add the differences to the repeated unchanged input.
-        task_metrics: Further metrics of the task, before the counts of answers and pairs left out.
-
-    Returns:
-        The metrics in the order of reports.
-    """
+    """The metrics of consistency, acc first."""
     main = [ACC, S_GT, CON, S_C]
     differences = [_minus_sampling(metric) for metric in main]
     over_complete = [_complete(metric) for metric in (CON, S_C, AGREE)]

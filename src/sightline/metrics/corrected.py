@@ -41,10 +41,6 @@ class Correction(Struct, frozen=True):
     Each of `human`, `sampled`, `corrected` and `bias` holds one value. Its clusters are those of the sample.
 
     Attributes:
-        human: The value of the labelled clusters.
-        sampled: The judge's value of the labelled clusters.
-        corrected: The corrected value.
-        bias: The judge's value minus the humans' value, on the labelled clusters.
         weight: How much the judge counts, 0-1; 0 where the judge would make the interval wider.
         shrinking: The part of the variance of the corrected value that falls with the number of labelled
             clusters. The other part is that of the judge's value.
@@ -69,9 +65,6 @@ def correct(
     large part of all clusters, the covariance of judge(all) with the rest is part of the variance.
 
     Args:
-        judged: The terms by the judge, of n clusters.
-        human: The terms by the humans, of the k clusters of the sample.
-        sample: The positions of these k clusters among the n.
         inclusion: The probability with which each of the k clusters came into the sample, up to a factor.
 
     Returns:
@@ -112,7 +105,6 @@ def clusters_to_halve(correction: Correction, clusters: int) -> int | None:
     """How many more clusters humans would have to label, so that the corrected interval is half as wide.
 
     Args:
-        correction: The correction.
         clusters: The number of all clusters.
 
     Returns:

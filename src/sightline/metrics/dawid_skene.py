@@ -39,9 +39,6 @@ class LabelModel(Struct, frozen=True):
     """The maximum-likelihood estimate of the model: i items, a annotators, k labels.
 
     Attributes:
-        items: The items, in the order of their first votes.
-        annotators: The annotators, in the order of their first votes.
-        labels: The labels, sorted.
         posteriors: The probability of each label of each item, shape (i, k).
         prior: The share of each label, shape (k,).
         confusion: The probability that an annotator gives a label, by true label: shape (a, k true, k given).

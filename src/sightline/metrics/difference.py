@@ -35,14 +35,6 @@ def mean_of_shared_groups(metric: Metric, counterpart_metric: Metric, counterpar
 
     Each group counts once, whatever its number of answers: the difference of the values of both runs is the
     mean difference of `difference`.
-
-    Args:
-        metric: The metric of the run.
-        counterpart_metric: The same metric of the other run.
-        counterpart: Returns the group of the other run for a group of the run.
-
-    Returns:
-        The metric over the groups of the run.
     """
 
     def terms(group: Group) -> Iterator[Term]:
@@ -56,11 +48,6 @@ def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
     """A metric as the difference of two runs, averaged over groups.
 
     Under a label it is the difference of the terms with that label.
-
-    Args:
-        metric: The metric of the second run.
-        base: The same metric of the first run.
-        before: Returns the group of the first run for a group of the second.
 
     Returns:
         The metric over the groups of the second run, in points instead of percent.
@@ -84,22 +71,11 @@ class PairedTally:
     """The values that `difference` averages over, from groups that are added one by one."""
 
     def __init__(self, metrics: Sequence[tuple[Metric, Metric]]) -> None:
-        """Start without a group.
-
-        Args:
-            metrics: The metrics of the second run, each with the same metric of the first run.
-        """
         self._metrics = metrics
         self._clusters: dict[str, int] = {}
         self._columns: list[defaultdict[str, _Columns]] = [defaultdict(_columns) for _ in metrics]
 
     def add(self, before: Group, after: Group) -> None:
-        """Add a group.
-
-        Args:
-            before: The group of the first run.
-            after: The group of the second run.
-        """
         cluster = self._clusters.setdefault(after.cluster or after.id, len(self._clusters))
         for (metric, base), columns in zip(self._metrics, self._columns, strict=True):
             for label, there, here in _both(metric, base, before, after):
@@ -109,11 +85,7 @@ class PairedTally:
                 clusters.append(cluster)
 
     def values(self) -> list[dict[str, PairedValues]]:
-        """The two values of each group.
-
-        Returns:
-            The values of each metric by subset ('all', 'category=Attributes').
-        """
+        """The two values of each group."""
         return [
             {
                 subset: PairedValues(np.array(there), np.array(here), np.array(clusters, np.intp))

@@ -40,14 +40,12 @@ class JudgeDifference(Struct, frozen=True):
     """The statistic of one judge minus that of another judge of the same answers.
 
     Attributes:
-        difference: The difference with its 95 % CI.
         p: The two-sided p-value of the t test of the difference; None if it cannot be tested.
         detectable: The difference that as many clusters detect with a power of 80 % at the 5 % level, in
             the unit of the difference; None if it cannot be estimated.
         needed: The number of clusters from which the observed difference is detected with that power; None
             if it cannot be estimated. Both assume that the standard error falls with the square root of the
             number of clusters.
-        holm: `p` after Holm's correction for all pairs of judges of a report.
     """
 
     difference: MetricValue
@@ -69,13 +67,8 @@ def statistic_value(statistic: Statistic, first: Floats, second: Floats, cluster
     jackknife (`statistics.intervals`).
 
     Args:
-        statistic: The statistic.
         first: The first series, shape (n,).
         second: The second series, shape (n,).
-        clusters: The item of each answer, n of them.
-
-    Returns:
-        The value for the subset 'all'.
     """
     jackknife = _Jackknife.of(clusters)
     value = value_of(statistic, first, second)
@@ -96,13 +89,8 @@ def judge_difference(
     """The statistic of one judge minus that of another, on the same answers.
 
     Args:
-        statistic: The statistic of a judge and the ground truth.
         readings: The series of the first and of the second judge, each of shape (n,).
         truth: The ground truth, shape (n,).
-        clusters: The item of each answer, n of them.
-
-    Returns:
-        The difference with its interval, test and power.
     """
     jackknife = _Jackknife.of(clusters)
     first, second = (value_of(statistic, reading, truth) for reading in readings)

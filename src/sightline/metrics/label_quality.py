@@ -15,9 +15,7 @@ class ItemLabel(Struct, frozen=True):
     """The label of an item by majority and by the model.
 
     Attributes:
-        item: The item.
         majority: The label with the most votes; None for a tie.
-        likely: The most probable label of the model.
         posterior: The probability of each label, 0-1.
         loss: The probability that the label that counts is wrong: the majority, for a tie the most probable
             label.
@@ -34,7 +32,6 @@ class AnnotatorQuality(Struct, frozen=True):
     """How often an annotator gives the true label, as the model estimates it.
 
     Attributes:
-        annotator: The name.
         votes: The number of votes.
         accuracy: The expected share of right labels among these votes, 0-1.
         confusion: True label -> given label -> probability.
@@ -50,11 +47,7 @@ class LabelQuality(Struct, frozen=True):
     """Items and annotators as the model of Dawid and Skene sees them.
 
     Attributes:
-        items: The items; those that need adjudication most come first.
-        annotators: The annotators, in the order of their first votes.
-        prior: The estimated share of each label.
         iterations: The number of iterations of EM.
-        converged: Whether EM converged.
     """
 
     items: list[ItemLabel]
@@ -66,12 +59,6 @@ class LabelQuality(Struct, frozen=True):
 
 def label_quality(votes: Iterable[Vote]) -> LabelQuality | str:
     """Estimate the labels of items and the accuracy of annotators from their votes.
-
-    Args:
-        votes: The votes.
-
-    Returns:
-        The quality, or the reason why it cannot be estimated (see `dawid_skene`).
 
     >>> votes = [Vote(item, name, "yes") for item in "ab" for name in ("ann", "ben", "cleo")]
     >>> label_quality(votes)

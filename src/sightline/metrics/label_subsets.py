@@ -21,19 +21,11 @@ class LabelSubsets:
     """
 
     def __init__(self) -> None:
-        """Start without a label."""
         self._values: dict[str, dict[str, int] | None] = {}
         self._size = ALL + 1
 
     def numbers(self, labels: Labels) -> list[int]:
-        """The subsets of a set of labels: those of each value of each label.
-
-        Args:
-            labels: The labels.
-
-        Returns:
-            The numbers of the subsets, each once, without that of all terms.
-        """
+        """The subsets of a set of labels: those of each value of each label."""
         return [
             number
             for name, values in labels.items()
@@ -66,12 +58,5 @@ class LabelSubsets:
 
 
 def each_value(values: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The values of a label.
-
-    Args:
-        values: Its value, or its values if a sample has several.
-
-    Returns:
-        All of them.
-    """
+    """The values of a label."""
     return (values,) if isinstance(values, str) else values

@@ -25,7 +25,6 @@ class MarginVerdict(Struct, frozen=True):
         non_inferior: Whether the second run is not worse by the margin; None if that cannot be said.
         equivalent: Whether the difference is within the margin; None if that cannot be said.
         low: The lower bound of the 90 % confidence interval of the difference, in points; None without it.
-        high: Its upper bound.
         reason: Why a verdict is None; '' if none is.
     """
 
@@ -41,11 +40,7 @@ def margin_verdict(values: PairedValues, definition: MetricDefinition, margin: f
 
     Args:
         values: The values of the groups in both runs, 0-1 for percentages.
-        definition: The definition of the metric (not of its difference).
         margin: The margin in percentage points, above 0.
-
-    Returns:
-        The verdicts.
     """
     if definition.unit == "number":
         return MarginVerdict(reason=ONLY_POINTS)

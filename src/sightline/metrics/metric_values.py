@@ -19,11 +19,6 @@ Clusters = Sequence[Hashable] | NDArray[np.integer[Any]]
 def with_interval(value: MetricValue, interval: Interval | str, scale: float = 1.0) -> MetricValue:
     """Add a confidence interval to a value, or the reason why there is none.
 
-    Args:
-        value: The value, in its unit.
-        interval: The 95 % CI before scaling, or the reason.
-        scale: The factor from the scale of the interval to the unit of the value.
-
     Returns:
         The value with its bounds or with the reason; unchanged if the value is None.
     """
@@ -46,11 +41,7 @@ def clustered_mean(
     """The mean of values in percent, with its 95 % CI (see `statistics.ratio_intervals`).
 
     Args:
-        name: The name of the metric.
-        values: Pairs of a cluster and a value.
-        reason: The reason that is given if there are no values.
         bounds: The smallest and the largest possible value.
-        graded: Whether values are no shares of right units.
 
     Returns:
         100 times the mean over all values; None with the reason if there are no values.
@@ -71,12 +62,8 @@ def mean_by_cluster(
     """As `clustered_mean`, for values in an array.
 
     Args:
-        name: The name of the metric.
-        clusters: The cluster of each value.
         values: The values, shape (n,).
-        reason: The reason that is given if there are no values.
         bounds: The smallest and the largest possible value.
-        graded: Whether values are no shares of right units.
 
     Returns:
         100 times the mean over all values; None with the reason if there are no values.
@@ -93,9 +80,6 @@ def mean_by_cluster(
 
 def cluster_positions(clusters: Clusters) -> NDArray[np.intp]:
     """The position of the cluster of each value among the clusters, in the order of their first values.
-
-    Args:
-        clusters: The cluster of each value: any names, or an array of numbers.
 
     Returns:
         Positions from 0, shape (n,).

@@ -13,9 +13,6 @@ NO_REFERENCE = "no answers with references to compare them with"
 def acc_p(pair: Group) -> Iterator[Term]:
     """1 for a pair with both answers right, of 1 (Table 3).
 
-    Args:
-        pair: The two outcomes of a pair.
-
     Yields:
         At most one term.
     """
@@ -24,9 +21,6 @@ def acc_p(pair: Group) -> Iterator[Term]:
 
 def acc_q(pair: Group) -> Iterator[Term]:
     """The right answers, of the scored ones (Table 3).
-
-    Args:
-        pair: The two outcomes of a pair.
 
     Yields:
         At most one term.
@@ -39,9 +33,6 @@ def acc_q(pair: Group) -> Iterator[Term]:
 def acc_p_images(pair: Group) -> Iterator[Term]:
     """acc_p of the same pair with its image, next to that with its caption (Table 5).
 
-    Args:
-        pair: The two outcomes of a pair, with the partner setting default.
-
     Yields:
         At most one term.
     """
@@ -50,9 +41,6 @@ def acc_p_images(pair: Group) -> Iterator[Term]:
 
 def context_awareness(pair: Group) -> Iterator[Term]:
     """1 for a pair whose outputs differ in meaning, of 1 where that is decided (4.2, Table 3).
-
-    Args:
-        pair: The two outcomes of a pair, with `same_meaning` judgements.
 
     Yields:
         At most one term.
@@ -64,9 +52,6 @@ def context_awareness(pair: Group) -> Iterator[Term]:
 def context_awareness_left_out(pair: Group) -> Iterator[Term]:
     """1 for a pair that context_awareness leaves out, of 1: an output failed or the judgement is undecided.
 
-    Args:
-        pair: The two outcomes of a pair, with `same_meaning` judgements.
-
     Yields:
         At most one term.
     """
@@ -77,9 +62,6 @@ def context_awareness_left_out(pair: Group) -> Iterator[Term]:
 def output_variability(pair: Group) -> Iterator[Term]:
     """1 for a query whose output changes in meaning without the context, of 1 (4.2, Table 4).
 
-    Args:
-        pair: The two outcomes of a pair, with the partner setting no-context.
-
     Yields:
         At most one term per query.
     """
@@ -89,14 +71,7 @@ def output_variability(pair: Group) -> Iterator[Term]:
 
 
 def output_variability_left_out(pair: Group) -> Iterator[Term]:
-    """1 for a query that output_variability leaves out, of 1: an output failed or the judgement is undecided.
-
-    Args:
-        pair: The two outcomes of a pair, with the partner setting no-context.
-
-    Yields:
-        One term per query.
-    """
+    """1 for a query that output_variability leaves out, of 1: an output failed or the judgement is undecided."""
     for outcome, without in zip(pair, pair.partners.get("no-context", ()), strict=False):
         yield Term(differ(pair, outcome, without) is None, 1)
 
@@ -105,11 +80,6 @@ def differ(group: Group, first: Outcome, second: Outcome) -> bool | None:
     """Whether two outputs differ in meaning.
 
     Equal answers need no judge. The order of the two answers in a judgement does not matter.
-
-    Args:
-        group: The group with the judgements.
-        first: One outcome.
-        second: The other outcome.
 
     Returns:
         True or False; None if one call failed or no judge decided.

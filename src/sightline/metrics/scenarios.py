@@ -15,15 +15,7 @@ ALL_SCENARIOS, AS_JUDGED, DECIDED, IF_RIGHT = range(SCENARIOS)
 
 
 def scenarios(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:
-    """List a group with undecided verdicts as each scenario of a metric reads it.
-
-    Args:
-        group: The group.
-        metric: The metric.
-
-    Yields:
-        The scenario, and the group in it; no group where the scenario leaves it out.
-    """
+    """List a group with undecided verdicts as each scenario of a metric reads it."""
     if metric.judged != "correct":
         yield ALL_SCENARIOS, group
         return
@@ -39,14 +31,7 @@ def scenarios(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:
 
 
 def contains_undecided(group: Group) -> bool:
-    """Check whether a group, or one of its partners, has an undecided verdict.
-
-    Args:
-        group: The group.
-
-    Returns:
-        Whether any of its outcomes is undecided.
-    """
+    """Check whether a group, or one of its partners, has an undecided verdict."""
     return any(map(_is_undecided, group.outcomes)) or any(
         _is_undecided(outcome) for outcomes in group.partners.values() for outcome in outcomes
     )
@@ -85,12 +70,6 @@ def if_right(group: Group) -> Group:
 
     If several probes share one answer, such as both contexts of a pair that is asked without them, the
     answer can be right for one reference at most.
-
-    Args:
-        group: The group.
-
-    Returns:
-        The group without undecided verdicts.
     """
 
     def decide(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
@@ -108,14 +87,7 @@ def if_right(group: Group) -> Group:
 
 
 def if_wrong(group: Group) -> Group:
-    """The group as if every undecided verdict were wrong.
-
-    Args:
-        group: The group.
-
-    Returns:
-        The group without undecided verdicts.
-    """
+    """The group as if every undecided verdict were wrong."""
     return _each_outcome(
         group,
         lambda outcomes: tuple(

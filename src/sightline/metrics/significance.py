@@ -43,16 +43,7 @@ class PairedValues(NamedTuple):
 
 
 class Significance(Struct, frozen=True):
-    """The p-values of a difference; None if a test is undefined.
-
-    Attributes:
-        p: The p-value of the cluster sign-flip permutation test, which decides.
-        t: The p-value of the paired t test, which ignores clusters.
-        mcnemar: The p-value of McNemar's exact test, which ignores clusters.
-        detectable: The difference that as many groups detect with a power of 80 %, in the unit of the values.
-        holm: `p` after Holm's correction for the other rows of the table.
-        benjamini_hochberg: `p` after the correction of Benjamini and Hochberg.
-    """
+    """The p-values of a difference; None if a test is undefined."""
 
     p: float | None
     t: float | None
@@ -68,15 +59,7 @@ class Significance(Struct, frozen=True):
 
 
 def significance(rows: Sequence[PairedValues], *, seed: int = 0) -> list[Significance]:
-    """Test every row of a table and correct the p-values for the number of rows.
-
-    Args:
-        rows: The values of each row.
-        seed: The seed of random flips.
-
-    Returns:
-        One Significance per row.
-    """
+    """Test every row of a table and correct the p-values for the number of rows."""
     tested = [_tested(row, seed) for row in rows]
     plain = [one.p for one in tested]
     return [
@@ -96,10 +79,6 @@ def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int 
     Args:
         differences: The differences of the groups, shape (n,).
         clusters: The number of the cluster of each group, shape (n,).
-        seed: The seed of random flips.
-
-    Returns:
-        The p-value; 1 if nothing differs.
 
     >>> round(flip_clusters(np.array([1.0, 1, 1, 1, 1, 1]), np.arange(6)), 5)
     0.03125
@@ -152,9 +131,6 @@ def mcnemar(lost: int, won: int) -> float:
         lost: The number of groups that only the first run has right.
         won: The number of groups that only the second run has right.
 
-    Returns:
-        The p-value.
-
     >>> round(mcnemar(0, 6), 5)
     0.03125
     """
@@ -203,9 +179,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     Args:
         p_values: The p-values; None stays None and does not count as a test.
 
-    Returns:
-        The corrected p-values.
-
     >>> holm([0.01, None, 0.04])
     [0.02, None, 0.04]
     """
@@ -217,9 +190,6 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
 
     Args:
         p_values: The p-values; None stays None and does not count as a test.
-
-    Returns:
-        The corrected p-values.
 
     >>> benjamini_hochberg([0.01, None, 0.04])
     [0.02, None, 0.04]

@@ -37,15 +37,7 @@ class Interval(NamedTuple):
     method: IntervalMethod
 
     def around(self, value: float, scale: float) -> Interval:
-        """Scale the interval and include the value, which rounding could leave outside.
-
-        Args:
-            value: The value after scaling.
-            scale: The factor for both bounds.
-
-        Returns:
-            The scaled interval.
-        """
+        """Scale the interval and include the value, which rounding could leave outside."""
         return Interval(min(value, scale * self.low), max(value, scale * self.high), self.method)
 
 
@@ -53,7 +45,6 @@ class Estimates(NamedTuple):
     """k values with their sampling errors: arrays of shape (k,).
 
     Attributes:
-        values: The values.
         variances: Their variances between clusters; NaN if undefined.
         freedom: The degrees of freedom of the variances; infinite if the variance follows from the value.
         clusters: The number of clusters of each value.
@@ -72,7 +63,6 @@ class Pooled(NamedTuple):
 
     Attributes:
         clusters: The number of clusters, shape (k, columns); 0 for a column that is not used.
-        deviations: The squared deviations of their sums from the mean of the column, added up.
     """
 
     clusters: Floats | float = 1.0
@@ -101,8 +91,6 @@ def ratio_intervals(
         sums: The numerators, shape (k, columns). A column is a cluster, or several (see `Pooled`).
         counts: The denominators, at least 0, shape (k, columns). A cluster with 0 does not count.
         ranges: The smallest and the largest possible value of each ratio.
-        pooled: How many clusters each column holds.
-        graded: Whether units have any value of the range; otherwise they are right or wrong.
         level: The confidence level, 0-1.
 
     Returns:
@@ -140,8 +128,6 @@ def difference_intervals(
         sums: The summed differences, shape (k, columns). A column is a cluster, or several (see `Pooled`).
         counts: The numbers of units, at least 0, shape (k, columns).
         ranges: The smallest (below 0) and the largest (above 0) possible value of each difference.
-        pooled: How many clusters each column holds.
-        graded: Whether units have any value of the range; otherwise they are right or wrong.
         level: The confidence level, 0-1.
 
     Returns:
@@ -186,7 +172,6 @@ def ratio_estimates(sums: Floats, counts: Floats, pooled: Pooled = ALONE) -> Est
     Args:
         sums: The numerators, shape (k, columns). A column is a cluster, or several (see `Pooled`).
         counts: The denominators, at least 0, shape (k, columns).
-        pooled: How many clusters each column holds.
 
     Returns:
         The ratios; NaN without a unit, with NaN variances if one cluster holds all units.
@@ -228,9 +213,7 @@ def intervals(
     Of graded units, nothing bounds how far they deviate but their spread: there is no interval.
 
     Args:
-        estimates: The values with their variances.
         ranges: The smallest and the largest possible value of each.
-        graded: Whether units have any value of the range; otherwise they are right or wrong.
         level: The confidence level, 0-1.
 
     Returns:
@@ -252,10 +235,6 @@ def wilson(shares: Floats, units: Floats, quantiles: Floats) -> tuple[Floats, Fl
     Args:
         shares: The shares, 0-1.
         units: The number of units, or the effective number; above 0.
-        quantiles: The quantiles of the normal or of Student's distribution.
-
-    Returns:
-        The bounds, within 0-1.
 
     >>> low, high = wilson(np.array(0.9), np.array(10), np.array(1.96))
     >>> round(float(low), 3), round(float(high), 3)
@@ -323,7 +302,6 @@ def _sum_of_products(amounts: Floats, number: Floats | float) -> Floats:
 def _square_and_add(
     gain: tuple[float, Interval], loss: tuple[float, Interval], correlation: float
 ) -> Interval:
-    """The interval of a gain minus a loss, from the value and the interval of each."""
     (up, gained), (down, lost) = gain, loss
 
     def distance(one: float, other: float) -> float:

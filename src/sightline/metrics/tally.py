@@ -55,8 +55,6 @@ def tally(
     and `value_if_right` exist for metrics judged `correct` once any outcome is undecided.
 
     Args:
-        groups: The judged groups.
-        metrics: The metrics.
         stretches: The stretches of the clusters of these groups, or of more (`cluster_ends.count_stretches`
             of `group.cluster or group.id`). None keeps the numbers of every cluster until the last group.
 
@@ -81,7 +79,6 @@ class Tally:
         """Start without a group.
 
         Args:
-            metrics: The metrics.
             stretches: The stretches of the clusters; None keeps every cluster until the last group.
         """
         self.metrics = metrics
@@ -101,9 +98,6 @@ class Tally:
 
     def add(self, group: Group) -> None:
         """Add the terms of every metric over one group.
-
-        Args:
-            group: The judged group.
 
         Raises:
             ValueError: A term is not finite.
@@ -127,11 +121,7 @@ class Tally:
             self._end_chunk()
 
     def values(self) -> list[MetricValue]:
-        """End the stream.
-
-        Returns:
-            The values, in the order of `tally`.
-        """
+        """End the stream."""
         self._end_chunk()
         tables = _Tables(self, self._pool.pooled())
         # One metric at a time limits the memory of many subsets.

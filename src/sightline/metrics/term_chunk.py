@@ -25,13 +25,7 @@ Variants = Iterable[tuple[int, Group]]
 
 
 class ChunkRows(NamedTuple):
-    """The terms of a chunk in each of their subsets.
-
-    Attributes:
-        rows: The amounts.
-        answered: The cells that hold an answer.
-        uses_group_labels: The columns of the metrics with a term under the labels of its group.
-    """
+    """The terms of a chunk in each of their subsets."""
 
     rows: ClusterRows
     answered: Integers
@@ -39,19 +33,9 @@ class ChunkRows(NamedTuple):
 
 
 class TermChunk:
-    """The terms of some groups.
-
-    Attributes:
-        group_subsets: The subsets of the labels of these groups.
-    """
+    """The terms of some groups."""
 
     def __init__(self, metrics: Sequence[Metric], subsets: LabelSubsets) -> None:
-        """Start without a group.
-
-        Args:
-            metrics: The metrics. Their columns are their positions.
-            subsets: Numbers the subsets.
-        """
         self.group_subsets: set[int] = set()
         self._metrics = metrics
         self._subsets = subsets
@@ -67,9 +51,7 @@ class TermChunk:
         """Add the terms of every metric over a group.
 
         Args:
-            group: The group.
             cluster: The number of its cluster.
-            variants: Lists the scenarios of a metric, and the group in each.
 
         Raises:
             ValueError: A term is not finite.
@@ -128,11 +110,7 @@ class TermChunk:
         return len(self._sums) >= TERMS_PER_CHUNK
 
     def rows(self) -> ChunkRows:
-        """The terms in each of their subsets.
-
-        Returns:
-            The rows, by cells: subset x metrics + column.
-        """
+        """The terms in each of their subsets."""
         sizes = np.array([len(numbers) for numbers in self._members], dtype=np.int64)
         members = np.array([number for numbers in self._members for number in numbers], dtype=np.int64)
         sets = np.array(self._sets, dtype=np.int64)
@@ -160,7 +138,6 @@ class TermChunk:
         )
 
     def _number(self, labels: Labels) -> int:
-        """The number of these labels in this chunk."""
         key = tuple(labels.items())
         number = self._label_sets.get(key)
         if number is None:

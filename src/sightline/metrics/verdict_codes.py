@@ -40,7 +40,6 @@ class Readings(NamedTuple):
     """What one rater says of the items that it read.
 
     Attributes:
-        rater: The rater.
         items: The items, in the order of their first verdicts, shape (n,).
         codes: UNDECIDED, WRONG or RIGHT of each draw; less where there is none. Shape (n, draws).
     """
@@ -58,10 +57,8 @@ class VerdictCodes(Struct, frozen=True):
     Attributes:
         ids: The `item_id` of each item, shape (m,).
         clusters: The number of the cluster of each item, shape (m,).
-        raters: The raters of each question, in the order of their first verdicts.
         questions: The number of the question of each item, in the order of `raters`; shape (m,).
         rows: The item of each row, shape (rows,): an item appears again if groups share answers.
-        codes: The codes of each rater and draw, by row; they may end early.
     """
 
     ids: NDArray[np.uint64]
@@ -75,11 +72,7 @@ class VerdictCodes(Struct, frozen=True):
         """What a rater says of the items of a question.
 
         Args:
-            rater: The rater.
             question: The question; None for all.
-
-        Returns:
-            Its readings. Of several verdicts of one draw on an item, the first decided one counts.
         """
         columns = self.codes[rater]
         used = np.zeros(len(self.rows), dtype=np.bool_)
@@ -120,7 +113,6 @@ class VerdictCoder:
         """Add the verdicts of a group.
 
         Args:
-            verdicts: Its verdicts.
             cluster: Its cluster; None makes the targets of each verdict a cluster of their own.
         """
         own = None if cluster is None else _checksum("cluster", cluster)
@@ -171,16 +163,7 @@ class VerdictCoder:
 
 
 def item_id(targets: Sequence[str], question: str, variant: str) -> int:
-    """The number by which `VerdictCodes.ids` names an item.
-
-    Args:
-        targets: The keys of the answers.
-        question: The question.
-        variant: The variant.
-
-    Returns:
-        A checksum of 64 bits.
-    """
+    """The number by which `VerdictCodes.ids` names an item."""
     return (_checksum(*targets) + _checksum(question, variant)) % _MODULUS
 
 

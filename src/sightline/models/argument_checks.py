@@ -24,14 +24,7 @@ CACHE_NAMES = ("prompt_cache_key",)
 
 
 def refuse_protocol_fields(names: Iterable[str]) -> None:
-    """Refuse sampling options that would change the request itself, or hold a secret.
-
-    Args:
-        names: Names of sampling options.
-
-    Raises:
-        UserError: A name is a field that Sightline sets, or that of a secret.
-    """
+    """Refuse sampling options that would change the request itself, or hold a secret."""
     for name in names:
         if is_secret_name(name) and name not in CACHE_NAMES:
             raise UserError(
@@ -45,15 +38,7 @@ def refuse_protocol_fields(names: Iterable[str]) -> None:
 
 
 def refuse_adapter(args: Mapping[str, Any], spec: str) -> None:
-    """Refuse an adapter for a model that Sightline does not run itself.
-
-    Args:
-        args: The arguments of the model, by `--model-arg`.
-        spec: The model as the user named it.
-
-    Raises:
-        UserError: The arguments name an adapter.
-    """
+    """Refuse an adapter for a model that Sightline does not run itself."""
     if "adapter" in args:
         raise UserError(
             f"--model-arg adapter needs a model that runs in this process, and {spec} does not",
@@ -62,19 +47,7 @@ def refuse_adapter(args: Mapping[str, Any], spec: str) -> None:
 
 
 def read_values(option: str, values: Mapping[str, Any], kind: type[T]) -> T:
-    """Convert option values to a struct.
-
-    Args:
-        option: The option's name on the command line, for messages.
-        values: Name -> value.
-        kind: A struct whose fields all have defaults.
-
-    Returns:
-        The struct.
-
-    Raises:
-        UserError: A value has the wrong type or is out of range; the message says what the option accepts.
-    """
+    """Convert option values to a struct."""
     try:
         return msgspec.convert(dict(values), kind)
     except msgspec.ValidationError as error:

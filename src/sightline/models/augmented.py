@@ -39,15 +39,6 @@ class Augmented(Struct, frozen=True):
         """Replace all images in messages by text.
 
         Messages without images stay unchanged. The text of a turn next to its images is its instruction.
-
-        Args:
-            messages: The messages.
-
-        Returns:
-            The messages without images.
-
-        Raises:
-            BadImage: An image has no text.
         """
         positions = [position for position, message in enumerate(messages) if _images(message.parts)]
         replaced = list(messages)
@@ -79,15 +70,7 @@ class Augmented(Struct, frozen=True):
 
 
 def text_of(words: Iterable[Word], how: Augmentation) -> str:
-    """Format OCR words as text.
-
-    Args:
-        words: The words.
-        how: The augmentation.
-
-    Returns:
-        The words in reading order (`ocr`), or with their layout.
-    """
+    """Format OCR words as text."""
     return plain_text(words) if how == "ocr" else layout_text(words)
 
 

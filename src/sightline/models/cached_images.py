@@ -64,11 +64,6 @@ class CachedImages:
     sends_once = True
 
     def __init__(self, name: str) -> None:
-        """Start with no image at the server.
-
-        Args:
-            name: The model's name, for a message.
-        """
         self.traffic = ImageTraffic()
         self.works: bool | None = None
         self._name = name
@@ -91,32 +86,20 @@ class CachedImages:
     def find(self, address: _Address) -> _Cached | None:
         """Look up an image.
 
-        Args:
-            address: Which one.
-
         Returns:
             Its uuid and length; None if the server does not have it.
         """
         return self._cached.get(address)
 
     def used(self, address: _Address, cached: _Cached) -> None:
-        """Record that the server has used an image just now.
-
-        Args:
-            address: Which one.
-            cached: Its uuid and length.
-        """
+        """Record that the server has used an image just now."""
         self._cached.pop(address, None)
         self._cached[address] = cached
         if len(self._cached) > CACHED:
             del self._cached[next(iter(self._cached))]
 
     def stop(self, why: str) -> None:
-        """Send no uuid from now on.
-
-        Args:
-            why: What the server said of one.
-        """
+        """Send no uuid from now on."""
         if self.works is None:
             self.works = False
             print_note(
@@ -124,11 +107,7 @@ class CachedImages:
             )
 
     def missed(self, addresses: set[_Address]) -> None:
-        """Forget images of which the server lacks one or more, and those that were used before all of them.
-
-        Args:
-            addresses: The images.
-        """
+        """Forget images of which the server lacks one or more, and those that were used before all of them."""
         if addresses.isdisjoint(self._cached):
             return
         for address in list(self._cached):

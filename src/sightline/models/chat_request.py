@@ -25,11 +25,6 @@ class ChatRequestEncoder:
     """Encodes the requests of one model. Belongs to one event loop."""
 
     def __init__(self, model: str) -> None:
-        """Start with an empty image cache.
-
-        Args:
-            model: The model's name at its server.
-        """
         self._model = model
         self._encoded: dict[tuple[str, str], asyncio.Task[msgspec.Raw]] = {}
 
@@ -37,14 +32,7 @@ class ChatRequestEncoder:
         """Encode a request.
 
         Args:
-            request: The request; draw n adds n to its seed.
             exchange: Refers to images that the server can do without; None: the bytes of all are sent.
-
-        Returns:
-            The JSON body.
-
-        Raises:
-            BadImage: An image cannot be read.
         """
         body: dict[str, Any] = {
             "model": self._model,

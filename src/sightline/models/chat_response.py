@@ -63,8 +63,6 @@ def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
     """Read the body of a response with status 200.
 
     Args:
-        raw: The body.
-        host: The host, for messages.
         latency: Seconds that the call took.
 
     Returns:
@@ -103,14 +101,7 @@ def failure_of_status(host: str, status: int, raw: bytes, retry_after: str | Non
     """Find the failure that an HTTP status other than 200 means.
 
     Args:
-        host: The host, for messages.
-        status: The status.
-        raw: The body.
         retry_after: The Retry-After header, None without one.
-
-    Returns:
-        The failure; `transient` may succeed later, `blocked` is a content filter or a context that is too
-        long.
     """
     words = raw[:4000].decode("utf-8", "replace").lower()
     message = f"{host}: HTTP {status}: {_start(raw)}"

@@ -32,12 +32,7 @@ _OF_NO_EFFECT = (".md", ".py", ".onnx", ".xml", ".h5", ".msgpack", ".ot", ".gita
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors.
-
-    Attributes:
-        name: The embedder's name, as the user wrote it.
-        identity: Identifies the embedder in cache keys.
-    """
+    """Turns texts into unit vectors."""
 
     name: str
     identity: str
@@ -50,44 +45,19 @@ class Embedder(Protocol):
 
         Returns:
             Unit vectors in the order of the texts, shape (len(texts), dimensions), float32.
-
-        Raises:
-            UserError: The model cannot be loaded.
-            EnvironmentFailedError: A vector is not finite, or has length 0.
         """
         ...
 
 
 def embedder(name: str = DEFAULT) -> Embedder:
-    """Create the embedder of a name. Nothing is downloaded, and torch is not imported yet.
-
-    Args:
-        name: DEFAULT, a folder, or a model in the Hugging Face cache of this machine.
-
-    Returns:
-        The embedder.
-
-    Raises:
-        UserError: Sentence-transformers is missing, or the model is not on this machine.
-    """
+    """Create the embedder of a name. Nothing is downloaded, and torch is not imported yet."""
     if find_spec("sentence_transformers") is None:
         raise UserError(f"the embedder '{name}' needs sentence-transformers", expected=_INSTALL)
     return SentenceEmbedder(name, _folder_of(name))
 
 
 def packaged_folder(user: str, install: str) -> Path:
-    """Find the folder of DEFAULT in its package.
-
-    Args:
-        user: What needs the weights, for messages.
-        install: The command that installs them.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: The package is missing.
-    """
+    """Find the folder of DEFAULT in its package."""
     package = find_spec(_PACKAGE)
     if package is None or package.origin is None:
         raise UserError(f"{user} lacks its weights", expected=install)

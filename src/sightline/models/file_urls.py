@@ -33,12 +33,6 @@ class FileUrls:
     sends_once = False
 
     def __init__(self, folder: Path, name: str) -> None:
-        """Prepare the URLs; nothing is read.
-
-        Args:
-            folder: The folder that the server may read.
-            name: The model's name, for a message.
-        """
         self.traffic = ImageTraffic()
         self.works: bool | None = None
         self._root = os.path.join(os.path.realpath(folder), "")
@@ -53,17 +47,7 @@ class FileUrls:
         return _Exchange(self)
 
     def url(self, file: ImageFile) -> str | None:
-        """The URL of an image; None if its bytes must be sent.
-
-        Args:
-            file: The image.
-
-        Returns:
-            The URL.
-
-        Raises:
-            BadImage: The file has changed since the inspection.
-        """
+        """The URL of an image; None if its bytes must be sent."""
         if file.transform or self.works is False:
             return None
         path = real_path(file.path)
@@ -73,11 +57,7 @@ class FileUrls:
         return f"file://{quote(path)}"
 
     def stop(self, why: str) -> None:
-        """Send bytes from now on.
-
-        Args:
-            why: What the server said of a file URL.
-        """
+        """Send bytes from now on."""
         if self.works is None:
             self.works = False
             print_note(f"{self._name}: the server reads no files, so images are sent as data ({why})")

@@ -23,27 +23,12 @@ class ImageTraffic(Struct, frozen=True):
     resent: int = 0
 
     def plus(self, later: ImageTraffic) -> ImageTraffic:
-        """Add the traffic of a later run.
-
-        Args:
-            later: The other traffic.
-
-        Returns:
-            The sums.
-        """
         return ImageTraffic(
             self.sent + later.sent, self.not_sent + later.not_sent, self.resent + later.resent
         )
 
     def since(self, earlier: ImageTraffic) -> ImageTraffic:
-        """Subtract what an earlier look showed.
-
-        Args:
-            earlier: The earlier traffic of the same server.
-
-        Returns:
-            The differences.
-        """
+        """Subtract what an earlier look showed."""
         return ImageTraffic(
             self.sent - earlier.sent, self.not_sent - earlier.not_sent, self.resent - earlier.resent
         )
@@ -55,34 +40,17 @@ class Exchange(Protocol):
     def reference(self, file: ImageFile) -> dict[str, Any] | None:
         """Refer to an image.
 
-        Args:
-            file: The image.
-
         Returns:
             The part of the message; None if the bytes must be sent.
-
-        Raises:
-            BadImage: The file has changed since the inspection.
         """
         ...
 
     def sends(self, file: ImageFile, url: bytes) -> dict[str, Any]:
-        """Record that the bytes of an image are sent.
-
-        Args:
-            file: The image.
-            url: The data URL as a JSON string, with its quotes.
-
-        Returns:
-            Further fields of the part of the message.
-        """
+        """Record that the bytes of an image are sent."""
         ...
 
     def is_refused(self, failure: Failure) -> bool:
         """Find out whether the server cannot use a reference. Afterwards `reference` returns None.
-
-        Args:
-            failure: Why the request has no answer.
 
         Returns:
             Whether to send the request again, with all bytes.
@@ -90,11 +58,7 @@ class Exchange(Protocol):
         ...
 
     def accepted(self) -> None:
-        """Record that the server has answered.
-
-        Raises:
-            BadImage: A file has changed, so that the server may have read another image.
-        """
+        """Record that the server has answered."""
         ...
 
 
@@ -102,7 +66,6 @@ class ImageReferences(Protocol):
     """What is known of the images that one server can do without. Belongs to one event loop.
 
     Attributes:
-        traffic: What was sent so far.
         sends_once: Whether the bytes of an image are needed until a first request with it has an answer.
     """
 
@@ -112,21 +75,11 @@ class ImageReferences(Protocol):
     def probe(self, model: str) -> dict[str, Any] | None:
         """A request that a server answers only if it ignores references.
 
-        Args:
-            model: The model's name at the server.
-
         Returns:
             The body; None if such a server refuses the first reference in any case.
         """
         ...
 
     def exchange(self, request: Request) -> Exchange:
-        """Begin to send a request.
-
-        Args:
-            request: The request.
-
-        Returns:
-            How its images are sent.
-        """
+        """Begin to send a request."""
         ...

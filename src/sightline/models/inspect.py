@@ -57,7 +57,6 @@ class InspectArgs(Struct, frozen=True):
     Attributes:
         timeout: Seconds that one call may take.
         max_side: Largest side of an image in pixels, 0 for no limit.
-        max_bytes: Largest image file; larger ones are re-encoded.
     """
 
     timeout: Annotated[float, Meta(gt=0)] = 600.0
@@ -66,19 +65,7 @@ class InspectArgs(Struct, frozen=True):
 
 
 def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `inspect/PROVIDER/NAME`; other `--model-arg` go to the provider.
-
-    Args:
-        rest: The name after its prefix.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model.
-
-    Raises:
-        UserError: inspect_ai is not installed, no model is named, or an argument holds a secret.
-    """
+    """Create `inspect/PROVIDER/NAME`; other `--model-arg` go to the provider."""
     if find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed", expected="pip install 'sightline[inspect]'")
     if not all(rest.partition("/")):
@@ -97,14 +84,6 @@ class InspectModel(Model):
     parallel: int | None = None
 
     def __init__(self, model: str, name: str, args: InspectArgs, passed: Mapping[str, Any]) -> None:
-        """Compute identity and host; nothing is sent.
-
-        Args:
-            model: PROVIDER/NAME.
-            name: The model's name, as the user wrote it.
-            args: Sightline's own arguments.
-            passed: The provider's arguments.
-        """
         self.name = name
         named = addresses(model, passed)
         self.identity = identity_of(model, named, passed)
@@ -119,17 +98,7 @@ class InspectModel(Model):
         self._has_answered = False
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """Check all options; all are sent.
-
-        Args:
-            sampling: The requested options.
-
-        Returns:
-            The same options.
-
-        Raises:
-            UserError: Inspect does not have an option, or a value is invalid.
-        """
+        """Check all options; all are sent."""
         generate_config(sampling)
         return dict(sampling)
 
@@ -238,18 +207,7 @@ class InspectModel(Model):
 
 
 def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfig:
-    """Convert sampling options; each draw has its own seed.
-
-    Args:
-        sampling: Sampling options.
-        draw: Number of the draw, added to the seed.
-
-    Returns:
-        Inspect's options.
-
-    Raises:
-        UserError: Inspect does not have an option, or a value is invalid.
-    """
+    """Convert sampling options; each draw has its own seed."""
     from inspect_ai.model import GenerateConfig
     from pydantic import ValidationError
 
@@ -271,15 +229,7 @@ def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfi
 
 
 def chat_messages(messages: Sequence[Message], images: Mapping[str, str]) -> list[ChatMessage]:
-    """Convert messages.
-
-    Args:
-        messages: The messages.
-        images: Path of an image -> its data URL.
-
-    Returns:
-        Inspect's messages.
-    """
+    """Convert messages."""
     from inspect_ai.model import (
         ChatMessageAssistant,
         ChatMessageSystem,
@@ -310,12 +260,7 @@ def read_output(output: ModelOutput, host: str, latency: float = 0.0) -> Answer 
     """Read inspect's output; reasoning is kept apart.
 
     Args:
-        output: What inspect returned.
-        host: The host, for messages.
         latency: Seconds that the call took.
-
-    Returns:
-        The answer or the failure.
     """
     if output.empty:
         return Failure("transient", f"{host}: {output.error or 'a reply without an answer'}")
@@ -353,17 +298,7 @@ def _usage(output: ModelOutput) -> Usage:
 
 
 def data_urls(request: Request) -> dict[str, str]:
-    """Encode the images of a request.
-
-    Args:
-        request: The request.
-
-    Returns:
-        Path of an image -> its data URL.
-
-    Raises:
-        BadImage: An image cannot be read.
-    """
+    """Encode the images of a request."""
     return {path: data_url(file).decode() for path, file in request.images.items()}
 
 

@@ -62,14 +62,7 @@ _IN_PROCESS = ("hf", "mockllm", "nnterp", "none", "transformer_lens")
 
 
 def refuse_secrets(passed: Mapping[str, Any]) -> None:
-    """Refuse arguments that hold a secret.
-
-    Args:
-        passed: The provider's arguments, nested to any depth.
-
-    Raises:
-        UserError: The name of an argument means a secret, or its address holds one.
-    """
+    """Refuse arguments that hold a secret."""
     for name in _names(passed):
         if is_secret_name(name):
             raise UserError(
@@ -89,15 +82,8 @@ def addresses(model: str, passed: Mapping[str, Any]) -> list[str]:
 
     For a provider that is not inspect's own, all variables that may hold an address count.
 
-    Args:
-        model: PROVIDER/NAME.
-        passed: The provider's arguments; `base_url` overrides the environment.
-
     Returns:
         Sorted addresses without passwords and queries; none if the provider uses its default.
-
-    Raises:
-        UserError: An address is invalid.
     """
     if passed.get("base_url"):
         return [str(passed["base_url"])]
@@ -117,30 +103,13 @@ def addresses(model: str, passed: Mapping[str, Any]) -> list[str]:
 
 
 def host_of(model: str, named: Sequence[str]) -> str:
-    """Find what shares a rate limit.
-
-    Args:
-        model: PROVIDER/NAME.
-        named: The addresses of the model.
-
-    Returns:
-        Host and port of a single address, otherwise the provider.
-    """
+    """Find what shares a rate limit."""
     host = _split(named[0], "base_url").netloc if len(named) == 1 else ""
     return host or f"inspect/{model.partition('/')[0]}"
 
 
 def identity_of(model: str, named: Sequence[str], passed: Mapping[str, Any]) -> str:
-    """Build the identity of a model: name, addresses, arguments; arguments with several values by digest.
-
-    Args:
-        model: PROVIDER/NAME.
-        named: The addresses of the model.
-        passed: The provider's arguments.
-
-    Returns:
-        The identity.
-    """
+    """Build the identity of a model: name, addresses, arguments; arguments with several values by digest."""
     arguments = {**passed, "base_url": ",".join(named)} if named else passed
     return " ".join(
         [

@@ -32,12 +32,6 @@ def lines_of(words: Iterable[Word]) -> list[TextLine]:
     the other) are never in one line, and the higher one's line comes first. Other words are in one line
     if, from neighbour to neighbour, the heights of their middles differ by at most half of the mean of
     their own heights, so that a line may be slightly tilted. Blank words are left out.
-
-    Args:
-        words: The words.
-
-    Returns:
-        Lines from top to bottom, each with its words from left to right.
     """
     texts = (replace(word, text=" ".join(word.text.split())) for word in words)
     ordered = sorted((word for word in texts if word.text), key=_height_and_place)
@@ -66,12 +60,6 @@ def lines_of(words: Iterable[Word]) -> list[TextLine]:
 def plain_text(words: Iterable[Word]) -> str:
     """Format words in reading order, separated by spaces (Figure 17).
 
-    Args:
-        words: The words.
-
-    Returns:
-        The text.
-
     >>> plain_text([Word("right", (60, 0, 90, 10), 1), Word("below", (0, 20, 30, 30), 1),
     ...             Word("left", (0, 1, 30, 11), 1)])
     'left right below'
@@ -85,12 +73,6 @@ def layout_text(words: Iterable[Word]) -> str:
     Words that begin at the same x begin at the same character. A word that begins further left by a
     character's width begins at an earlier character. At least one space separates two words. The left
     margin is left out.
-
-    Args:
-        words: The words.
-
-    Returns:
-        The text.
 
     >>> print(layout_text([Word("one", (0, 0, 30, 10), 1), Word("two", (60, 1, 90, 11), 1),
     ...                    Word("three", (60, 20, 110, 30), 1)]))

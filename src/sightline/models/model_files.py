@@ -36,14 +36,8 @@ _OF_NO_EFFECT = (
 def folder_of(name: str) -> Path | None:
     """Find the folder that a model's name means.
 
-    Args:
-        name: A path, or a name on the Hugging Face Hub.
-
     Returns:
         The folder; None if the name may be on the Hub.
-
-    Raises:
-        UserError: The name can only be a path, and does not exist.
     """
     path = Path(os.path.expanduser(name))
     if path.is_dir():
@@ -55,9 +49,6 @@ def folder_of(name: str) -> Path | None:
 
 def cached_folder(repository: str) -> Path | None:
     """Find a model in the Hugging Face cache; no network is used.
-
-    Args:
-        repository: ORG/NAME.
 
     Returns:
         The folder, None if the model is not cached.
@@ -72,26 +63,13 @@ def cached_folder(repository: str) -> Path | None:
 
 
 def no_folder(name: str) -> UserError:
-    """Create the error for a name that is neither a folder nor on the Hub.
-
-    Args:
-        name: The name.
-
-    Returns:
-        The error.
-    """
+    """Create the error for a name that is neither a folder nor on the Hub."""
     return UserError(f"there is no folder '{name}'", expected="a folder, or ORG/NAME of the Hugging Face Hub")
 
 
 def answer_files(folder: Path) -> list[Path]:
     """List the files of a model's folder that may affect its answers: weights, adapters, config, processor,
     tokenizer, code.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        The files, relative to the folder.
     """
     files = (path.name for path in folder.iterdir() if path.is_file())
     return [Path(name) for name in files if not name.startswith(_OF_NO_EFFECT)]
@@ -101,13 +79,6 @@ def digest_of_files(folder: Path, parts: Iterable[Path]) -> str:
     """Compute the digest of files, by their names and contents.
 
     A file is read again only if its size or a time of change differs.
-
-    Args:
-        folder: The folder.
-        parts: The files, relative to the folder.
-
-    Returns:
-        64 hexadecimal digits.
     """
     digest = hashlib.sha256()
     for part in sorted(parts):

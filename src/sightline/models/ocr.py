@@ -15,7 +15,6 @@ class Word(Struct, frozen=True, omit_defaults=True):
     """A word, or a few words in one line, and their position.
 
     Attributes:
-        text: The text.
         box: (x0, y0, x1, y1) in pixels of the upright image; x1 and y1 are just outside.
         confidence: The reader's confidence, 0 to 1.
         corners: The four corners (x, y) in order, in pixels; () stands for those of the box.
@@ -34,12 +33,7 @@ class Word(Struct, frozen=True, omit_defaults=True):
 
 
 class Reader(Protocol):
-    """Reads the text in images.
-
-    Attributes:
-        name: The reader's name, as the user wrote it.
-        identity: Engine, version and weights; identifies the reader in cache keys.
-    """
+    """Reads the text in images."""
 
     name: str
     identity: str
@@ -47,14 +41,7 @@ class Reader(Protocol):
     def read(self, image: ImageFile) -> tuple[Word, ...]:
         """Read an image.
 
-        Args:
-            image: The image.
-
         Returns:
             The words in reading order, none if there is no text.
-
-        Raises:
-            BadImage: The image cannot be decoded.
-            UserError: The reader cannot be used at all.
         """
         ...

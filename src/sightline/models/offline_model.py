@@ -17,14 +17,7 @@ class OfflineModel(Model):
     capabilities = Capabilities()
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """Drop all options, because none changes an answer.
-
-        Args:
-            sampling: The requested options.
-
-        Returns:
-            No option.
-        """
+        """Drop all options, because none changes an answer."""
         return {}
 
     async def __aenter__(self) -> Self:

@@ -52,7 +52,6 @@ class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         timeout: Seconds that one call may take, until the last byte of the reply.
         max_side: Largest side of an image in pixels, 0 for no limit; larger images are scaled down.
-        max_bytes: Largest image file; larger ones are re-encoded.
         detail: OpenAI's `detail` of images, None to omit it.
     """
 
@@ -63,11 +62,7 @@ class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedEndpointArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for endpoints that the user names by their URL, in addition to those for all endpoints.
-
-    Attributes:
-        uuid: Whether the server is vLLM and images that it has cached are sent by their uuid only.
-    """
+    """`--model-arg` for endpoints that the user names by their URL, in addition to those for all endpoints."""
 
     uuid: bool = False
 
@@ -76,13 +71,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """Where a model is served, and under which names.
 
     Attributes:
-        address: Root of the API, such as `http://host:8000/v1`.
-        model: The model's name at the server.
-        name: The model's name in results, as the user wrote it.
-        identity: The model's identity in request keys.
         key: API key, sent to this address only; None for none.
         proxy: URL of a proxy; None: the environment decides.
-        is_direct: Whether no proxy of the environment is used, as for servers that Sightline starts itself.
     """
 
     address: str
@@ -106,8 +96,6 @@ class OpenAICompatible(Model):
         """Prepare the model; nothing is sent before `async with`.
 
         Args:
-            endpoint: Address, names and key.
-            args: The user's `--model-arg`.
             references: The images that the server can do without; None: the bytes of all are sent.
         """
         self.name = endpoint.name
@@ -161,14 +149,7 @@ class OpenAICompatible(Model):
         return self
 
     def new_client(self) -> HTTPClient:
-        """Open another client of the endpoint, which has its key and its proxy.
-
-        Returns:
-            The client; the caller closes it.
-
-        Raises:
-            UserError: The key contains control characters.
-        """
+        """Open another client of the endpoint, which has its key and its proxy."""
         return open_client(
             self.address,
             self._key,
@@ -178,14 +159,7 @@ class OpenAICompatible(Model):
         )
 
     def new_session(self) -> aiohttp.ClientSession:
-        """Open a session of aiohttp with the endpoint, for files of any size, unlike `HTTPClient`.
-
-        Returns:
-            The session, which has the key and the proxy; the caller closes it.
-
-        Raises:
-            UserError: The key contains control characters.
-        """
+        """Open a session of aiohttp with the endpoint, for files of any size, unlike `HTTPClient`."""
         from sightline.models.http.proxied import new_session
 
         return new_session(
@@ -214,9 +188,6 @@ class OpenAICompatible(Model):
 
     async def read_report(self, client: HTTPClient) -> ServerReport | None:
         """Read what the server says about the model.
-
-        Args:
-            client: A client of `new_client`.
 
         Returns:
             The report; None if the server does not reply with a list of models.
@@ -281,17 +252,7 @@ class OpenAICompatible(Model):
             )
 
     async def encode(self, request: Request) -> bytes:
-        """Encode a request as the body of a call.
-
-        Args:
-            request: The request.
-
-        Returns:
-            The JSON body.
-
-        Raises:
-            BadImage: An image cannot be read.
-        """
+        """Encode a request as the body of a call."""
         return await self._encoder.encode(request)
 
     def hide_key(self, raw: bytes) -> bytes:
@@ -299,21 +260,11 @@ class OpenAICompatible(Model):
 
         Args:
             raw: The bytes.
-
-        Returns:
-            The same with `[key]` in the place of the key.
         """
         return raw.replace(self._key.encode(), b"[key]") if self._key else raw
 
     def refuse_key(self, status: int) -> UserError:
-        """The error where the server does not accept the key, or asks for one.
-
-        Args:
-            status: The HTTP status.
-
-        Returns:
-            The error.
-        """
+        """The error where the server does not accept the key, or asks for one."""
         return UserError(
             f"{self.host} {'refuses the' if self._key else 'asks for an'} API key (HTTP {status})",
             expected="a valid key in the environment variable that sightline.toml names for this host",
@@ -331,25 +282,14 @@ class OpenAICompatible(Model):
         return failure_of_status(self.host, status, raw, retry_after)
 
     def redact(self, result: Answer | Failure) -> Answer | Failure:
-        """Remove the key from a result: some servers repeat it, with various escapes.
-
-        Args:
-            result: What was read of a reply.
-
-        Returns:
-            The same without the key.
-        """
+        """Remove the key from a result: some servers repeat it, with various escapes."""
         if not self._key:
             return result
         texts = {name: value for name, value in asdict(result).items() if isinstance(value, str)}
         return replace(result, **{name: hide_key(text, self._key) for name, text in texts.items()})
 
     async def check_reachable(self) -> None:
-        """Check that something listens at the address, before any image is read. A proxy is not checked.
-
-        Raises:
-            UserError: Nothing listens there.
-        """
+        """Check that something listens at the address, before any image is read. A proxy is not checked."""
         if self._proxy is not None:
             return
         try:

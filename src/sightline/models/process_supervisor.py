@@ -25,11 +25,7 @@ def run(command: Sequence[str], grace: float) -> int:
     seconds.
 
     Args:
-        command: Program and arguments.
         grace: Seconds between SIGTERM and SIGKILL.
-
-    Returns:
-        The exit status.
     """
     wakeup, signal_pipe = os.pipe()
     os.set_blocking(signal_pipe, False)

@@ -43,14 +43,6 @@ class RapidOcr:
     name = PACKAGE
 
     def __init__(self, threads: int = 0) -> None:
-        """Find the models; nothing is loaded.
-
-        Args:
-            threads: Threads for one image; 0: onnxruntime's default, all cores.
-
-        Raises:
-            UserError: Rapidocr or onnxruntime is missing, or has no models.
-        """
         if threads < 0:
             raise UserError(f"{threads} is an invalid number of threads", expected="0 (all cores), or more")
         for package in (PACKAGE, "onnxruntime"):
@@ -65,15 +57,8 @@ class RapidOcr:
     def read(self, image: ImageFile) -> tuple[Word, ...]:
         """Read an image.
 
-        Args:
-            image: The image.
-
         Returns:
             The lines of words in reading order, none if there is no text.
-
-        Raises:
-            BadImage: The image cannot be decoded, or the engine fails on it.
-            UserError: The engine cannot be loaded, or fails on every image.
         """
         import numpy as np
 

@@ -25,15 +25,6 @@ class Replay(OfflineModel):
     capabilities = Capabilities(replays=True)
 
     def __init__(self, file: str, answer_files: AnswerFiles) -> None:
-        """Compute the digest of the file.
-
-        Args:
-            file: Path of the predictions.
-            answer_files: The layouts in which files hold the answers to the benchmark.
-
-        Raises:
-            UserError: The file cannot be read.
-        """
         self.name = f"replay/{file}"
         self._file = Path(file)
         self._answer_files = answer_files

@@ -19,9 +19,6 @@ _REMEDY = "check what this server sends; --retry-errors asks it again"
 async def read_body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     """Read the body of a reply as far as the limit allows.
 
-    Args:
-        response: The reply; aiohttp decompresses it piece by piece.
-
     Returns:
         At most the first `MAX_BYTES` bytes, and whether this is the whole body. The rest is not received.
     """
@@ -34,27 +31,13 @@ async def read_body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
 
 
 def too_large(host: str) -> Failure:
-    """The failure for a reply over the limit of bytes. It is permanent: another call costs as much.
-
-    Args:
-        host: The host, for the message.
-
-    Returns:
-        The failure.
-    """
+    """The failure for a reply over the limit of bytes. It is permanent: another call costs as much."""
     limit = f"the limit is {MAX_BYTES:,} bytes, decompressed"
     remedy = f"limit the answer with --gen max_tokens=N, or {_REMEDY}"
     return Failure("permanent", f"{host}: the reply is too large: {limit}; {remedy}", status=200)
 
 
 def too_deep(host: str) -> Failure:
-    """The failure for a reply whose JSON is nested more deeply than Python reads.
-
-    Args:
-        host: The host, for the message.
-
-    Returns:
-        The failure.
-    """
+    """The failure for a reply whose JSON is nested more deeply than Python reads."""
     limit = f"the limit is {sys.getrecursionlimit():,} levels"
     return Failure("permanent", f"{host}: the reply is nested too deeply: {limit}; {_REMEDY}", status=200)

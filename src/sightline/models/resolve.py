@@ -36,14 +36,7 @@ class ModelOptions(Struct, frozen=True):
     """What the user specifies about a model besides its name.
 
     Attributes:
-        config: The contents of sightline.toml.
-        args: `--model-arg`, for the back end.
         model_id: `--model-id`, which replaces the identity in request keys; None keeps it.
-        seed: Seed of models that choose at random (`baseline/chance`).
-        keyless: Whether API keys, programs and downloads are unnecessary, because nothing will be sent.
-        elsewhere: Whether servers start on other machines, so that this one needs no program for them.
-        batch: Whether endpoints are asked in batches (`--batch`).
-        answer_files: The layouts in which `replay/FILE` may hold the answers to the evaluated benchmark.
         images: The data folder, whose images a server that Sightline starts may read; None for no folder.
     """
 
@@ -59,18 +52,7 @@ class ModelOptions(Struct, frozen=True):
 
 
 def resolve(spec: str, options: ModelOptions) -> list[Model]:
-    """Create the models for a name. Nothing is sent or loaded yet.
-
-    Args:
-        spec: The name on the command line, or a name of sightline.toml.
-        options: What the user specifies besides the name.
-
-    Returns:
-        One model, or one for each of several addresses.
-
-    Raises:
-        UserError: The name is unknown, a key is missing, or the back end does not have an argument.
-    """
+    """Create the models for a name. Nothing is sent or loaded yet."""
     spec, options = resolve_name(spec, options)
     for name in options.args:
         if is_secret_name(name):
@@ -92,15 +74,7 @@ def resolve(spec: str, options: ModelOptions) -> list[Model]:
 
 
 def resolve_name(spec: str, options: ModelOptions) -> tuple[str, ModelOptions]:
-    """Replace a name of sightline.toml by what it stands for.
-
-    Args:
-        spec: The name on the command line, or a name of sightline.toml.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model as for --model, and the options with the arguments and the identity of the name.
-    """
+    """Replace a name of sightline.toml by what it stands for."""
     named = options.config.models.get(spec)
     if named is None:
         return spec, options
@@ -109,38 +83,14 @@ def resolve_name(spec: str, options: ModelOptions) -> tuple[str, ModelOptions]:
 
 
 def openai(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `openai/MODEL`: OpenAI's own API, with the key in OPENAI_API_KEY.
-
-    Args:
-        rest: The name after its prefix.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model.
-
-    Raises:
-        UserError: No model is named, or the key is missing.
-    """
+    """Create `openai/MODEL`: OpenAI's own API, with the key in OPENAI_API_KEY."""
     if not rest:
         raise UserError("no model after 'openai/'", expected="openai/MODEL, such as openai/gpt-4o")
     return [_at_address(OPENAI, rest, spec, options, default_variable="OPENAI_API_KEY")]
 
 
 def endpoint(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `http://HOST/v1#MODEL`: one model at one address, or at several separated by commas.
-
-    Args:
-        rest: The name after its prefix.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        A model for each address.
-
-    Raises:
-        UserError: The name holds no model, or an address is invalid.
-    """
+    """Create `http://HOST/v1#MODEL`: one model at one address, or at several separated by commas."""
     addresses, _, model = spec.partition("#")
     if not model:
         raise UserError(
@@ -155,51 +105,21 @@ def endpoint(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
 
 def vllm(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `vllm/ORG/NAME` or `vllm/FOLDER`: a vLLM server that Sightline starts and stops.
-
-    Args:
-        rest: The name after its prefix.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model.
-    """
+    """Create `vllm/ORG/NAME` or `vllm/FOLDER`: a vLLM server that Sightline starts and stops."""
     from sightline.models.server_command import VLLM
 
     return [_served(VLLM, rest, spec, options)]
 
 
 def sglang(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `sglang/ORG/NAME` or `sglang/FOLDER`: an SGLang server that Sightline starts and stops.
-
-    Args:
-        rest: The name after its prefix.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model.
-    """
+    """Create `sglang/ORG/NAME` or `sglang/FOLDER`: an SGLang server that Sightline starts and stops."""
     from sightline.models.server_command import SGLANG
 
     return [_served(SGLANG, rest, spec, options)]
 
 
 def hf(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `hf/ORG/NAME` (Hugging Face Hub) or `hf/FOLDER`: a model that runs in this process.
-
-    Args:
-        rest: The name after its prefix.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model.
-
-    Raises:
-        UserError: No model is named, or its folder lacks a file.
-    """
+    """Create `hf/ORG/NAME` (Hugging Face Hub) or `hf/FOLDER`: a model that runs in this process."""
     from sightline.models.local.args import LocalArgs
     from sightline.models.local.checkpoint import find_folder
     from sightline.models.local.model import LocalModel
@@ -212,16 +132,7 @@ def hf(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
 
 def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `mini`: the embedded model, in float32 by default.
-
-    Args:
-        rest: The name after its prefix, ''.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model.
-    """
+    """Create `mini`: the embedded model, in float32 by default."""
     from sightline.models.local.args import LocalArgs
     from sightline.models.local.model import LocalModel
 
@@ -230,17 +141,7 @@ def mini(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
 
 def model_folder(spec: str) -> Path:
-    """Find the folder with the config.json of a local model; its weights are not downloaded.
-
-    Args:
-        spec: `hf/...` or `mini`.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: The model is not local, or has no config.json.
-    """
+    """Find the folder with the config.json of a local model; its weights are not downloaded."""
     from sightline.models.local.checkpoint import find_config
 
     if spec == "mini":
@@ -250,29 +151,13 @@ def model_folder(spec: str) -> Path:
 
 
 def refuse_remote(spec: str) -> None:
-    """Refuse a model that does not run in this process, before a key is needed.
-
-    Args:
-        spec: The model's name.
-
-    Raises:
-        UserError: The name is not that of a local model.
-    """
+    """Refuse a model that does not run in this process, before a key is needed."""
     if spec != "mini" and not spec.startswith("hf/"):
         raise UserError(f"{spec} is not a local model", expected="hf/ORG/NAME, hf/FOLDER or mini")
 
 
 def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `replay/FILE`: answers from a file of predictions.
-
-    Args:
-        rest: The name after its prefix: the path of the file.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model.
-    """
+    """Create `replay/FILE`: answers from a file of predictions."""
     from sightline.models.replay import Replay
 
     _arguments(options.args, Struct, spec)
@@ -280,19 +165,7 @@ def replay(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
 
 def baseline(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
-    """Create `baseline/chance`: random guesses.
-
-    Args:
-        rest: The name after its prefix.
-        spec: The whole name.
-        options: What the user specifies besides the name.
-
-    Returns:
-        The model.
-
-    Raises:
-        UserError: There is no such baseline.
-    """
+    """Create `baseline/chance`: random guesses."""
     from sightline.models.baseline import ChanceBaseline
 
     _arguments(options.args, Struct, spec)

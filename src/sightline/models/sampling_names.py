@@ -110,14 +110,6 @@ def refuse_unknown_sampling(model: Model, names: Iterable[str], option: str) -> 
     """Refuse sampling options that no known server takes: most servers ignore them without a word.
 
     A model with sampling options of its own checks them itself.
-
-    Args:
-        model: The model that they are for.
-        names: Names of sampling options.
-        option: The option on the command line, for messages.
-
-    Raises:
-        UserError: A name is unknown; the message has the nearest known one.
     """
     for name in names:
         if name not in KNOWN and not model.capabilities.own_sampling:

@@ -59,8 +59,6 @@ class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
     """`--model-arg` for servers that Sightline starts, in addition to those for endpoints.
 
     Attributes:
-        flags: Flags of the server, as in a shell.
-        executable: Program to start in place of the one in this environment.
         startup: Seconds that the server may take to load.
         file_urls: Whether the server reads the images of the data folder itself. None: if `executable` is one
             word, because a program with arguments may start the server in a container.
@@ -96,7 +94,6 @@ class Served(Model):
         """Prepare the server; nothing is started.
 
         Args:
-            command: The command that starts the server.
             connect: Creates the model at an address, with the key of the server there or None.
             startup: Seconds that the server may take to load.
         """
@@ -176,8 +173,6 @@ class Server:
         """Create the log; nothing is started.
 
         Args:
-            command: The command that starts the server.
-            environment: Variables in addition to those of this process.
             key: The key that the server asks for; None for none.
         """
         self._command = command
@@ -187,17 +182,7 @@ class Server:
         self._guard: subprocess.Popen[bytes] | None = None
 
     async def start(self, seconds: float) -> str:
-        """Start the server and wait until it is ready.
-
-        Args:
-            seconds: How long to wait.
-
-        Returns:
-            Its address.
-
-        Raises:
-            ServerError: It ends early, or is not ready in time.
-        """
+        """Start the server and wait until it is ready."""
         deadline = time.monotonic() + seconds
         address = self._spawn()
         ready = await self._is_ready(address, deadline)

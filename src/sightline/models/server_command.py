@@ -49,13 +49,7 @@ class ServerKind(Struct, frozen=True):
     """A server program that Sightline can start.
 
     Attributes:
-        name: Its prefix in model names.
-        title: Its name in messages.
-        words: Arguments between the program and the model.
-        elsewhere: The program on other machines.
-        program: Description of the program, for messages.
         find: Finds the program of this environment, None if there is none.
-        folder_flag: The flag that names the folder of which it may read files; '' if it reads all files.
     """
 
     name: str
@@ -68,13 +62,7 @@ class ServerKind(Struct, frozen=True):
 
 
 class ServerCommand(Struct, frozen=True):
-    """How one model is served.
-
-    Attributes:
-        command: Program and arguments, without host and port.
-        served_name: The model's name at the server.
-        identity: The model's identity in request keys.
-    """
+    """How one model is served."""
 
     command: tuple[str, ...]
     served_name: str
@@ -85,11 +73,7 @@ def launch_with_key(words: Sequence[str], python: Sequence[str] = ()) -> list[st
     """Let SGLang take its key from the environment variable that vLLM reads by itself.
 
     Args:
-        words: The command of a server.
         python: The Python to start SGLang with; none for that of the command.
-
-    Returns:
-        The command; one that does not start SGLang as a module of Python is returned as it is.
     """
     module = ["-m", "sglang.launch_server"]
     for at in range(1, len(words) - 1):
@@ -131,19 +115,7 @@ def server_command(
     """Build the command that serves a model.
 
     Args:
-        kind: The server program.
-        model: ORG/NAME of the Hugging Face Hub, or a folder of weights.
-        flags: The user's flags, as in a shell.
-        program: Program in place of the one of this environment, with arguments of its own if it needs
-            any.
-        starts: Whether the server will be started; otherwise no program is needed.
         images: The folder of images that the server may read; None for none.
-
-    Returns:
-        The command.
-
-    Raises:
-        UserError: There is no program, the path does not exist, or a flag is not allowed.
     """
     user_words = _words(flags, "flags")
     units = _units(user_words)

@@ -10,8 +10,6 @@ class ServerReport(Struct, frozen=True, omit_defaults=True):
     """What a server says about one model. The time of `created` is left out: it changes with each restart.
 
     Attributes:
-        address: The URL that was asked.
-        id: The name of the model, if the server lists it.
         root: Where the server has the weights from (vLLM, SGLang).
         max_model_len: The maximum number of tokens of prompt and response.
     """
@@ -34,11 +32,6 @@ class _ModelList(Struct):
 
 def read_server_report(raw: bytes, address: str, model: str) -> ServerReport | None:
     """Read what a server says about a model.
-
-    Args:
-        raw: The body of its reply to GET /v1/models.
-        address: The URL that was asked.
-        model: The name of the model.
 
     Returns:
         The report, without `id` if the server does not list the model; None if the body is not a list of

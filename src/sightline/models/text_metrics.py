@@ -34,44 +34,16 @@ _T5 = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
 
 
 class TextMetric(Protocol):
-    """Measures the similarity of responses to references, x 100.
-
-    Attributes:
-        name: The metric's name.
-        identity: Package, version, model and layer; identifies the values in cache keys.
-    """
+    """Measures the similarity of responses to references, x 100."""
 
     name: str
     identity: str
 
-    def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """Score pairs.
-
-        Args:
-            pairs: Responses and references.
-
-        Returns:
-            A value for each pair, x 100, in their order.
-
-        Raises:
-            UserError: The model cannot be loaded.
-        """
-        ...
+    def score(self, pairs: Sequence[ResponsePair]) -> list[float]: ...
 
 
 def text_metric(name: str, options: Mapping[str, Any]) -> TextMetric:
-    """Create a text metric; torch is not imported yet.
-
-    Args:
-        name: `rouge_l`, `bertscore` or `bleurt`.
-        options: The options of `benchmarks.text_metrics`.
-
-    Returns:
-        The metric.
-
-    Raises:
-        UserError: A package is missing, or the model is not on this machine.
-    """
+    """Create a text metric; torch is not imported yet."""
     if name == "rouge_l":
         _require(name, "rouge_score")
         return RougeL()
@@ -100,9 +72,6 @@ class RougeL:
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
         """Score pairs.
 
-        Args:
-            pairs: Responses and references.
-
         Returns:
             F x 100, 0 to 100, for each pair.
         """
@@ -128,11 +97,7 @@ class BertScore:
         """Find the model and compute the identity.
 
         Args:
-            model: DEFAULT, a folder, or a name in the Hugging Face cache.
             layer: Number of the layer, None for the default.
-
-        Raises:
-            UserError: The model is not on this machine.
         """
         self._model = model
         self._folder = _folder_of(model, self.name)
@@ -143,14 +108,6 @@ class BertScore:
         self._loaded: Any = None
 
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """Score pairs.
-
-        Args:
-            pairs: Responses and references.
-
-        Returns:
-            F1 x 100, at most 100, for each pair; 0 if either text is blank, as in the package.
-        """
         values = [0.0] * len(pairs)
         positions = [position for position, pair in enumerate(pairs) if all(text.strip() for text in pair)]
         if positions:
@@ -201,14 +158,6 @@ class Bleurt:
         self._loaded: tuple[Any, Any] | None = None
 
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """Score pairs.
-
-        Args:
-            pairs: Responses and references.
-
-        Returns:
-            The regression output x 100 for each pair, not clipped: values below 0 and above 100 occur.
-        """
         import torch
 
         tokenizer, model = self._parts()
@@ -259,7 +208,6 @@ def _require(name: str, package: str) -> None:
 
 
 def _version(package: str) -> str:
-    """The name and version of a package."""
     from importlib.metadata import version
 
     return f"{package} {version(package)}"

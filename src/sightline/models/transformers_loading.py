@@ -12,11 +12,7 @@ from sightline.errors import UserError
 
 @contextmanager
 def without_progress_bar() -> Iterator[None]:
-    """Disable the progress bar of transformers inside the block.
-
-    Yields:
-        Nothing.
-    """
+    """Disable the progress bar of transformers inside the block."""
     logging = import_module("transformers.utils.logging")
     was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -29,20 +25,7 @@ def without_progress_bar() -> Iterator[None]:
 
 @contextmanager
 def loading(what: str, folder: Path, *, install: str, expected: str) -> Iterator[None]:
-    """Turn every error inside the block into one message for the user; no progress bar is displayed.
-
-    Args:
-        what: What is being loaded, for messages.
-        folder: Its folder.
-        install: The command that installs missing libraries.
-        expected: What the folder should hold.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        UserError: A library is missing, or the model cannot be loaded.
-    """
+    """Turn every error inside the block into one message for the user; no progress bar is displayed."""
     try:
         with without_progress_bar():
             yield

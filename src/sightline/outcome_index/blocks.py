@@ -31,24 +31,11 @@ class StoredBlocks:
     """The blocks of one index. Several threads may use it."""
 
     def __init__(self, store: Store, index_id: int) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            store: The store.
-            index_id: The number of the index.
-        """
         self._store = store
         self._id = index_id
 
     def rows(self, numbers: Sequence[int]) -> Iterator[StoredRow]:
-        """Read rows; their blocks are in memory together.
-
-        Args:
-            numbers: The numbers of groups, from 1.
-
-        Yields:
-            Their rows, in the same order.
-        """
+        """Read rows; their blocks are in memory together."""
         wanted = sorted({(number - 1) // BLOCK for number in numbers})
         blocks = {
             block: ROWS.decode(body, self._store.name, block) for block, body in self._read("rows", wanted)
@@ -58,14 +45,7 @@ class StoredBlocks:
             yield blocks[block][place]
 
     def lines(self, numbers: Iterable[int]) -> Iterator[Lines]:
-        """Read lines of answers.jsonl and of verdicts.jsonl; few blocks are in memory at a time.
-
-        Args:
-            numbers: The numbers of groups, in ascending order.
-
-        Yields:
-            The lines of each group.
-        """
+        """Read lines of answers.jsonl and of verdicts.jsonl; few blocks are in memory at a time."""
         by_block = groupby(numbers, key=lambda number: (number - 1) // BLOCK)
         members = ((block, list(several)) for block, several in by_block)
         while together := dict(islice(members, READ_TOGETHER)):

@@ -69,15 +69,6 @@ class IndexBuilder:
     """An index that is being built; `finish` makes it the index of its run."""
 
     def __init__(self, store: Store, run: int, key: bytes, total: int, digests: ImageDigests) -> None:
-        """Register the index, and drop what killed processes left.
-
-        Args:
-            store: The store, with the tables of the index.
-            run: The number of the run.
-            key: What the index depends on.
-            total: The number of the samples.
-            digests: Finds the digests of the images.
-        """
         self._store, self._run = store, run
         self._digests = digests
         self._orders = array("Q")
@@ -106,11 +97,6 @@ class IndexBuilder:
         return self._samples
 
     def add(self, judged: JudgedGroup) -> None:
-        """Add a group.
-
-        Args:
-            judged: The next group in the order of the samples.
-        """
         group = judged.group
         if group.id != self._last_sample:
             self._samples += 1
@@ -126,11 +112,7 @@ class IndexBuilder:
             self._write()
 
     def finish(self, result: Result) -> None:
-        """Write the order and the filters; the index replaces earlier ones of its run.
-
-        Args:
-            result: The result of the run.
-        """
+        """Write the order and the filters; the index replaces earlier ones of its run."""
         self._write()
         keys = tuple(dict.fromkeys(self._waiting))
         body = IndexBody(
@@ -235,24 +217,12 @@ class IndexBuilder:
 
 
 def facet_key(name: FacetName) -> bytes:
-    """The key of a value of a filter.
-
-    Args:
-        name: Field, label and value.
-
-    Returns:
-        128 bits of a SHA-256.
-    """
+    """The key of a value of a filter."""
     return hashlib.sha256(msgspec.msgpack.encode(name)).digest()[:16]
 
 
 def drop_index(store: Store, run: int) -> None:
-    """Drop the indexes of a run, complete or not.
-
-    Args:
-        store: The store, with the tables of the index.
-        run: The number of the run.
-    """
+    """Drop the indexes of a run, complete or not."""
     table = index_tables.indexes
     with store.database.core_write() as connection:
         found = connection.scalars(select(table.c.id).where(table.c.run == run)).all()

@@ -29,13 +29,6 @@ class ComparedRuns:
     """A comparison of two indexed runs."""
 
     def __init__(self, base: RunIndex, other: RunIndex, body: ComparisonBody) -> None:
-        """Prepare it.
-
-        Args:
-            base: The index of the base run.
-            other: The index of the run that is compared with it.
-            body: The comparison.
-        """
         self._base, self._other = base, other
         self._body = body
 
@@ -50,13 +43,7 @@ class ComparedRuns:
         """Read a page of the groups behind a number.
 
         Args:
-            name: The list of groups.
-            wanted: Which of them are listed: a filter of the other run.
             after: `next` of the page before; None for the first page.
-            limit: The number of groups of a page.
-
-        Returns:
-            The page.
         """
         with reading(self._other.store.name, "index_comparisons", self._base.id):
             listed = decode_ranks(self._body.lists[name], self._other.groups)
@@ -85,12 +72,6 @@ class RunComparisons:
     """The comparisons of a store. Its methods block; several threads may use it."""
 
     def __init__(self, store: Store, index_of: Callable[[int], RunIndex]) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            store: The store, with the tables of the index.
-            index_of: Opens the index of a run.
-        """
         self._store = store
         self._index_of = index_of
         self._kept: dict[tuple[int, int], ComparedRuns] = {}
@@ -99,31 +80,13 @@ class RunComparisons:
     def find(self, base: int, other: int) -> ComparedRuns | None:
         """Find the comparison of two runs.
 
-        Args:
-            base: The number of the base run.
-            other: The number of the run that is compared with it.
-
         Returns:
             The comparison; None before it is made.
-
-        Raises:
-            UserError: A run is not indexed.
         """
         return self._find(self._index_of(base), self._index_of(other))
 
     def build(self, base: int, other: int) -> ComparedRuns:
-        """Compare two runs, unless they are compared.
-
-        Args:
-            base: The number of the base run.
-            other: The number of the run that is compared with it.
-
-        Returns:
-            The comparison.
-
-        Raises:
-            UserError: A run is not indexed or not finished, or the runs share no group of the same data.
-        """
+        """Compare two runs, unless they are compared."""
         with self._making:
             indexes = (self._index_of(base), self._index_of(other))
             if (found := self._find(*indexes)) is not None:

@@ -50,11 +50,7 @@ class ComparisonBody(Struct, frozen=True):
     """A comparison as the table has it.
 
     Attributes:
-        summary: The numbers.
         other: The position of each pair of groups in the other run, from 0.
-        base: The position of the same pair in the base run.
-        changes: What became of each pair, as places in `CHANGES`.
-        lists: The ranks in the other run of the groups in each list.
     """
 
     summary: RunComparison
@@ -67,19 +63,7 @@ class ComparisonBody(Struct, frozen=True):
 def make_comparison(
     runs: tuple[int, int], names: tuple[str, str], indexes: tuple[RunIndex, RunIndex]
 ) -> ComparisonBody:
-    """Compare two runs by the lines of their indexes.
-
-    Args:
-        runs: The numbers of the base run and of the other run.
-        names: What tables call them.
-        indexes: Their indexes.
-
-    Returns:
-        The comparison.
-
-    Raises:
-        UserError: The runs belong to different benchmarks, or share no group of the same data.
-    """
+    """Compare two runs by the lines of their indexes."""
     base, other = map(_judged_run, names, indexes)
     comparison = compare([(base, other)])
     (pairs,) = comparison.answers.pairs

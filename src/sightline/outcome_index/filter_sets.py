@@ -24,14 +24,6 @@ class FilterSets:
     """The sets of one index. Several threads may use it."""
 
     def __init__(self, store: Store, index_id: int, groups: int, search: Callable[[str], int]) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            store: The store.
-            index_id: The number of the index.
-            groups: The number of its groups.
-            search: Finds the groups with all words of a text.
-        """
         self._store = store
         self._id = index_id
         self._groups = groups
@@ -39,28 +31,14 @@ class FilterSets:
         self._found = lru_cache(KEPT_SETS)(search)
 
     def select(self, wanted: GroupFilter) -> int:
-        """Find the groups that fulfil a filter.
-
-        Args:
-            wanted: The filter.
-
-        Returns:
-            Their ranks.
-        """
+        """Find the groups that fulfil a filter."""
         chosen = (1 << self._groups) - 1
         for name in _conditions(wanted):
             chosen &= self._facet(name)
         return chosen & self._found(wanted.search) if wanted.search else chosen
 
     def facets(self, wanted: GroupFilter) -> Facets:
-        """Count the groups of each value of a filter.
-
-        Args:
-            wanted: The filter. The values of a field are counted under its other conditions.
-
-        Returns:
-            The fields that the run has, with their values.
-        """
+        """Count the groups of each value of a filter."""
         listed: dict[tuple[str, str], list[str]] = {}
         for field, label, value in self._listed:
             listed.setdefault((field, label), []).append(value)
@@ -105,7 +83,6 @@ def _conditions(wanted: GroupFilter) -> Iterator[FacetName]:
 
 
 def _without(wanted: GroupFilter, field: str, label: str) -> GroupFilter:
-    """The filter without its conditions on a field."""
     if field == "label":
         others = tuple(condition for condition in wanted.labels if condition[0] != label)
         return msgspec.structs.replace(wanted, labels=others)

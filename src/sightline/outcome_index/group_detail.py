@@ -16,14 +16,7 @@ _outcome = msgspec.json.Decoder(Outcome)
 
 
 def read_lines(lines: Lines) -> tuple[tuple[Outcome, ...], tuple[Verdict, ...]]:
-    """Decode the lines of a group.
-
-    Args:
-        lines: Its lines.
-
-    Returns:
-        Outcomes and verdicts.
-    """
+    """Decode the lines of a group."""
     # In JSON, line breaks within texts are escaped.
     outcomes = tuple(map(_outcome.decode, lines.answers.splitlines()))
     return outcomes, tuple(map(decode_verdict, lines.verdicts.splitlines()))
@@ -35,27 +28,13 @@ def group_detail(
     verdicts: tuple[Verdict, ...],
     images: Mapping[str, IndexedImage],
 ) -> GroupDetail:
-    """Put a group together.
-
-    Args:
-        row: The group in lists.
-        outcomes: Its lines of answers.jsonl.
-        verdicts: Its lines of verdicts.jsonl.
-        images: Path -> the image.
-
-    Returns:
-        The group.
-    """
+    """Put a group together."""
     shown = tuple(tuple(images[path] for path in outcome.images) for outcome in outcomes)
     return GroupDetail(row, outcomes, verdicts, shown, similarity_matrix(outcomes, verdicts))
 
 
 def similarity_matrix(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> SimilarityMatrix | None:
     """Arrange the similarities of the answers of a group.
-
-    Args:
-        outcomes: The answers.
-        verdicts: The verdicts on them.
 
     Returns:
         The similarities; None if none was measured.

@@ -67,16 +67,7 @@ class _Agreement(NamedTuple):
 
 
 def group_entry(group: Group, verdicts: list[Verdict], digest: bytes = b"") -> GroupEntry:
-    """Derive what the index keeps of a group.
-
-    Args:
-        group: The judged group.
-        verdicts: All verdicts of all judges about it.
-        digest: The SHA-256 of its first image; b'' if it is not recorded.
-
-    Returns:
-        The entry.
-    """
+    """Derive what the index keeps of a group."""
     pairs = list(_agreements(group))
     wrong = [pair for pair in pairs if pair.same != pair.expected]
     consistency = _consistency(group, pairs)
@@ -117,14 +108,7 @@ def group_entry(group: Group, verdicts: list[Verdict], digest: bytes = b"") -> G
 
 
 def response_length(words: int) -> ResponseLength:
-    """The class of the longest response of a group.
-
-    Args:
-        words: The number of its words, between blanks.
-
-    Returns:
-        The class.
-    """
+    """The class of the longest response of a group."""
     if words <= 5:
         return "1-5" if words else "empty"
     if words <= 50:
@@ -134,11 +118,6 @@ def response_length(words: int) -> ResponseLength:
 
 def same_answer(group: Group, first: int, second: int) -> bool | None:
     """Whether two answers of a group are the same: by a verdict on them, otherwise by their normalised texts.
-
-    Args:
-        group: The judged group.
-        first: The position of an answer.
-        second: The position of another answer.
 
     Returns:
         The decision; None if an answer is missing or empty, or the verdict on them is undecided.
@@ -211,14 +190,7 @@ def _least_similarity(group: Group) -> float | None:
 
 
 def judges_differ(verdicts: Iterable[Verdict]) -> bool:
-    """Whether one judge calls an answer right, and another one wrong.
-
-    Args:
-        verdicts: Verdicts of several judges.
-
-    Returns:
-        True if that is so for any answer.
-    """
+    """Whether one judge calls an answer right, and another one wrong."""
     decided: dict[tuple[tuple[str, ...], str], set[str]] = {}
     for verdict in verdicts:
         if verdict.question == "correct" and verdict.verdict in ("right", "wrong"):

@@ -29,12 +29,6 @@ class GroupFilter(Struct, frozen=True):
 
     Attributes:
         right: Whether all, some or none of the answers are right.
-        consistency: Whether the answers fit together, or the group has a single probe.
-        verdict: The verdict of any answer.
-        judges: What judges did.
-        length: The words of the longest response.
-        labels: Pairs of a label and a value that any answer has.
-        search: Words that question, prompt or responses contain, all of them.
     """
 
     right: RightShare | None = None
@@ -46,11 +40,7 @@ class GroupFilter(Struct, frozen=True):
     search: str = ""
 
     def to_query(self) -> list[tuple[str, str]]:
-        """The filter as the parameters of a URL.
-
-        Returns:
-            Names and values, not yet quoted.
-        """
+        """The filter as the parameters of a URL."""
         fields = [(name, value) for name in CHOICES if (value := getattr(self, name)) is not None]
         labels = [(LABEL + name, value) for name, value in self.labels]
         return [*fields, *labels, *([("search", self.search)] if self.search else [])]
@@ -61,17 +51,7 @@ EVERY = GroupFilter()
 
 
 def filter_of(parameters: Iterable[tuple[str, str]]) -> GroupFilter:
-    """Read a filter from the parameters of a URL: the inverse of `GroupFilter.to_query`.
-
-    Args:
-        parameters: Names and values. Other names than those of a filter are left to the page.
-
-    Returns:
-        The filter; empty values are no condition.
-
-    Raises:
-        UserError: A value is not one of the field.
-    """
+    """Read a filter from the parameters of a URL: the inverse of `GroupFilter.to_query`."""
     fields: dict[str, Any] = {}
     labels: list[tuple[str, str]] = []
     for name, value in parameters:

@@ -18,15 +18,7 @@ ImageDigests = Callable[[Sequence[Outcome]], Mapping[str, Sequence[str]]]
 
 
 def image_digests(store: Store, folders: Sequence[Path]) -> ImageDigests:
-    """Make the function that finds the digests of images.
-
-    Args:
-        store: The store with the requests; it caches the digests of files.
-        folders: The data folders, the first ones first.
-
-    Returns:
-        The function. It prefers what was sent.
-    """
+    """Make the function that finds the digests of images."""
 
     def find(outcomes: Sequence[Outcome]) -> Mapping[str, Sequence[str]]:
         keys = sorted({outcome.key for outcome in outcomes})

@@ -39,29 +39,12 @@ class ImageError(UserError):
 
 
 class RunImages(NamedTuple):
-    """The images of a run.
-
-    Attributes:
-        store: The store, which keeps the thumbnails.
-        folders: The data folders in which images are looked for, the first ones first.
-    """
+    """The images of a run."""
 
     store: Store
     folders: Sequence[Path]
 
     def content(self, path: str, digest: str) -> ImageContent:
-        """Read an image.
-
-        Args:
-            path: The path in the data folder.
-            digest: The SHA-256 of the file when it was sent; '' if it is not recorded.
-
-        Returns:
-            The image.
-
-        Raises:
-            ImageError: It cannot be shown.
-        """
         file = self.find(path, digest)
         try:
             if file.format not in SHOWN_FORMATS:
@@ -75,15 +58,8 @@ class RunImages(NamedTuple):
     def thumbnail(self, path: str, digest: str) -> bytes:
         """Read a small version of an image; it is made once.
 
-        Args:
-            path: The path in the data folder.
-            digest: The SHA-256 of the file when it was sent; '' if it is not recorded.
-
         Returns:
             A WebP image, at most SIDE pixels wide and high.
-
-        Raises:
-            ImageError: The image cannot be shown.
         """
         table = CacheTable(self.store.database, index_tables.thumbnails.name)
         key = bytes.fromhex(digest or self.find(path, digest).digest)
@@ -94,18 +70,7 @@ class RunImages(NamedTuple):
         return body
 
     def find(self, path: str, digest: str) -> ImageFile:
-        """Find an image in the data folders.
-
-        Args:
-            path: The path in the data folder.
-            digest: The SHA-256 of the file when it was sent; '' if it is not recorded.
-
-        Returns:
-            The file with this digest.
-
-        Raises:
-            ImageError: No folder has it; it names the first reason.
-        """
+        """Find an image in the data folders."""
         problems = []
         for found in self._candidates(path):
             if isinstance(found, ImageError):

@@ -30,12 +30,6 @@ class OutcomeIndex:
     """The index of a store. Its methods block; several threads may use it."""
 
     def __init__(self, store: Store, data: Sequence[Path] = ()) -> None:
-        """Create the tables of the index, if the store lacks them.
-
-        Args:
-            store: The store.
-            data: Data folders in which images are looked for, before those that the runs record.
-        """
         self._store = store
         self._data = data
         self.comparisons = RunComparisons(store, self.open)
@@ -49,52 +43,19 @@ class OutcomeIndex:
                 index_tables.metadata.create_all(connection)
 
     def runs(self) -> list[RunSummary]:
-        """List the runs of the store.
-
-        Returns:
-            The runs in the order of their numbers, those with an index with their results.
-        """
+        """List the runs of the store."""
         return list(map(self._summary, list_runs(self._store)))
 
     def summary(self, run: int) -> RunSummary:
-        """Describe a run.
-
-        Args:
-            run: The number of the run.
-
-        Returns:
-            The run.
-
-        Raises:
-            UserError: There is no such run.
-        """
+        """Describe a run."""
         return self._summary(read_run_line(self._store, run))
 
     def state(self, run: int) -> IndexState:
-        """Say whether the index of a run can be read.
-
-        Args:
-            run: The number of the run.
-
-        Returns:
-            The state.
-
-        Raises:
-            UserError: There is no such run.
-        """
+        """Say whether the index of a run can be read."""
         return self._state(run, self._complete(run))
 
     def build(self, run: int, progress: Progress = lambda done, total: None) -> None:
-        """Index a run, unless its index is ready. Another thread that builds it is waited for.
-
-        Args:
-            run: The number of the run.
-            progress: Receives the samples that are judged, and all samples. What it raises ends the build.
-
-        Raises:
-            UserError: There is no such run, or it cannot be judged here: a plugin is missing.
-            EnvironmentFailedError: The store failed.
-        """
+        """Index a run, unless its index is ready. Another thread that builds it is waited for."""
         with self._building[run]:
             if self.state(run).step == "ready":
                 return
@@ -116,17 +77,7 @@ class OutcomeIndex:
                 raise
 
     def open(self, run: int) -> RunIndex:
-        """Open the index of a run, which may be stale.
-
-        Args:
-            run: The number of the run.
-
-        Returns:
-            The index.
-
-        Raises:
-            UserError: The run is not indexed.
-        """
+        """Open the index of a run, which may be stale."""
         index = self._complete(run)
         if index is None:
             raise UserError(
@@ -135,17 +86,6 @@ class OutcomeIndex:
         return index
 
     def images(self, run: int) -> RunImages:
-        """Find the images of a run.
-
-        Args:
-            run: The number of the run.
-
-        Returns:
-            Its images, in the data folders that this index and the run name.
-
-        Raises:
-            UserError: There is no such run.
-        """
         recorded = map(Path, read_stored_run(self._store, run).folders)
         return RunImages(self._store, [*self._data, *recorded])
 
@@ -181,7 +121,6 @@ class OutcomeIndex:
         return None if found is None else IndexState("building", *found)
 
     def _complete(self, run: int) -> RunIndex | None:
-        """The latest complete index of a run."""
         table = index_tables.indexes.c
         newest = select(func.max(table.id)).where(table.run == run, table.body.is_not(None))
         with self._store.database.core_read() as connection:

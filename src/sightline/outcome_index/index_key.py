@@ -25,8 +25,6 @@ class Awaited(Struct, frozen=True):
     """Requests that had no answer when a run was indexed.
 
     Attributes:
-        keys: Their keys, at most MOST_WAITING.
-        attempts: The digest of their latest attempts.
         last_attempt: The latest attempt in the store, if judges failed; otherwise None.
     """
 
@@ -36,19 +34,6 @@ class Awaited(Struct, frozen=True):
 
 
 def index_key(store: Store, run: int) -> bytes:
-    """Compute the key of the index of a run as the store is now.
-
-    Args:
-        store: The store.
-        run: The number of the run.
-
-    Returns:
-        A SHA-256 of the version, the description of the run, and the extent of its probes; of a run that goes
-        on, also of the latest attempt in the store.
-
-    Raises:
-        UserError: There is no such run.
-    """
     runs, probes = schema.runs.c, schema.probes.c
     with store.database.core_read() as connection:
         row = connection.execute(select(runs.body, runs.finished).where(runs.id == run)).one_or_none()
@@ -65,30 +50,13 @@ def index_key(store: Store, run: int) -> bytes:
 
 
 def awaited(store: Store, keys: tuple[str, ...], *, judges_failed: bool) -> Awaited:
-    """Note what may be answered later.
-
-    Args:
-        store: The store.
-        keys: The keys of requests without an answer.
-        judges_failed: Whether a judge gave no verdict on an answer.
-
-    Returns:
-        The requests, and their state now.
-    """
+    """Note what may be answered later."""
     last = store.answers.last_attempt() if judges_failed else None
     return Awaited(keys, _attempts(store, keys), last)
 
 
 def is_current(store: Store, earlier: Awaited) -> bool:
-    """Say whether nothing was answered since.
-
-    Args:
-        store: The store.
-        earlier: What `awaited` returned.
-
-    Returns:
-        Whether the same attempts count.
-    """
+    """Say whether nothing was answered since."""
     if earlier.last_attempt is not None and earlier.last_attempt != store.answers.last_attempt():
         return False
     return not earlier.keys or earlier.attempts == _attempts(store, earlier.keys)

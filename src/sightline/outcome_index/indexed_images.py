@@ -21,13 +21,6 @@ class IndexedImages:
     """The images of one index. Several threads may use it."""
 
     def __init__(self, store: Store, run: int, index_id: int) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            store: The store.
-            run: The number of the run.
-            index_id: The number of its index.
-        """
         self._store = store
         self._run = run
         self._id = index_id
@@ -37,12 +30,6 @@ class IndexedImages:
 
         Args:
             digest: The SHA-256 of the image, in hexadecimal.
-
-        Returns:
-            The path in the data folder.
-
-        Raises:
-            ImageError: The run has no such image.
         """
         path = self._path(bytes.fromhex(digest)) if _DIGEST.fullmatch(digest) else None
         if path is None:
@@ -52,14 +39,6 @@ class IndexedImages:
         return os.fsdecode(path)
 
     def of(self, outcomes: Sequence[Outcome]) -> dict[str, IndexedImage]:
-        """Find the images of some outcomes.
-
-        Args:
-            outcomes: The outcomes.
-
-        Returns:
-            The images by their paths in the data folder.
-        """
         shown = [outcome for outcome in outcomes if outcome.images]
         if not shown:
             return {}

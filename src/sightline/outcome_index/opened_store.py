@@ -23,19 +23,7 @@ def opened_store(
     """Open what is shown.
 
     Args:
-        url: A path or a database URL.
-        paths: Results folders, folders that hold some (at most two levels down), and files of answers in
-            any layout that `sightline score` reads. With any, their runs are shown instead of those of the
-            store, in this order.
-        data: Data folders and groups files. With any, the store may be missing.
         task: What the files answer; None if there are none.
-
-    Yields:
-        The store.
-
-    Raises:
-        NoStoreError: There is no store, and neither paths nor data.
-        UserError: A folder does not hold results, or a file cannot be scored.
     """
     with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
         temporary = str(Path(scratch, "results.db"))

@@ -27,13 +27,7 @@ def stored_orders(
     """Sort the groups of a run by what only its index knows.
 
     Args:
-        ranks: The rank of each group, in the order of the samples.
-        words: The words of its longest response.
         similarities: The smallest similarity of two of its answers; NaN if it was not measured.
-
-    Returns:
-        Order -> ranks, where groups that are equal keep the order of the samples; only orders in which groups
-        differ.
     """
     of_group = np.array(ranks, dtype=np.uint32)
     keys: dict[Order, NDArray[np.float64]] = {
@@ -62,13 +56,6 @@ class StoredOrders:
     """The other orders of the groups of an index. Several threads may use it."""
 
     def __init__(self, store: Store, index_id: int, ranks: Callable[[], array[int]]) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            store: The store.
-            index_id: The number of the index.
-            ranks: Reads the rank of each group, in the order of the samples.
-        """
         self._store = store
         self._id = index_id
         self._ranks = ranks
@@ -87,13 +74,7 @@ class StoredOrders:
         """Read a page of a set of groups.
 
         Args:
-            order: The order.
-            chosen: The ranks of the groups, as bits.
             after: The place of the last group of the page before; None for the first page.
-            limit: The number of groups of a page.
-
-        Returns:
-            The page.
         """
         sequence = self._sequence(order)
         places = _places_of(sequence, chosen)
@@ -107,11 +88,6 @@ class StoredOrders:
 
     def neighbours(self, order: Order, chosen: int, rank: int) -> tuple[int | None, int | None]:
         """Find the groups beside a group.
-
-        Args:
-            order: The order.
-            chosen: The ranks of the groups of the list, as bits.
-            rank: The rank of the group.
 
         Returns:
             The ranks of the groups before and after it; None at the ends of the list.

@@ -17,29 +17,13 @@ _compressor = Compressor()
 
 
 def set_of(ranks: Sequence[int] | NDArray[np.unsignedinteger[Any]], size: int) -> int:
-    """Make a set.
-
-    Args:
-        ranks: The ranks, in any order.
-        size: A number above all ranks.
-
-    Returns:
-        The set.
-    """
     bits = np.zeros(size, np.bool_)
     bits[np.asarray(ranks, np.intp)] = True
     return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
 
 
 def all_ranks(ranks: int) -> list[int]:
-    """All ranks of a set; for many ranks, this is faster than `ranks_after`.
-
-    Args:
-        ranks: The set.
-
-    Returns:
-        The ranks, the lowest first.
-    """
+    """All ranks of a set; for many ranks, this is faster than `ranks_after`."""
     body = ranks.to_bytes(ranks.bit_length() // 8 + 1, "little")
     found: list[int] = np.flatnonzero(
         np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little")
@@ -48,15 +32,7 @@ def all_ranks(ranks: int) -> list[int]:
 
 
 def ranks_after(ranks: int, after: int) -> Iterator[int]:
-    """The ranks of a set above a rank.
-
-    Args:
-        ranks: The set.
-        after: A rank; -1 for all.
-
-    Yields:
-        The ranks, the lowest first.
-    """
+    """The ranks of a set above a rank."""
     rest, rank = ranks >> (after + 1), after
     while rest:
         zeros = (rest & -rest).bit_length()
@@ -68,10 +44,6 @@ def ranks_after(ranks: int, after: int) -> Iterator[int]:
 def last_before(ranks: int, before: int) -> int | None:
     """The highest rank of a set below a rank.
 
-    Args:
-        ranks: The set.
-        before: A rank.
-
     Returns:
         The rank; None if there is none.
     """
@@ -81,11 +53,6 @@ def last_before(ranks: int, before: int) -> int | None:
 
 def page_before(ranks: int, after: int, limit: int) -> int | None:
     """Where the page before begins.
-
-    Args:
-        ranks: The set.
-        after: The last rank of that page; any number, as an address may hold.
-        limit: The number of ranks of a page.
 
     Returns:
         The rank that it continues after; None if it is the first page.
@@ -98,10 +65,6 @@ def page_before(ranks: int, after: int, limit: int) -> int | None:
 
 def encode_ranks(ranks: Iterable[int], size: int) -> bytes:
     """Encode a set: as a list if it is small, otherwise as compressed bits.
-
-    Args:
-        ranks: The ranks, in any order.
-        size: A number above all ranks.
 
     Returns:
         The set as bytes.
@@ -118,13 +81,6 @@ def decode_ranks(body: bytes, size: int) -> int:
 
     Args:
         body: The set as bytes.
-        size: A number above all ranks.
-
-    Returns:
-        The set.
-
-    Raises:
-        DamagedBodyError: The bits are not those that were written.
     """
     if body[:1] == _LIST:
         return set_of(integers_of_bytes(body[1:]), size)
@@ -133,9 +89,6 @@ def decode_ranks(body: bytes, size: int) -> int:
 
 def integers_to_bytes(values: Iterable[int]) -> bytes:
     """Encode whole numbers from 0 to 2**32 - 1.
-
-    Args:
-        values: The numbers.
 
     Returns:
         Four bytes for each, little-endian.
@@ -148,9 +101,6 @@ def integers_of_bytes(body: bytes) -> array[int]:
 
     Args:
         body: Four bytes for each number.
-
-    Returns:
-        The numbers.
     """
     values = array("I")
     values.frombytes(body)

@@ -17,12 +17,7 @@ class RecurringGroup(Struct, frozen=True):
     """A group that a filter selects in several runs.
 
     Attributes:
-        sample: The id of the sample.
         draw: The repeat, from 0.
-        pooled: The variant whose draws the group pools; '' if it does not.
-        question: The question, shortened.
-        selected: The number of runs in which the filter selects it.
-        runs: The number of runs that have it.
     """
 
     sample: str
@@ -34,18 +29,7 @@ class RecurringGroup(Struct, frozen=True):
 
 
 def recurring_groups(indexes: Sequence[RunIndex], wanted: GroupFilter) -> list[RecurringGroup]:
-    """Find the groups that a filter selects in most runs.
-
-    Args:
-        indexes: The indexes of the runs.
-        wanted: The filter.
-
-    Returns:
-        The groups that it selects in any run: those of most runs first, then in the order of the samples.
-
-    Raises:
-        UserError: The runs belong to different benchmarks.
-    """
+    """Find the groups that a filter selects in most runs."""
     benchmarks = list(dict.fromkeys(index.result.benchmark for index in indexes))
     if len(benchmarks) > 1:
         raise UserError(

@@ -29,16 +29,7 @@ def import_results(
     """Make a run of a results folder, and index it.
 
     Args:
-        store: A store with the tables of the index, such as a temporary one.
-        folder: The results folder: metrics.json, answers.jsonl and verdicts.jsonl.
-        data: The data folders that hold its images; their digests are those of the files now.
         source: What the note of the run names; None for the folder.
-
-    Returns:
-        The number of the run. It has no probes and no requests: `report` cannot compute it again.
-
-    Raises:
-        UserError: A file is missing or not valid.
     """
     judged = read_judged_run(folder)
     by_answer = _verdicts_by_answer(read_recorded_verdicts(folder / "verdicts.jsonl"))

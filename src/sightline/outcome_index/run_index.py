@@ -54,15 +54,6 @@ class RunIndex:
     """A complete index. Its groups have numbers from 1, in the order of the samples. Threads may share it."""
 
     def __init__(self, store: Store, run: int, index_id: int, key: bytes, body: IndexBody) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            store: The store.
-            run: The number of the run.
-            index_id: The number of the index.
-            key: What it depends on.
-            body: What the index says of its run.
-        """
         self.store = store
         self.run = run
         self.id = index_id
@@ -92,13 +83,7 @@ class RunIndex:
         """Read a page of the groups.
 
         Args:
-            wanted: Which groups are listed.
             after: `next` of the page before; None for the first page.
-            limit: The number of groups of a page.
-            order: The order of the groups, one of `orders`.
-
-        Returns:
-            The page.
         """
         chosen = self.select(wanted)
         if order == "informative":
@@ -114,12 +99,7 @@ class RunIndex:
         """Read a page of a set of groups.
 
         Args:
-            chosen: The ranks of the groups.
             after: The rank of the last group of the page before; None for the first page.
-            limit: The number of groups of a page.
-
-        Returns:
-            The page.
         """
         ranks = list(islice(ranks_after(chosen, -1 if after is None else after), limit + 1))
         previous = None if after is None else page_before(chosen, after, limit)
@@ -129,19 +109,7 @@ class RunIndex:
     def neighbours(
         self, number: int, wanted: GroupFilter = EVERY, order: Order = "informative"
     ) -> Neighbours:
-        """Find the groups beside a group in a list.
-
-        Args:
-            number: The number of the group.
-            wanted: Which groups are listed.
-            order: The order of the list, one of `orders`.
-
-        Returns:
-            Their numbers.
-
-        Raises:
-            NoSuchRecordError: The run has no such group.
-        """
+        """Find the groups beside a group in a list."""
         self._check(number)
         chosen, rank = self.select(wanted), self.ranks[number - 1]
         if order == "informative":
@@ -151,110 +119,44 @@ class RunIndex:
         return Neighbours(*(None if one is None else self.numbers[one] + 1 for one in (before, behind)))
 
     def select(self, wanted: GroupFilter) -> int:
-        """Find the groups that fulfil a filter.
-
-        Args:
-            wanted: The filter.
-
-        Returns:
-            Their ranks.
-        """
+        """Find the groups that fulfil a filter."""
         return self._sets.select(wanted)
 
     def count(self, wanted: GroupFilter) -> int:
-        """Count the groups that fulfil a filter.
-
-        Args:
-            wanted: The filter.
-
-        Returns:
-            Their number.
-        """
+        """Count the groups that fulfil a filter."""
         return self.select(wanted).bit_count()
 
     def numbers_of(self, wanted: GroupFilter) -> list[int]:
-        """Find the groups that fulfil a filter.
-
-        Args:
-            wanted: The filter.
-
-        Returns:
-            Their numbers, in ascending order.
-        """
+        """Find the groups that fulfil a filter."""
         return sorted(self.numbers[rank] + 1 for rank in all_ranks(self.select(wanted)))
 
     def facets(self, wanted: GroupFilter = EVERY) -> Facets:
-        """Count the groups of each value of a filter.
-
-        Args:
-            wanted: The filter. The values of a field are counted under its other conditions.
-
-        Returns:
-            The fields that the run has, with their values.
-        """
+        """Count the groups of each value of a filter."""
         return self._sets.facets(wanted)
 
     def group(self, number: int) -> GroupDetail:
-        """Read a group.
-
-        Args:
-            number: The number of the group.
-
-        Returns:
-            The group.
-
-        Raises:
-            NoSuchRecordError: The run has no such group.
-        """
         self._check(number)
         (detail,) = self.details(self.rows([number]))
         return detail
 
     def details(self, rows: Sequence[GroupRow]) -> list[GroupDetail]:
-        """Read the answers and verdicts of groups.
-
-        Args:
-            rows: Rows of the run.
-
-        Returns:
-            The groups, in the same order.
-        """
+        """Read the answers and verdicts of groups."""
         numbers = sorted({row.number for row in rows})
         read = dict(zip(numbers, map(read_lines, self.blocks.lines(numbers)), strict=True))
         images = self.images.of([one for outcomes, _ in read.values() for one in outcomes])
         return [group_detail(row, *read[row.number], images) for row in rows]
 
     def rows(self, numbers: Sequence[int]) -> list[GroupRow]:
-        """Read rows.
-
-        Args:
-            numbers: The numbers of groups of the run.
-
-        Returns:
-            Their rows, in the same order.
-        """
         stored = zip(self.blocks.rows(numbers), numbers, strict=True)
         return [_row(one, number, self.ranks[number - 1]) for one, number in stored]
 
     def answer_lines(self, wanted: GroupFilter) -> Iterator[bytes]:
-        """Read the lines of answers.jsonl of the groups that a filter selects.
-
-        Args:
-            wanted: The filter.
-
-        Yields:
-            The lines of some groups together, in the order of the samples.
-        """
+        """Read the lines of answers.jsonl of the groups that a filter selects."""
         lines = self.blocks.lines(self.numbers_of(wanted))
         while several := list(islice(lines, BLOCK)):
             yield b"".join(one.answers for one in several)
 
     def facts(self) -> Iterator[GroupFacts]:
-        """Read what lists say of all groups.
-
-        Yields:
-            The facts of each group, in the order of the samples.
-        """
         for first in range(1, self.groups + 1, BLOCK):
             yield from self.blocks.rows(range(first, min(first + BLOCK, self.groups + 1)))
 
@@ -272,9 +174,6 @@ class RunIndex:
         """Make the full-text index, unless it exists. A search makes it too.
 
         What a process adds, others need not add: an interrupted one is continued, and several share the work.
-
-        Args:
-            progress: Receives the number of groups that are done, and that of all groups.
         """
         with self._words_made:
             while (done := self._words.added()) < self.groups:

@@ -24,18 +24,7 @@ def scored_folders(file: Path, task: AnswerTask, data: Path | None, scratch: Pat
     """Score a file by rules, as `sightline score --allow-missing` does.
 
     Args:
-        file: The answers, in any layout that `sightline score` reads.
-        task: What they answer.
         data: The data folder; None if the file holds questions and references.
-        scratch: The folder that receives the results folders.
-
-    Returns:
-        A results folder for each model that the file names, in the order of the file. Its notes say what is
-        missing.
-
-    Raises:
-        UserError: The layout is unknown, or ids are, or the data folder is needed.
-        EnvironmentFailedError: The disk cannot be written.
     """
     benchmark = find_benchmark(task.task.partition(":")[0])
     variant = variant_of(benchmark, setting_of(benchmark, task.task))

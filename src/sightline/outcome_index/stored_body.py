@@ -20,59 +20,22 @@ class StoredBody(Generic[T]):
     """How the bodies of a column are encoded; several threads may use it."""
 
     def __init__(self, kind: type[T], table: str) -> None:
-        """Prepare it.
-
-        Args:
-            kind: The type of the bodies.
-            table: The table that holds them, for messages.
-        """
         self._decoder = msgspec.msgpack.Decoder(kind)
         self._table = table
 
     def encode(self, content: T) -> bytes:
-        """Encode a body.
-
-        Args:
-            content: The content.
-
-        Returns:
-            The body.
-        """
+        """Encode a body."""
         return _compressor.compress(msgspec.msgpack.encode(content))
 
     def decode(self, body: bytes, store: str, row: int) -> T:
-        """Decode a body: the inverse of `encode`.
-
-        Args:
-            body: The body.
-            store: The store's name in messages.
-            row: The number of its row, for messages.
-
-        Returns:
-            The content.
-
-        Raises:
-            EnvironmentFailedError: The body is damaged.
-        """
+        """Decode a body: the inverse of `encode`."""
         with reading(store, self._table, row):
             return self._decoder.decode(_compressor.decompress(body))
 
 
 @contextmanager
 def reading(store: str, table: str, row: int) -> Iterator[None]:
-    """Report a row that cannot be decoded as damage of the store.
-
-    Args:
-        store: The store's name in messages.
-        table: The table.
-        row: The number of the row.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        EnvironmentFailedError: The row is damaged.
-    """
+    """Report a row that cannot be decoded as damage of the store."""
     try:
         yield
     except (DamagedBodyError, msgspec.MsgspecError) as error:

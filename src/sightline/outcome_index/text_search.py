@@ -29,12 +29,6 @@ _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
 def words_of(text: str) -> set[str]:
     """Divide a text into words.
 
-    Args:
-        text: Any text.
-
-    Returns:
-        Its different words.
-
     >>> sorted(words_of("The café's CAFE, 図書館-2"))
     ['2', 'cafe', 's', 'the', '図', '書', '館']
     """
@@ -46,14 +40,7 @@ def words_of(text: str) -> set[str]:
 
 
 def searched_text(outcomes: Iterable[Outcome]) -> str:
-    """The text of a group that can be found.
-
-    Args:
-        outcomes: The outcomes of the group.
-
-    Returns:
-        Sample, questions, contexts, prompts, options and responses, each once.
-    """
+    """The text of a group that can be found."""
     texts = dict.fromkeys(
         text
         for one in outcomes
@@ -66,33 +53,18 @@ class TextIndex:
     """The words of the groups of one index. The number of a group is its position in the run, from 0."""
 
     def __init__(self, database: Database, index_id: int) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            database: The database of the store.
-            index_id: The number of the index.
-        """
         self._database = database
         self._id = index_id
         self._sqlite_table = f"{WORDS}_{index_id}"
 
     def added(self) -> int:
-        """Count the groups whose words were added; they are added in the order of their numbers.
-
-        Returns:
-            Their number.
-        """
+        """Count the groups whose words were added; they are added in the order of their numbers."""
         with self._database.core_read() as connection:
             table = self._sqlite_table if connection.dialect.name == "sqlite" else WORDS
             return self._added(connection) if table in existing(connection) else 0
 
     def add(self, first: int, texts: Sequence[str]) -> None:
-        """Add groups, unless another process added them meanwhile.
-
-        Args:
-            first: The number of the first of them: all groups before it were added.
-            texts: Their texts.
-        """
+        """Add groups, unless another process added them meanwhile."""
         numbered = [(number, sorted(words_of(text))) for number, text in enumerate(texts, start=first)]
         with self._database.core_write() as connection:
             self._create(connection)
@@ -101,9 +73,6 @@ class TextIndex:
 
     def find(self, search: str) -> list[int]:
         """Find the groups that contain all words of a search.
-
-        Args:
-            search: What the user looks for.
 
         Returns:
             The numbers of the groups in their order; none for a search without a word.

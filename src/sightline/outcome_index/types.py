@@ -37,14 +37,7 @@ BuildStep = Literal["absent", "building", "stale", "ready", "failed"]
 
 
 class IndexState(Struct, frozen=True):
-    """Whether the index of a run can be read.
-
-    Attributes:
-        step: The step of its life.
-        done: The samples that are judged so far, while it is built.
-        total: The samples to judge; 0 if unknown.
-        error: Why the last attempt failed; '' if it did not.
-    """
+    """Whether the index of a run can be read."""
 
     step: BuildStep
     done: int = 0
@@ -56,10 +49,7 @@ class RunSummary(Struct, frozen=True):
     """A run of the store, and its result if the run is indexed.
 
     Attributes:
-        line: The run as `sightline runs list` shows it.
-        state: Whether its index can be read.
         result: The content of metrics.json; None without an index.
-        groups: The number of groups; 0 without an index.
     """
 
     line: RunLine
@@ -77,10 +67,7 @@ class IndexedImage(Struct, frozen=True):
     """An image of an answer.
 
     Attributes:
-        path: The path in the data folder, as answers.jsonl has it.
         digest: The SHA-256 of the file when it was sent or indexed, in hexadecimal; '' if it is not recorded.
-        is_sent: Whether a request of the group holds it. Those of replayed answers do not, and a results
-            folder has no requests: it is then the file that the data folder had when the run was indexed.
     """
 
     path: str
@@ -102,14 +89,7 @@ class Mark(Struct, frozen=True):
 
 
 class Misfit(Struct, frozen=True):
-    """Two answers of a group that do not fit together.
-
-    Attributes:
-        first: The position of an answer.
-        second: The position of another answer.
-        is_same: Whether they are the same, although their references differ; otherwise they differ, although
-            their references are equal.
-    """
+    """Two answers of a group that do not fit together."""
 
     first: int
     second: int
@@ -120,16 +100,10 @@ class GroupFacts(Struct, frozen=True):
     """What lists say of a group.
 
     Attributes:
-        sample: The id of the sample.
         draw: The repeat, from 0.
-        pooled: The variant whose draws the group pools; '' if it does not.
-        question: The question, shortened.
-        marks: One mark for each probe.
         right: Whether all, some or none of its answers are right.
         consistency: Whether its answers fit together; None for a group of one probe.
-        flags: What stands out, such as `judges differ`, `truncated`, `same answer`.
         similarity: The smallest similarity of two of its answers, 0 to 1; None if it was not measured.
-        labels: Label name -> values, of all its probes.
     """
 
     sample: str
@@ -148,10 +122,8 @@ class GroupRow(GroupFacts, frozen=True):
     """A group in a list.
 
     Attributes:
-        number: The number of the group in its run, from 1, in the order of the samples.
         rank: Its rank from 0; the most informative group comes first.
         image: The first image; None without images.
-        misfits: The pairs of answers that make it inconsistent.
     """
 
     number: int
@@ -164,10 +136,8 @@ class GroupPage(Struct, frozen=True):
     """A page of a list of groups.
 
     Attributes:
-        rows: The groups in the order of their ranks.
         previous: The rank that the page before continues after; None if that is the first page, and on it.
         next: The rank to continue after; None on the last page.
-        total: The number of groups that the filter selects.
     """
 
     rows: tuple[GroupRow, ...]
@@ -180,9 +150,7 @@ class SimilarityMatrix(Struct, frozen=True):
     """The similarity of each pair of answers of a group.
 
     Attributes:
-        variants: The names of rows and columns.
         values: The similarities, 0 to 1; None where a pair was not measured.
-        threshold: The similarity above which a pair is consistent.
     """
 
     variants: tuple[str, ...]
@@ -194,10 +162,6 @@ class GroupDetail(Struct, frozen=True):
     """Everything about a group.
 
     Attributes:
-        row: The group in lists.
-        outcomes: Its lines of answers.jsonl.
-        verdicts: Its lines of verdicts.jsonl, of every judge.
-        images: The images of each outcome, in the order in which they were sent.
         similarity: The similarity of its answers; None if it was not measured.
     """
 
@@ -223,13 +187,7 @@ class FacetValue(Struct, frozen=True):
 
 
 class Facet(Struct, frozen=True):
-    """A field of a filter with its values.
-
-    Attributes:
-        name: The field: `right`, `consistency`, `verdict`, `judges`, `length`, or `label` with `label`.
-        values: The values with their counts, in a fixed order; labels by count.
-        label: The name of the label; '' for other fields.
-    """
+    """A field of a filter with its values."""
 
     name: str
     values: tuple[FacetValue, ...]
@@ -270,9 +228,7 @@ class ChangePage(Struct, frozen=True):
     """A page of changed groups.
 
     Attributes:
-        rows: The groups, in the order of their ranks in the other run.
         next: The rank to continue after; None on the last page.
-        total: The number of groups with this change.
     """
 
     rows: tuple[ChangedGroup, ...]
@@ -284,9 +240,6 @@ class ComparedMetric(Struct, frozen=True):
     """A metric of two runs over the groups that both hold.
 
     Attributes:
-        base: The value of the base run.
-        other: The value of the other run.
-        difference: The other run minus the base run.
         p: The p-value of the difference; None without a test.
         if_decided: The lowest and the highest difference that undecided verdicts allow; None if no verdict
             that the metric uses is undecided.
@@ -300,20 +253,7 @@ class ComparedMetric(Struct, frozen=True):
 
 
 class RunComparison(Struct, frozen=True):
-    """A comparison of two runs.
-
-    Attributes:
-        base: The number of the base run.
-        other: The number of the other run.
-        counts: The changes among answers; then, if a group has several answers, among groups.
-        lists: The number of groups in each list.
-        metrics: The metrics of both runs, over all groups and by label. Only those over all groups, and the
-            labels of the leading ones, are tested for significance; p is not corrected for several tests.
-        by_label: `LABEL=VALUE` with the changes among the groups with that label.
-        groups: The number of groups that both runs hold.
-        notes: What limits the comparison: options that differ, undecided verdicts, unreliable metrics, and
-            what is not compared.
-    """
+    """A comparison of two runs."""
 
     base: int
     other: int

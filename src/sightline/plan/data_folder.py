@@ -11,9 +11,6 @@ from sightline.plan.spec import Spec
 def spec_data_folder(spec: Spec) -> Path | None:
     """The data folder of an evaluation.
 
-    Args:
-        spec: The evaluation.
-
     Returns:
         --data, otherwise the environment variable SIGHTLINE_DATA, otherwise None.
     """

@@ -33,18 +33,6 @@ class EffectiveOptions(Struct, frozen=True):
 
 
 def setting_of(benchmark: Benchmark, task: str) -> Setting:
-    """Find the setting of a task.
-
-    Args:
-        benchmark: The benchmark of the task.
-        task: BENCHMARK or BENCHMARK:SETTING.
-
-    Returns:
-        The named setting, or the first one; a file's name is a setting of a benchmark that accepts files.
-
-    Raises:
-        UserError: The benchmark has no such setting.
-    """
     name = task.partition(":")[2] or next(iter(benchmark.settings))
     setting = benchmark.settings.get(name)
     if setting is None and FILE in benchmark.settings:
@@ -56,15 +44,7 @@ def setting_of(benchmark: Benchmark, task: str) -> Setting:
 
 
 def variant_of(benchmark: Benchmark, setting: Setting) -> str:
-    """Find the variant of an answer whose file names none.
-
-    Args:
-        benchmark: The benchmark of the answer.
-        setting: The setting of the answer.
-
-    Returns:
-        The benchmark option `variant`, if there is one, otherwise the name of the setting.
-    """
+    """Find the variant of an answer whose file names none."""
     named = benchmark.options.get("variant")
     return str(setting.options.get("variant", named.default if named else setting.name))
 
@@ -73,15 +53,7 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
     """Combine and check the options of an evaluation.
 
     Args:
-        benchmark: The benchmark, with its options, defaults and presets.
-        setting: The setting that is evaluated.
         spec: The user's options. None removes a sampling option from the request.
-
-    Returns:
-        The options that the evaluation uses.
-
-    Raises:
-        UserError: An option or a value does not exist; the message has the nearest name.
     """
     _check_counts(spec)
     options = defaults(benchmark, setting)
@@ -101,17 +73,7 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
 
 
 def check_option(options: Mapping[str, BenchmarkOption], name: str, value: Any, owner: str) -> None:
-    """Check one KEY=VALUE of `--set`.
-
-    Args:
-        options: The options that exist.
-        name: The key.
-        value: The value.
-        owner: The benchmark or command that has these options, for error messages.
-
-    Raises:
-        UserError: There is no such option, or it does not allow the value.
-    """
+    """Check one KEY=VALUE of `--set`."""
     if name not in options:
         having = [other for other in benchmark_names() if name in benchmark_class(other).options]
         if having:
@@ -129,18 +91,7 @@ def check_option(options: Mapping[str, BenchmarkOption], name: str, value: Any, 
 
 
 def split_of(benchmark: Benchmark, spec: Spec) -> str:
-    """Find the split that is evaluated.
-
-    Args:
-        benchmark: The benchmark, with its splits.
-        spec: The user's options.
-
-    Returns:
-        The user's split, otherwise the benchmark's first.
-
-    Raises:
-        UserError: The benchmark has no such split.
-    """
+    """Find the split that is evaluated."""
     split = spec.split or benchmark.splits[0]
     if split not in benchmark.splits:
         raise unknown_name(f"split of {benchmark.name}", split, benchmark.splits)

@@ -75,13 +75,6 @@ class Plan:
         *,
         read_only: bool = False,
     ) -> None:
-        """Prepare a plan; nothing is read yet.
-
-        Args:
-            inputs: What determines the requests.
-            store: The cache of image digests.
-            read_only: Whether new image digests stay out of the store.
-        """
         self._inputs = inputs
         self._settings = inputs.settings
         self._frames = {
@@ -97,9 +90,6 @@ class Plan:
 
         Among WINDOW samples, those that show the same image are neighbours, so that a server can reuse its
         prefix cache.
-
-        Yields:
-            The probes of up to `SAMPLES_PER_CHUNK` samples.
         """
         numbered = enumerate(self._inputs.samples)
         while window := list(islice(numbered, WINDOW)):

@@ -23,19 +23,6 @@ _OR = "/"
 def sample_digest(
     benchmark: Benchmark, sample: Sample, files: Mapping[str, ImageFile | BadImage] | None = None
 ) -> str:
-    """The digest of one sample, the same in every setting of a benchmark.
-
-    Args:
-        benchmark: The benchmark, which says what of a sample its settings do not change.
-        sample: The sample.
-        files: Image path -> the inspected file, or the error that it raised.
-
-    Returns:
-        The first 16 hexadecimal digits of a SHA-256 of the texts. If `files` holds all images of the sample,
-        a hyphen and as many digits for their contents follow. The order of the lines of a group does not
-        matter. If their file has another one than `in_order`, a slash and the digest in the order of the
-        file follow, which is the one that earlier versions wrote.
-    """
     ordered = benchmark.in_order(sample)
     forms = [ordered] if ordered is sample else [ordered, sample]
     return _OR.join(_digest_in_order(benchmark, form, files) for form in forms)
@@ -45,7 +32,6 @@ def with_images_of(digest: str, recorded: str) -> str:
     """Complete the digest of a sample whose images are unknown by one that a file of answers records.
 
     Args:
-        digest: The digest.
         recorded: The recorded digest; '' if there is none.
 
     Returns:
@@ -63,13 +49,6 @@ def with_images_of(digest: str, recorded: str) -> str:
 def may_be_equal(first: str, second: str) -> bool:
     """Whether two samples have equal texts and images, as far as both digests say.
 
-    Args:
-        first: The digest of a sample; '' if it is unknown.
-        second: The digest of the other one.
-
-    Returns:
-        Whether no part that both hold differs.
-
     >>> may_be_equal("a-1", "a"), may_be_equal("a-1", "a-2"), may_be_equal("", "a-2")
     (True, False, True)
     >>> may_be_equal("a-1/b-2", "b-2"), may_be_equal("a-1/b-2", "a-1/c-3"), may_be_equal("a/b", "c/d")
@@ -79,15 +58,7 @@ def may_be_equal(first: str, second: str) -> bool:
 
 
 def hold_images(first: str, second: str) -> bool:
-    """Whether two samples have images that both digests hold, so that no other sign of them is needed.
-
-    Args:
-        first: The digest of a sample.
-        second: The digest of the other one.
-
-    Returns:
-        Whether both digests hold the contents of images.
-    """
+    """Whether two samples have images that both digests hold, so that no other sign of them is needed."""
     return _BETWEEN in first and _BETWEEN in second
 
 

@@ -33,25 +33,11 @@ class SampleSelection(Struct, frozen=True):
     seed: int = 0
 
     def has(self, position: int) -> bool:
-        """Whether the sample at a position is known to be selected before all samples were counted.
-
-        Args:
-            position: The position.
-
-        Returns:
-            False with `shuffle`.
-        """
+        """Whether the sample at a position is known to be selected before all samples were counted."""
         return not self.shuffle and (self.limit is None or position < self.limit)
 
     def positions(self, total: int) -> Sequence[int]:
-        """The positions of the selected samples.
-
-        Args:
-            total: The number of all samples.
-
-        Returns:
-            The positions, in ascending order.
-        """
+        """The positions of the selected samples."""
         if self.limit is None or self.limit >= total:
             return range(total)
         if not self.shuffle:
@@ -67,13 +53,6 @@ class Samples:
     """
 
     def __init__(self, benchmark: Benchmark, read: Read, selection: SampleSelection) -> None:
-        """Prepare to read; nothing is read yet.
-
-        Args:
-            benchmark: The benchmark of the samples.
-            read: Starts a pass over all samples of a split.
-            selection: Which of them are taken.
-        """
         self._benchmark = benchmark
         self._read = read
         self._selection = selection
@@ -82,17 +61,7 @@ class Samples:
         self._contents = array("q")
 
     def read_all(self, visit: Callable[[Sample], None] = lambda sample: None) -> Sequence[int]:
-        """Read all samples once, and check that no two have the same id: they would merge into one group.
-
-        Args:
-            visit: Called with each selected sample, in their order.
-
-        Returns:
-            The positions of the selected samples.
-
-        Raises:
-            UserError: Two samples have the same id, the data are wrong, or a plugin returned something else.
-        """
+        """Read all samples once, and check that no two have the same id: they would merge into one group."""
         benchmark, selection = self._benchmark, self._selection
         found = self._read()
         held: list[Sample] | None = []

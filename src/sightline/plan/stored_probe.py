@@ -60,16 +60,8 @@ def stored_probe(
     """The stored record of one draw of a probe.
 
     Args:
-        probe: The probe, with the messages as sent.
         draw: The number of the repeat, from 0.
-        key: The key of its answer.
-        cluster: The cluster of its sample.
-        sample_digest: The digest of its sample.
         error: Why the probe cannot be asked; None if it can.
-        evidence: The images that a judge of its answer sees.
-
-    Returns:
-        The record, without partners.
     """
     return StoredProbe(
         sample=probe.sample,
@@ -92,15 +84,7 @@ def stored_probe(
 
 
 def judge_images(probe: Probe, files: Mapping[str, ImageFile | BadImage]) -> tuple[ImageFile, ...]:
-    """The images that a judge of an answer to this probe sees.
-
-    Args:
-        probe: The probe.
-        files: Image path -> the inspected file, or the error that it raised.
-
-    Returns:
-        The readable images, untransformed.
-    """
+    """The images that a judge of an answer to this probe sees."""
     if not probe.evidence:
         return ()
     images = (files.get(image.path) for image in probe.evidence)
@@ -112,16 +96,7 @@ def stored_groups(
     draws: Sequence[int],
     store: Callable[[str, Probe, int], StoredProbe],
 ) -> Iterator[StoredProbe]:
-    """The stored probes of one sample, group by group; the first of each group holds the partners.
-
-    Args:
-        probes: Setting -> the probes of the sample, in variant order; the evaluated setting comes first.
-        draws: The numbers of the draws.
-        store: Makes the record of a probe, from the setting, the probe and the draw.
-
-    Yields:
-        The records of the evaluated setting: draw by draw, or, where draws are pooled, probe by probe.
-    """
+    """The stored probes of one sample, group by group; the first of each group holds the partners."""
     own, *partners = probes
     for members in grouped(probes[own], draws):
         first, *rest = (store(own, probe, draw) for probe, draw in members)
@@ -138,30 +113,14 @@ def stored_groups(
 
 
 def grouped(probes: Sequence[Probe], draws: Sequence[int]) -> list[list[tuple[Probe, int]]]:
-    """The groups of a sample: one per draw, or, where draws are pooled, one per probe.
-
-    Args:
-        probes: The probes of the sample.
-        draws: The numbers of the draws.
-
-    Returns:
-        The members of each group, each with its draw.
-    """
+    """The groups of a sample: one per draw, or, where draws are pooled, one per probe."""
     if any(probe.draws for probe in probes):
         return [[(probe, draw) for draw in draws] for probe in probes]
     return [[(probe, draw) for probe in probes] for draw in draws]
 
 
 def partner_draws(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, int]]:
-    """The draws of a partner setting that a group is compared with.
-
-    Args:
-        probes: The probes of the partner setting for the same sample.
-        draw: The draw of the group.
-
-    Yields:
-        Each probe with the same draw; a pooled probe with each of its draws.
-    """
+    """The draws of a partner setting that a group is compared with."""
     for probe in probes:
         yield from ((probe, number) for number in (range(probe.draws) if probe.draws else (draw,)))
 
@@ -172,12 +131,7 @@ def read_stored_probes(
     """The probes of a run, in the order of its samples.
 
     Args:
-        store: The store that holds the run.
-        run: The number of the run.
         without: Whether a sample is left out, by its index in the run; None leaves none out.
-
-    Yields:
-        One record per probe and draw.
     """
     decoder = msgspec.json.Decoder(StoredProbe)
     for position, body in store.runs.numbered_probes(run):
@@ -190,21 +144,10 @@ def probe_position(sample: int, number: int) -> int:
 
     Args:
         sample: The index of the sample, from 0.
-        number: The number of the probe within the sample, 0 to 2**20 - 1.
-
-    Returns:
-        The position.
     """
     return (sample << _NUMBER_BITS) + number
 
 
 def sample_index(position: int) -> int:
-    """The index of the sample at a position: the inverse of `probe_position`.
-
-    Args:
-        position: A value of `probe_position`.
-
-    Returns:
-        The index of the sample, from 0.
-    """
+    """The index of the sample at a position: the inverse of `probe_position`."""
     return position >> _NUMBER_BITS

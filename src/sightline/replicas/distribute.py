@@ -29,15 +29,7 @@ def resolve_on(
 
     Args:
         place: `--on`; None for this machine.
-        spec: The model as for --model.
-        options: What the user specifies besides the name.
         concurrency: The most requests that a replica has in flight; None for no limit.
-
-    Returns:
-        The models. A model that does not run on this machine, such as an endpoint, is returned as it is.
-
-    Raises:
-        UserError: As `resolve`; or the place is unknown or cannot be used.
     """
     # A server on another machine may have other files at the same paths, or none.
     models = resolve(spec, options if place is None else replace(options, images=None, elsewhere=True))
@@ -71,10 +63,6 @@ def check_place(place: str | None, models: Sequence[Model]) -> None:
 
     Args:
         place: `--on`, None if it is not given.
-        models: Model and judges of an evaluation.
-
-    Raises:
-        UserError: None of them has replicas.
     """
     if place is not None and not any(model.capabilities.replicas for model in models):
         raise UserError(

@@ -65,8 +65,6 @@ class Fleet:
         """Start nothing yet.
 
         Args:
-            model: The model's name, for notes.
-            launcher: Starts the replicas.
             limit: The most requests that a replica has in flight; None for no limit.
         """
         self._model = model
@@ -81,11 +79,7 @@ class Fleet:
         self._has_joined = asyncio.Event()
 
     async def start(self) -> None:
-        """Start the launcher and wait for the first replica.
-
-        Raises:
-            UserError: None can start.
-        """
+        """Start the launcher and wait for the first replica."""
         print_note(f"{self._model}: {_count(self._launcher.replicas)} on {self._launcher.place}")
         self._launching = asyncio.create_task(self._launcher.run(self._join, self._leave))
         self._launching.add_done_callback(self._launcher_ended)
@@ -114,19 +108,6 @@ class Fleet:
             self._launching.exception()
 
     async def answer(self, request: Request) -> Answer | Failure:
-        """Answer a request.
-
-        Args:
-            request: The request.
-
-        Returns:
-            The answer of a replica; a permanent failure if `MAX_LOSSES` of them end while they answer it,
-            for no known reason.
-
-        Raises:
-            UserError: The launcher can start no replica.
-            EnvironmentFailedError: The launcher can start none any more.
-        """
         losses: list[_Running] = []
         while True:
             running = await self._place(request, losses)

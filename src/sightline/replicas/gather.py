@@ -22,11 +22,6 @@ class Gather:
     """
 
     def __init__(self, model: Model) -> None:
-        """Open nothing yet.
-
-        Args:
-            model: The model; `async with` opens and closes it.
-        """
         self._model = model
         self._waiting: list[_Waiting] = []
         self._arrived = asyncio.Event()
@@ -50,18 +45,6 @@ class Gather:
         await self._model.__aexit__(kind, error, trace)
 
     async def answer(self, request: Request) -> Answer | Failure:
-        """Answer one request.
-
-        Args:
-            request: The request.
-
-        Returns:
-            The answer or the failure.
-
-        Raises:
-            UserError: The model cannot answer any request.
-            EnvironmentFailedError: The model cannot answer any more.
-        """
         result: asyncio.Future[Answer | Failure] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, result))
         self._arrived.set()

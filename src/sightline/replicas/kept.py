@@ -34,14 +34,7 @@ async def take_fleet(key: Hashable, new: Fleet) -> Fleet:
     """Take the kept fleet of a key, or start a new one.
 
     Args:
-        key: What the fleet is.
         new: The fleet that is started if none is kept.
-
-    Returns:
-        The fleet, with one replica at least.
-
-    Raises:
-        UserError: No replica can start.
     """
     idle = _kept.get()
     if idle:
@@ -53,12 +46,7 @@ async def take_fleet(key: Hashable, new: Fleet) -> Fleet:
 
 
 async def leave_fleet(key: Hashable, fleet: Fleet) -> None:
-    """End a fleet, or keep it for the next evaluation.
-
-    Args:
-        key: What the fleet is.
-        fleet: The fleet.
-    """
+    """End a fleet, or keep it for the next evaluation."""
     idle = _kept.get()
     if idle is None:
         await fleet.end()

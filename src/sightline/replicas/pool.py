@@ -33,10 +33,6 @@ class ReplicaPool(Model):
         """Start nothing yet.
 
         Args:
-            model: The model that the replicas are copies of.
-            launcher: Starts them.
-            key: What determines the replicas; pools of one key can use the same ones, one after the other.
-            script: What the launcher submits, as --dry-run shows it; '' if it submits nothing.
             concurrency: The most requests that a replica has in flight; None for no limit.
         """
         self.name = model.name

@@ -27,13 +27,6 @@ class RemoteReplica:
     def __init__(
         self, name: str, address: str, send: Callable[[Request], Awaitable[Answer | Failure]]
     ) -> None:
-        """Send nothing yet.
-
-        Args:
-            name: Where it runs.
-            address: The server, such as `http://host:8000`.
-            send: Sends one request.
-        """
         self.name = name
         self._address = address
         self._send = send
@@ -62,11 +55,7 @@ class RemoteReplica:
         return self._lost.done()
 
     def lose(self, reason: str) -> None:
-        """End all calls: the server has ended, whether or not its connections say so.
-
-        Args:
-            reason: Why.
-        """
+        """End all calls: the server has ended, whether or not its connections say so."""
         if not self._lost.done():
             self._lost.set_result(reason)
 
@@ -75,14 +64,7 @@ class RemoteReplica:
 
 
 async def is_healthy(address: str) -> bool:
-    """Ask a server whether it is ready.
-
-    Args:
-        address: The server, such as `http://host:8000`.
-
-    Returns:
-        Whether it says so in time; True also if this process has too many open files to ask.
-    """
+    """Ask a server whether it is ready."""
     try:
         async with aclosing(open_client(address, None, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
             return (await client.call("/health")).status == 200

@@ -43,11 +43,6 @@ class Cost(Struct, frozen=True):
     """The cost of an adapter.
 
     Attributes:
-        folder: The folder of the adapter.
-        kind: Its kind and loss.
-        trained_on: The groups it was trained on.
-        parameters: The number of its parameters.
-        model: The number of parameters of the model.
         memory: The bytes of its own weights.
         before: Seconds per answer without it; None if unknown.
         after: Seconds per answer with it; None if unknown.
@@ -79,13 +74,7 @@ def adapted_table(
     """A table of metrics without and with an adapter.
 
     Args:
-        comparisons: One comparison per task.
-        metrics: The names of the metrics.
         by: A label whose values are rows too, or None.
-        notes: What the first notes say.
-
-    Returns:
-        A row for each metric of each task.
     """
     lines = [line for comparison in comparisons for line in _lines(comparison, metrics, by)]
     fields: list[Field[_AdapterRow]] = [
@@ -109,14 +98,7 @@ def adapted_table(
 
 
 def run_notes(compared: Sequence[AdapterComparison]) -> list[str]:
-    """Say which runs are compared, what they do not share, and what is left out.
-
-    Args:
-        compared: One comparison per task.
-
-    Returns:
-        One sentence per fact.
-    """
+    """Say which runs are compared, what they do not share, and what is left out."""
     notes = []
     for runs, comparison, refused, groups in compared:
         pairs = ", ".join(f"{adapted} with and {without} without" for without, adapted in runs.runs)
@@ -136,14 +118,7 @@ def run_notes(compared: Sequence[AdapterComparison]) -> list[str]:
 
 
 def cost_table(costs: Sequence[Cost]) -> ReportTable:
-    """A table of the costs of adapters.
-
-    Args:
-        costs: The costs.
-
-    Returns:
-        A row for each adapter.
-    """
+    """A table of the costs of adapters."""
     fields: list[Field[Cost]] = [
         (Column("text", "adapter", "adapter"), lambda cost: cost.folder),
         (Column("text", "kind, loss", "kind"), lambda cost: cost.kind),

@@ -30,10 +30,6 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
     figures are those of the first metric, and of others for which the paper prints none over all samples, so
     that no other table shows them (CODIS, Table 6).
 
-    Args:
-        result: The result.
-        label: The name of the label.
-
     Returns:
         The table; None if none of the metrics has a value under the label.
     """

@@ -23,14 +23,7 @@ SHORT = 60
 
 
 def counts_table(comparison: Comparison) -> ReportTable:
-    """A table of the numbers of changes.
-
-    Args:
-        comparison: The comparison.
-
-    Returns:
-        A row for the answers, and one for the groups if they have several.
-    """
+    """A table of the numbers of changes."""
     counts = count_changes(comparison.answers)
     fields: list[Field[ChangeCounts]] = [
         (Column("text", "", "unit"), lambda one: one.unit),
@@ -66,11 +59,7 @@ def listed_answers(comparison: Comparison, kind: str | None) -> Sequence[AnswerC
     """The answers that --list names, and the other answers of groups that changed.
 
     Args:
-        comparison: The comparison.
         kind: A value of --list; None for all answers.
-
-    Returns:
-        The answers in the order of the groups. A group that is listed as a whole has all its answers.
     """
     if kind is None:
         return comparison.answers
@@ -85,17 +74,6 @@ def listed_answers(comparison: Comparison, kind: str | None) -> Sequence[AnswerC
 
 
 def answers_table(comparison: Comparison, answers: Sequence[AnswerChange], *, full: bool) -> ReportTable:
-    """A table of answers in both runs.
-
-    Args:
-        comparison: The comparison.
-        answers: The answers to list.
-        full: Whether responses are complete, or their beginnings.
-
-    Returns:
-        A row for each answer.
-    """
-
     def response(position: int) -> Callable[[AnswerChange], str]:
         def shown(one: AnswerChange) -> str:
             text = one.responses[position]
@@ -120,14 +98,7 @@ def answers_table(comparison: Comparison, answers: Sequence[AnswerChange], *, fu
 
 
 def sides_table(comparison: Comparison) -> ReportTable:
-    """A table of what each side holds: probes, undecided, failed and missing ones.
-
-    Args:
-        comparison: The comparison.
-
-    Returns:
-        A row for each side.
-    """
+    """A table of what each side holds: probes, undecided, failed and missing ones."""
     fields: list[Field[ComparedSide]] = [
         (Column("text", "", "runs"), lambda side: ", ".join(side.runs)),
         (Column("text", "model", "model"), lambda side: side.model),

@@ -14,14 +14,7 @@ def compared_metrics(names: Sequence[str], comparison: Comparison, by: str | Non
 
     Args:
         names: The metrics that the user names; none for the leading ones.
-        comparison: The comparison.
         by: The label whose values are rows too, or None.
-
-    Returns:
-        The names.
-
-    Raises:
-        UserError: A named metric cannot be compared, or the runs have no such metric.
     """
     known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
     for name in names:

@@ -72,12 +72,7 @@ def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) ->
     """The differences that a table shows.
 
     Args:
-        comparison: The comparison.
-        metrics: The names of the metrics.
         by: A label whose values are rows too, or None.
-
-    Returns:
-        The differences over all groups, and under the values of the label, in the order of the metrics.
     """
     order = list(metrics)
     return sorted(
@@ -91,16 +86,7 @@ def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) ->
 
 
 def check_rows(metrics: Sequence[str], rows: Sequence[MetricValue], comparison: Comparison) -> None:
-    """Check that every requested metric has a row: some metrics have values under labels only.
-
-    Args:
-        metrics: The names of the metrics.
-        rows: The differences of the table.
-        comparison: The comparison.
-
-    Raises:
-        UserError: A metric has no row.
-    """
+    """Check that every requested metric has a row: some metrics have values under labels only."""
     shown = {row.metric for row in rows}
     for name in metrics:
         if name not in shown:
@@ -119,18 +105,7 @@ def comparison_table(
     *,
     full: bool = False,
 ) -> ReportTable:
-    """A table of differences with the values of both runs and the p-values.
-
-    Args:
-        comparison: The comparison.
-        rows: The differences of the table.
-        significances: The significance of each difference.
-        full: Whether each row names the runs, for CSV and JSON, in which the columns are called `first` and
-            `second`.
-
-    Returns:
-        The table.
-    """
+    """A table of differences with the values of both runs and the p-values."""
     base, other = comparison.sides
     fields: list[Field[MetricValue]] = [
         (Column("text", "metric", "metric"), lambda change: change.metric),
@@ -166,26 +141,12 @@ def comparison_table(
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
-    """What limits a comparison: options that differ, what the runs do not share, what their answers lack.
-
-    Args:
-        comparison: The comparison.
-
-    Returns:
-        One sentence per fact.
-    """
+    """What limits a comparison: options that differ, what the runs do not share, what their answers lack."""
     return [*_differing_options(comparison), *pairing_notes(comparison)]
 
 
 def pairing_notes(comparison: Comparison) -> list[str]:
-    """What the runs do not share, and what their answers lack.
-
-    Args:
-        comparison: The comparison.
-
-    Returns:
-        One sentence per fact; empty if both runs are complete, decided, and hold the same probes.
-    """
+    """What the runs do not share, and what their answers lack."""
     notes = []
     for side in comparison.sides:
         name = ", ".join(side.runs)
@@ -222,16 +183,7 @@ def pairing_notes(comparison: Comparison) -> list[str]:
 def tests_table(
     comparison: Comparison, rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
 ) -> ReportTable:
-    """A table of all significance tests and the detectable differences.
-
-    Args:
-        comparison: The comparison.
-        rows: The differences of the table.
-        significances: The significance of each difference.
-
-    Returns:
-        The table.
-    """
+    """A table of all significance tests and the detectable differences."""
     tests = (
         ("p", "p"),
         ("p\nHolm", "holm"),
@@ -259,10 +211,6 @@ def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
 
     Args:
         by: The name of the label, or None.
-        comparisons: The comparisons.
-
-    Raises:
-        UserError: No comparison has the label.
     """
     subsets = (change.subset for comparison in comparisons for change in comparison.differences)
     labels = list(dict.fromkeys(subset.partition("=")[0] for subset in subsets if subset != "all"))
@@ -271,15 +219,7 @@ def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
 
 
 def each_pair(comparison: Comparison, change: MetricValue) -> str:
-    """The difference of each pair of runs alone.
-
-    Args:
-        comparison: The comparison of several pairs.
-        change: The difference of all pairs together.
-
-    Returns:
-        The differences in one line.
-    """
+    """The difference of each pair of runs alone."""
     place = (change.metric, change.subset)
     values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
     return " ".join("-" if value is None else f"{value:+.1f}" for value in values)
@@ -365,7 +305,6 @@ def _typed(value: Any) -> str:
 
 
 def _not_compared(reasons: Mapping[str, str]) -> list[str]:
-    """The metrics that are not compared, by reason."""
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)

@@ -13,11 +13,7 @@ class Console(RichConsole):
     """A rich console that raises BrokenPipeError for a broken pipe; rich itself exits with status 1."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error that Python raises.
-
-        Raises:
-            BrokenPipeError: Always.
-        """
+        """Raise the error that Python raises."""
         raise BrokenPipeError
 
 

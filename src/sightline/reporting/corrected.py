@@ -25,9 +25,6 @@ NEEDED = (
 def corrected_tables(result: Result) -> list[ReportTable]:
     """The corrected metrics of a result.
 
-    Args:
-        result: The result.
-
     Returns:
         One table; none without a judge that read all answers and humans who labelled a part of them.
     """

@@ -27,15 +27,7 @@ FEWEST_MODELS = 3
 
 
 def over_models(results: Sequence[Result]) -> list[ReportTable]:
-    """The correlations and the spread over models that the paper of a benchmark discusses.
-
-    Args:
-        results: The results.
-
-    Returns:
-        The tables; empty if the results are of several benchmarks or settings, or if a model was run with
-        several options and would count as several models.
-    """
+    """The correlations and the spread over models that the paper of a benchmark discusses."""
     kinds = {(result.benchmark, result.setting) for result in results}
     models = {result.model_identity for result in results}
     swept = len({(result.model_identity, repr(result.options)) for result in results}) > len(models)

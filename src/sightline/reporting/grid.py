@@ -20,12 +20,7 @@ NARROWEST_HEAD = 8
 
 
 class Page(NamedTuple):
-    """Where a table is printed.
-
-    Attributes:
-        width: The width in characters.
-        shorten: Whether addresses and very long words that do not fit lose their middle.
-    """
+    """Where a table is printed."""
 
     width: int
     shorten: bool
@@ -39,18 +34,7 @@ class Line(NamedTuple):
 
 
 class TextColumn(Struct, frozen=True):
-    """A column as it is printed.
-
-    Attributes:
-        head: The heading.
-        cells: The text of each row; the lines of numbers have one width already, so that digits align.
-        least: The least width.
-        whole: The width in which no word is shortened.
-        most: The width in which no line is broken.
-        is_text: Whether cells are texts, which may be broken between words.
-        indent: The spaces before each line.
-        hanging: The spaces before a line that continues another one, besides.
-    """
+    """A column as it is printed."""
 
     head: str
     cells: Sequence[str]
@@ -63,16 +47,7 @@ class TextColumn(Struct, frozen=True):
 
 
 def text_columns(table: ReportTable, page: Page, *, narrow: bool) -> list[TextColumn]:
-    """The columns of a table, without the one that becomes the headings of groups.
-
-    Args:
-        table: The table.
-        page: Where it is printed.
-        narrow: Whether intervals and differences are below their values.
-
-    Returns:
-        The columns.
-    """
+    """The columns of a table, without the one that becomes the headings of groups."""
     first = 1 if _groups(table) else 0
     return [
         _number_column(column.head, [parts(row[nth], column) for row in table.rows], page, narrow)
@@ -84,28 +59,11 @@ def text_columns(table: ReportTable, page: Page, *, narrow: bool) -> list[TextCo
 
 
 def least_table_width(columns: Sequence[TextColumn]) -> int:
-    """The least width of a table.
-
-    Args:
-        columns: Its columns.
-
-    Returns:
-        The width in character cells.
-    """
     return sum(column.least for column in columns) + len(GAP) * (len(columns) - 1)
 
 
 def grid_lines(table: ReportTable, columns: Sequence[TextColumn], page: Page) -> Iterator[Line]:
-    """The heading and the rows of a table; a first cell that rows share stands once above them.
-
-    Args:
-        table: The table.
-        columns: Its columns.
-        page: Where it is printed.
-
-    Yields:
-        The lines.
-    """
+    """The heading and the rows of a table; a first cell that rows share stands once above them."""
     widths = _widths(columns, page.width - len(GAP) * (len(columns) - 1))
     heads = [_lines(one, one.head, width, page) for one, width in zip(columns, widths, strict=True)]
     height = max(map(len, heads))
@@ -122,15 +80,7 @@ def grid_lines(table: ReportTable, columns: Sequence[TextColumn], page: Page) ->
 
 
 def stacked_lines(table: ReportTable, page: Page) -> Iterator[Line]:
-    """The rows one below the other, with a line for each cell that is not empty.
-
-    Args:
-        table: The table.
-        page: Where it is printed.
-
-    Yields:
-        The lines.
-    """
+    """The rows one below the other, with a line for each cell that is not empty."""
     heads = [column.head.replace("\n", " ") for column in table.columns]
     left = min(max(map(cells_of, heads)), page.width // 2)
     widths = [left, page.width - left - len(GAP)]
@@ -146,13 +96,6 @@ def stacked_lines(table: ReportTable, page: Page) -> Iterator[Line]:
 
 def aligned(cells: Sequence[tuple[str, ...]], between: str = " ") -> list[str]:
     """Align the parts of number cells, part below part and digit below digit.
-
-    Args:
-        cells: The parts of each cell.
-        between: The text between two parts.
-
-    Returns:
-        One text per cell, all of one width.
 
     >>> aligned([("9.1*", "(-0.3)"), ("32.3", "(+10.0)"), ()])
     [' 9.1*  (-0.3)', '32.3  (+10.0)', '             ']

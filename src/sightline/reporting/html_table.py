@@ -10,14 +10,7 @@ from sightline.reporting.table_text import cell_text
 
 
 def html(tables: Iterable[ReportTable]) -> str:
-    """Tables as HTML: a `table` with its title as caption, and its notes as a list, each.
-
-    Args:
-        tables: The tables.
-
-    Returns:
-        The fragment, without a script or a link, and with a line break at its end.
-    """
+    """Tables as HTML: a `table` with its title as caption, and its notes as a list, each."""
     return "".join(f"{line}\n" for table in tables for line in _lines(table))
 
 

@@ -31,15 +31,7 @@ _MOST = 4
 def disagreements(
     rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
 ) -> list[str]:
-    """Explain the rows whose interval and p-value disagree about 0.
-
-    Args:
-        rows: The differences of a table.
-        significances: The significance of each difference.
-
-    Returns:
-        A note for each reason, with its rows; empty if all rows agree.
-    """
+    """Explain the rows whose interval and p-value disagree about 0."""
     named: dict[str, list[str]] = {}
     for row in rows:
         test = significances.get((row.metric, row.subset))

@@ -54,15 +54,6 @@ CORRECTED = (
 
 
 def judge_tables(report: JudgeReport) -> list[ReportTable]:
-    """The tables of a judge report.
-
-    Args:
-        report: The report.
-
-    Returns:
-        The judges over all answers, their differences to the best one, the judges by responder and label,
-        and the ratings and the agreement of the human annotators.
-    """
     report = with_short_names(report)
     parts = dict.fromkeys(row.subset.partition("=")[0] for row in report.rows if row.subset != "all")
     return [
@@ -78,14 +69,7 @@ def judge_tables(report: JudgeReport) -> list[ReportTable]:
 
 
 def with_short_names(report: JudgeReport) -> JudgeReport:
-    """Shorten the names of judges.
-
-    Args:
-        report: The report.
-
-    Returns:
-        The report with short names, and a note with the full ones.
-    """
+    """Shorten the names of judges."""
     short = short_names(row.judge.partition(" (")[0] for row in report.rows)
 
     def called(judge: str) -> str:

@@ -19,12 +19,6 @@ def latex(tables: Iterable[ReportTable]) -> str:
 
     A float cannot break over pages, so that long notes would not fit in it. The author of the paper decides
     which of them the caption says.
-
-    Args:
-        tables: The tables.
-
-    Returns:
-        The LaTeX text, with a line break at its end. It needs `\\usepackage{booktabs}`.
     """
     return "\n".join(map(_table, tables))
 

@@ -16,16 +16,7 @@ def leading_metrics(
     """The metrics that compact views of runs of one benchmark show.
 
     Args:
-        benchmark: The name of the benchmark.
-        runs: The values of each run.
         label: The label whose values the view shows; None for all samples.
-
-    Returns:
-        The leading metrics of the benchmark among those with such values, or the first three; each with its
-        companion (`Benchmark.companions`) where both differ in a run. The first one is the headline: it
-        depends on the benchmark only, so that every view of a run begins with the same metric. Where
-        similarity is unreliable in a run, `Benchmark.exact_metric` follows it, before the metrics of
-        similarity; it is the headline of runs that have no value of the first one.
     """
     declared = benchmark_class(benchmark)
     shown_values = [[m for m in run if label_of(m)[0] == (label or "")] for run in runs]

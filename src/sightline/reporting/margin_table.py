@@ -29,13 +29,7 @@ def margin_table(
     """A table of the verdicts within a margin, with the rule.
 
     Args:
-        comparison: The comparison.
-        rows: The differences of the table.
-        verdicts: The verdicts of each difference.
         margin: The margin in percentage points.
-
-    Returns:
-        The table.
     """
 
     def verdict(row: MetricValue) -> MarginVerdict:

@@ -18,11 +18,7 @@ def report_markdown(result: Result, name: str | None = None) -> str:
     """The text of report.md: every table with its notes, then the run with all effective options.
 
     Args:
-        result: The result.
         name: The name of the run, which its tables are called by; None without a name.
-
-    Returns:
-        The Markdown text.
     """
     whole, *by_label = summary([result], runs=[name] if name else [])
     sections = [
@@ -34,14 +30,7 @@ def report_markdown(result: Result, name: str | None = None) -> str:
 
 
 def markdown(tables: Iterable[ReportTable]) -> str:
-    """Tables as Markdown: a heading, the table and its notes as a list, each.
-
-    Args:
-        tables: The tables.
-
-    Returns:
-        The Markdown text.
-    """
+    """Tables as Markdown: a heading, the table and its notes as a list, each."""
     return "\n\n".join(_section(table) for table in tables)
 
 

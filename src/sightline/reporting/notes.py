@@ -48,14 +48,7 @@ _Word = TypeVar("_Word")
 
 
 def run_notes(result: Result) -> list[str]:
-    """The notes on a run: counts, judges, chance, intervals, versions, options, its own notes.
-
-    Args:
-        result: The result.
-
-    Returns:
-        The notes.
-    """
+    """The notes on a run: counts, judges, chance, intervals, versions, options, its own notes."""
     return [
         _counts(result),
         *_judges(result),
@@ -89,28 +82,12 @@ def _missing_benchmark(result: Result) -> list[str]:
 
 
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
-    """The notes on values: why some are null or have no interval, and what undecided verdicts could change.
-
-    Args:
-        metrics: The values.
-
-    Returns:
-        The notes.
-    """
+    """The notes on values: why some are null or have no interval, and what undecided verdicts could change."""
     return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
 
 
 def undecided_note(result: Result, names: Iterable[str]) -> list[str]:
-    """How many verdicts are undecided, and what they could change, in one line.
-
-    Args:
-        result: The result.
-        names: The metrics to name.
-
-    Returns:
-        'undecided verdicts (13 of 200, 6.5 %) count as not right; if all were right: acc_p 21.0 instead of
-        19.0'; nothing if all verdicts are decided.
-    """
+    """How many verdicts are undecided, and what they could change, in one line."""
     if not result.undecided:
         return []
     changes = [
@@ -124,14 +101,7 @@ def undecided_note(result: Result, names: Iterable[str]) -> list[str]:
 
 
 def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
-    """Why values are null, or have no confidence interval.
-
-    Args:
-        metrics: The values.
-
-    Returns:
-        One note per reason.
-    """
+    """Why values are null, or have no confidence interval."""
     metrics = list(metrics)
     missing = _gathered(
         (m.reason or "no probe has a value for it", place(m)) for m in metrics if m.value is None
@@ -149,12 +119,6 @@ def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
     """The notes on published figures, each behind their mark; first those on comparable figures.
 
     A note names its rows and places unless it holds for all figures of its table.
-
-    Args:
-        shown: The place of each figure in the table, and the figure.
-
-    Returns:
-        The notes.
     """
     noted = _gathered(
         ((value.mark, value.table, value.note or "not comparable"), (value.row, where))
@@ -168,14 +132,7 @@ def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
 
 
 def shared_notes(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """Merge the notes of several runs.
-
-    Args:
-        by_run: The name of each run and its notes.
-
-    Returns:
-        Each note once; behind the names of its runs unless all runs share it.
-    """
+    """Merge the notes of several runs."""
     runs = _gathered((note, run) for run, notes in by_run for note in notes)
     return [
         note if len(names) == len(by_run) else f"{', '.join(names)}: {note}" for note, names in runs.items()
@@ -184,10 +141,6 @@ def shared_notes(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
 
 def definition_notes(names: Iterable[str], definitions: Mapping[str, MetricDefinition]) -> list[str]:
     """The legend of a table: what its metrics mean, their ranges and better directions.
-
-    Args:
-        names: The metrics of the table.
-        definitions: The definitions by name; a metric without one is left out.
 
     Returns:
         One line for each metric, "acc_p: pairs of which both answers are right", then one for each range and
@@ -209,9 +162,6 @@ def definition_notes(names: Iterable[str], definitions: Mapping[str, MetricDefin
 def direction(definition: MetricDefinition) -> str:
     """Range and better direction of a metric in words.
 
-    Args:
-        definition: The definition of the metric.
-
     Returns:
         "0 to 100 %, higher is better".
 
@@ -226,14 +176,7 @@ def direction(definition: MetricDefinition) -> str:
 
 
 def chance_notes(result: Result) -> list[str]:
-    """What guessing gets.
-
-    Args:
-        result: The result.
-
-    Returns:
-        One line per metric of the result for which its benchmark states it.
-    """
+    """What guessing gets."""
     measured = {m.metric for m in result.metrics}
     return [
         line for metric, line in benchmark_class(result.benchmark).chance_notes.items() if metric in measured
@@ -241,14 +184,7 @@ def chance_notes(result: Result) -> list[str]:
 
 
 def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
-    """How the confidence intervals of these values were made.
-
-    Args:
-        metrics: The values.
-
-    Returns:
-        One line per method.
-    """
+    """How the confidence intervals of these values were made."""
     methods = {m.interval for m in metrics if m.interval is not None}
     return [
         *(words for method, words in _METHODS.items() if any(one.startswith(method) for one in methods)),
@@ -257,26 +193,12 @@ def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
 
 
 def place(metric: MetricValue) -> str:
-    """The name of a value with its subset.
-
-    Args:
-        metric: The value.
-
-    Returns:
-        'acc_p', or 'acc_p category=Attributes'.
-    """
+    """The name of a value with its subset."""
     return metric.metric if metric.subset == "all" else f"{metric.metric} {metric.subset}"
 
 
 def label_of(metric: MetricValue) -> tuple[str, str]:
-    """The label of the subset of a value.
-
-    Args:
-        metric: The value.
-
-    Returns:
-        ('category', 'Attributes') for 'category=Attributes'; ('', '') for 'all'.
-    """
+    """The label of the subset of a value."""
     name, _, value = metric.subset.partition("=")
     return (name, value) if value else ("", "")
 

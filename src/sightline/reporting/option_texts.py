@@ -10,12 +10,6 @@ from typing import Any
 def options_text(values: Mapping[str, Any]) -> str:
     """Options in one line.
 
-    Args:
-        values: The options with their values.
-
-    Returns:
-        'name=value, ...'; '' without options.
-
     >>> options_text({"size": 224, "cot": True, "stop": None})
     'size=224, cot=on, stop=null'
     """
@@ -23,24 +17,10 @@ def options_text(values: Mapping[str, Any]) -> str:
 
 
 def option_text(value: Any) -> str:
-    """A value of an option as on the command line.
-
-    Args:
-        value: The value.
-
-    Returns:
-        'on' or 'off' for a switch, otherwise the value as text.
-    """
+    """A value of an option as on the command line."""
     return ("off", "on")[value] if isinstance(value, bool) else compact(value)
 
 
 def compact(value: Any) -> str:
-    """A value of options or versions as text.
-
-    Args:
-        value: Any JSON value.
-
-    Returns:
-        A text as it is, anything else as JSON.
-    """
+    """A value of options or versions as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

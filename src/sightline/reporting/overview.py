@@ -24,13 +24,6 @@ def overview(title: str, results: Sequence[Result]) -> ReportTable:
     """A table of all metrics over all samples, grouped by setting, with the models as columns.
 
     The results need the same models under each setting. Counts and options are in the report of each run.
-
-    Args:
-        title: The title of the table.
-        results: The results.
-
-    Returns:
-        The table.
     """
     short = short_names(result.model for result in results)
     fields: list[Field[_OverviewRow]] = [

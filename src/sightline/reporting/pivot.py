@@ -35,17 +35,6 @@ def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTa
     There is a table for each benchmark and setting. If only a switch was varied, the second half prints its
     difference to the first in brackets (Tables 2-4). Published figures are further rows. A result without
     any answer leaves its cells empty.
-
-    Args:
-        points: The results with their varied options.
-        by: A label; its values are columns if nothing was varied (Tables 10-13), otherwise rows under each
-            model.
-
-    Returns:
-        The tables.
-
-    Raises:
-        UserError: No result has subsets of the label `by`.
     """
     labels = dict.fromkeys(label_of(m)[0] for p in points for m in p.result.metrics if m.subset != "all")
     if by is not None and by not in labels:
@@ -55,14 +44,7 @@ def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTa
 
 
 def in_label_order(points: Sequence[ResultPoint]) -> list[ResultPoint]:
-    """Sort points by the labels that the benchmark gives to values of its options.
-
-    Args:
-        points: The results.
-
-    Returns:
-        The results, in that order.
-    """
+    """Sort points by the labels that the benchmark gives to values of its options."""
 
     def ranks(point: ResultPoint) -> list[int]:
         options = benchmark_class(point.result.benchmark).options
@@ -75,14 +57,7 @@ def in_label_order(points: Sequence[ResultPoint]) -> list[ResultPoint]:
 
 
 def value_labels(point: ResultPoint) -> tuple[str, ...]:
-    """The values of the varied options of a result, with the labels that the benchmark gives to them.
-
-    Args:
-        point: The result.
-
-    Returns:
-        A label for each option.
-    """
+    """The values of the varied options of a result, with the labels that the benchmark gives to them."""
     options = benchmark_class(point.result.benchmark).options
     labels = {name: options[name].label(value) for name, value in point.values.items() if name in options}
     return tuple(
@@ -118,7 +93,6 @@ class _PivotLayout(Struct, frozen=True):
     """What the rows and columns of a table are.
 
     Attributes:
-        metrics: The metrics under each block, by name.
         row_label: The label whose values are rows under each model; None if a model has one row.
         column_label: The label whose values are blocks; None if the varied options are.
     """

@@ -56,14 +56,7 @@ Cell = str | int | float | Value | PublishedCell | Spread | PValue | None
 
 
 class Column(Struct, frozen=True):
-    """A column of cells of one kind.
-
-    Attributes:
-        kind: The kind of the cells.
-        head: The heading for a reader, of one or several lines.
-        key: The name in CSV and JSON.
-        differences: Whether published figures print their differences, and whether spreads have any.
-    """
+    """A column of cells of one kind."""
 
     kind: Literal["text", "count", "value", "published", "spread", "p_value"]
     head: str
@@ -81,26 +74,12 @@ class ReportTable(Struct, frozen=True):
 
 
 def heading(*lines: str) -> str:
-    """A heading of several lines, some of which come from data.
-
-    Args:
-        *lines: The lines.
-
-    Returns:
-        The heading; a line break within a line is shown as an escape.
-    """
+    """A heading of several lines, some of which come from data."""
     return "\n".join(map(visible, lines))
 
 
 def visible_table(table: ReportTable) -> ReportTable:
-    """A table for a display: all texts as a reader sees them.
-
-    Args:
-        table: The table.
-
-    Returns:
-        The table.
-    """
+    """A table for a display: all texts as a reader sees them."""
     return ReportTable(
         visible(table.title),
         tuple(replace(column, head=visible_lines(column.head)) for column in table.columns),
@@ -117,17 +96,6 @@ Field = tuple[Column, Callable[[_Record], Cell]]
 def build_table(
     title: str, fields: Sequence[Field[_Record]], rows: Iterable[_Record], notes: Sequence[str]
 ) -> ReportTable:
-    """Build a table from fields and records.
-
-    Args:
-        title: The title.
-        fields: Pairs of a column and the function that makes its cell from a record.
-        rows: The records.
-        notes: The notes.
-
-    Returns:
-        The table.
-    """
     columns = tuple(column for column, _ in fields)
     return ReportTable(
         title, columns, tuple(tuple(cell(row) for _, cell in fields) for row in rows), tuple(notes)
@@ -139,9 +107,6 @@ def value_cell(metric: MetricValue | None) -> Cell:
 
     Args:
         metric: The value; None leaves the cell empty.
-
-    Returns:
-        The cell.
     """
     if metric is None:
         return None
@@ -153,9 +118,6 @@ def n_cell(metric: MetricValue | None) -> Cell:
 
     Args:
         metric: The value; None leaves the cell empty.
-
-    Returns:
-        A whole number where it is one.
     """
     if metric is None:
         return None
@@ -167,9 +129,6 @@ def clusters_cell(metric: MetricValue | None) -> Cell:
 
     Args:
         metric: The value; None leaves the cell empty.
-
-    Returns:
-        The cell.
     """
     return None if metric is None else metric.clusters
 
@@ -180,9 +139,6 @@ def published_cell(metric: MetricValue | None, value: PublishedValue | None) -> 
     Args:
         metric: The value of this run; None leaves the cell empty.
         value: The published figure; None leaves the cell empty.
-
-    Returns:
-        The figure with the difference of this run.
     """
     if metric is None or value is None:
         return None

@@ -21,28 +21,12 @@ class PointLine(NamedTuple):
 
 
 def sweep_markdown(task: str, results: Sequence[ResultPoint], points: Sequence[PointLine]) -> str:
-    """The text of sweep.md.
-
-    Args:
-        task: The task, as `mmr3:restyling`.
-        results: The results of the evaluated points.
-        points: All points.
-
-    Returns:
-        Markdown, with a line break at its end.
-    """
+    """The text of sweep.md."""
     tables = [*(pivot(results) if results else []), points_table(points)]
     return f"# {for_markdown(task)}\n\n{markdown(tables)}\n"
 
 
 def points_table(points: Sequence[PointLine]) -> ReportTable:
-    """The points of a sweep as a table.
-
-    Args:
-        points: The points.
-
-    Returns:
-        The table: point, folder, state.
-    """
+    """The points of a sweep as a table."""
     columns = tuple(Column("text", name, name) for name in PointLine._fields)
     return ReportTable("Points", columns, tuple(points))

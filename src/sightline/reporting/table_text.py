@@ -26,10 +26,6 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     A value and its interval, with '~' if approximate; a published figure with its mark, and the difference; a
     spread, its interval and its difference; otherwise one part.
 
-    Args:
-        cell: The cell.
-        column: The column of the cell.
-
     Returns:
         The parts; none for an empty cell.
     """
@@ -49,13 +45,6 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
 def cell_text(cell: Cell, column: Column) -> str:
     """A cell as a reader sees it, in one text.
 
-    Args:
-        cell: The cell.
-        column: The column of the cell.
-
-    Returns:
-        The parts of the cell, an interval in brackets; '' for an empty cell.
-
     >>> cell_text(Value(2.0, 1.0, 4.1), Column("value", "value", ""))
     '2.0 [1.0, 4.1]'
     """
@@ -69,9 +58,6 @@ def cell_text(cell: Cell, column: Column) -> str:
 
 def flat(table: ReportTable) -> list[dict[str, Any]]:
     """The rows as plain values under flat names.
-
-    Args:
-        table: The table.
 
     Returns:
         One object per row with unrounded numbers; an absent value is None.
@@ -90,12 +76,6 @@ def csv_text(table: ReportTable) -> str:
     """The table as CSV with a header line, without the notes.
 
     Numbers are not rounded; texts are those of `for_csv`.
-
-    Args:
-        table: The table.
-
-    Returns:
-        The CSV text.
     """
     rows = flat(table)
     names = [name for column in table.columns for name in _flat(column, None)]
@@ -107,14 +87,6 @@ def csv_text(table: ReportTable) -> str:
 
 
 def json_text(tables: Sequence[ReportTable]) -> str:
-    """The tables as JSON.
-
-    Args:
-        tables: The tables.
-
-    Returns:
-        A list of {"title", "rows": [{column: value}], "notes"}.
-    """
     plain = [{"title": table.title, "rows": flat(table), "notes": table.notes} for table in tables]
     return for_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"
 

@@ -47,15 +47,7 @@ def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str
     metric under each value of that label. Several results share one table.
 
     Args:
-        results: The results.
         by: The name of a label, such as 'category', or None.
-        runs: What the store calls each run; empty if it is unknown.
-
-    Returns:
-        The tables.
-
-    Raises:
-        UserError: No result has subsets of the label `by`.
     """
     if by is not None:
         known = dict.fromkeys(label for result in results for label in labels(result))
@@ -73,28 +65,12 @@ def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str
 
 
 def labels(result: Result) -> list[str]:
-    """The labels by which a result is broken down.
-
-    Args:
-        result: The result.
-
-    Returns:
-        The names in the order of the result.
-    """
+    """The labels by which a result is broken down."""
     return list(dict.fromkeys(label_of(metric)[0] for metric in result.metrics if metric.subset != "all"))
 
 
 def run_names(results: Sequence[Result], runs: Sequence[str] = ()) -> list[str]:
-    """Short names for results.
-
-    Args:
-        results: The results.
-        runs: What each run is called, as in comparisons: its name, 'run N' or its folder. Empty if unknown.
-
-    Returns:
-        For each result its name; of a run without a name also what distinguishes it (model, setting or
-        judge). Without `runs` and if nothing distinguishes the results, their positions.
-    """
+    """Short names for results."""
     parts = [(r.model, f"{r.benchmark}:{r.setting}", f"judge {r.judge}") for r in results]
     telling = [nth for nth in range(3) if len({part[nth] for part in parts}) > 1]
     if runs:
@@ -113,12 +89,7 @@ def title_of(results: Sequence[Result], by: str | None, runs: Sequence[str] = ()
     """The title of a table of results.
 
     Args:
-        results: The results.
         by: The label of the table; None for a table over all samples.
-        runs: What each run is called; empty if unknown.
-
-    Returns:
-        The settings, the name of a single run or the model if all share it, and the label.
     """
     settings = dict.fromkeys(f"{result.benchmark}:{result.setting}" for result in results)
     models = list(dict.fromkeys(result.model for result in results))

@@ -28,54 +28,23 @@ _Content = TypeVar("_Content")
 
 
 def tables_text(tables: Sequence[ReportTable], form: str) -> str:
-    """Tables as text.
-
-    Args:
-        tables: The tables.
-        form: One of `WRITERS`.
-
-    Returns:
-        The text, with a line break at its end.
-
-    Raises:
-        UserError: There is no such format.
-    """
     if form not in WRITERS:
         raise unknown_name("format", form, WRITERS)
     return WRITERS[form](tables)
 
 
 class Tables(Struct, Generic[_Content], frozen=True):
-    """Tables for a script or a notebook, which displays them, with the record that they show.
-
-    Attributes:
-        content: What the tables show: results, a comparison, or a judge report.
-        tables: The tables, the main one first.
-    """
+    """Tables for a script or a notebook, which displays them, with the record that they show."""
 
     content: _Content
     tables: tuple[ReportTable, ...]
 
     def text(self, form: str = "markdown") -> str:
-        """The tables as text.
-
-        Args:
-            form: `markdown`, `csv`, `latex`, `html` or `json`.
-
-        Returns:
-            The text, with a line break at its end.
-        """
+        """The tables as text."""
         return tables_text(self.tables, form)
 
     def frame(self) -> Any:
-        """The main table as a pandas DataFrame with unrounded numbers; needs the extra `table`.
-
-        Returns:
-            The data frame, with the columns of `--format csv`.
-
-        Raises:
-            UserError: Pandas is not installed.
-        """
+        """The main table as a pandas DataFrame with unrounded numbers; needs the extra `table`."""
         return import_pandas().DataFrame(flat(self.tables[0]))
 
     def _repr_html_(self) -> str:
@@ -92,14 +61,6 @@ class Tables(Struct, Generic[_Content], frozen=True):
 
 
 def import_pandas() -> Any:
-    """Import pandas.
-
-    Returns:
-        The module.
-
-    Raises:
-        UserError: It is not installed.
-    """
     with needs_extra("table", "pandas is not installed"):
         import pandas
     return pandas

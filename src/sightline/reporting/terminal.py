@@ -44,7 +44,6 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
     printed one below the other. Elsewhere every text is whole, and such a table is wider.
 
     Args:
-        tables: The tables.
         file: The output, in colour if it supports colour; None is standard output.
         width: The width in characters; None asks the terminal.
     """
@@ -59,11 +58,7 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
 
 
 def show_paragraphs(paragraphs: Iterable[tuple[str, int]]) -> None:
-    """Print paragraphs on standard output: a line each; in a terminal, wrapped between words.
-
-    Args:
-        paragraphs: Pairs of a paragraph, of one line, and the indentation of its further lines.
-    """
+    """Print paragraphs on standard output: a line each; in a terminal, wrapped between words."""
     in_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns
     for text, indent in paragraphs:
@@ -73,16 +68,7 @@ def show_paragraphs(paragraphs: Iterable[tuple[str, int]]) -> None:
 
 
 def fitted(table: ReportTable, page: Page) -> list[ReportTable]:
-    """Split a table that is too wide, if each of its parts fits.
-
-    Args:
-        table: The table.
-        page: Where it is printed.
-
-    Returns:
-        The table, or its parts. Each begins with the text columns, and the columns under one value stay
-        together if they fit.
-    """
+    """Split a table that is too wide, if each of its parts fits."""
     if _layout(table, page):
         return [table]
     parts = _split(table, page)
@@ -112,7 +98,6 @@ def _terminal_width() -> int:
 
 
 def _table_lines(table: ReportTable, page: Page) -> Iterator[Line]:
-    """The lines of a table and of its notes."""
     for part in fitted(table, page):
         yield from (Line(line, "bold") for line in wrapped(part.title, page.width, shorten=page.shorten))
         columns = _layout(part, page)
@@ -156,7 +141,6 @@ def _split(table: ReportTable, page: Page) -> list[ReportTable]:
 
 
 def _select_columns(table: ReportTable, texts: int, chosen: Sequence[int]) -> ReportTable:
-    """The table with its text columns and the chosen ones, without rows that are empty there."""
     columns = tuple(table.columns[number] for number in (*range(texts), *chosen))
     rows = tuple(
         (*row[:texts], *(row[number] for number in chosen))

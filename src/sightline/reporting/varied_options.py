@@ -13,12 +13,7 @@ from sightline.results.run_options import flat_options
 
 
 class ResultPoint(Struct, frozen=True):
-    """A result and its values of the varied options.
-
-    Attributes:
-        result: The result.
-        values: The varied options with their values.
-    """
+    """A result and its values of the varied options."""
 
     result: Result
     values: Mapping[str, Any]
@@ -29,12 +24,6 @@ def result_points(results: Sequence[Result]) -> list[ResultPoint]:
 
     An option that differs between models only is not varied. An option that always changes together with
     another one, such as the repeats between Sampling and All, is left out.
-
-    Args:
-        results: The results.
-
-    Returns:
-        The results with their values of the varied options, in the same order.
     """
     options = [flat_options(result.options) for result in results]
     runs: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
@@ -57,26 +46,11 @@ def result_points(results: Sequence[Result]) -> list[ResultPoint]:
 
 
 def task_of(result: Result) -> tuple[str, str]:
-    """The task of a result.
-
-    Args:
-        result: The result.
-
-    Returns:
-        Benchmark and setting.
-    """
     return result.benchmark, result.setting
 
 
 def row_names(points: Sequence[ResultPoint]) -> list[str]:
-    """Names for the rows of results: the short model name, with the judge if judges differ.
-
-    Args:
-        points: The results.
-
-    Returns:
-        One name each; the second result at the same point gets a number.
-    """
+    """Names for the rows of results: the short model name, with the judge if judges differ."""
     short = short_names(point.result.model for point in points)
     several = len({point.result.judge for point in points}) > 1
     seen: list[tuple[str, str]] = []
@@ -92,12 +66,6 @@ def row_names(points: Sequence[ResultPoint]) -> list[str]:
 def short_names(models: Iterable[str]) -> dict[str, str]:
     """Model names without server and organisation, where they stay distinct.
 
-    Args:
-        models: The names of the models.
-
-    Returns:
-        Name -> short name.
-
     >>> short_names(["http://localhost:8000/v1#llava", "openai/gpt-4o"])
     {'http://localhost:8000/v1#llava': 'llava', 'openai/gpt-4o': 'gpt-4o'}
     >>> short_names(["a/last", "b/last"])
@@ -109,14 +77,7 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
 
 def exact_text(value: Any) -> str:
-    """A text that is equal for equal values only: 1, 1.0, true and '1' differ.
-
-    Args:
-        value: Any JSON value.
-
-    Returns:
-        The value as JSON.
-    """
+    """A text that is equal for equal values only: 1, 1.0, true and '1' differ."""
     return msgspec.json.encode(value, order="deterministic").decode()
 
 

@@ -17,14 +17,7 @@ LEAST_REST = 12
 
 
 def cells_of(text: str) -> int:
-    """The width of a text in a terminal, where a Chinese character is as wide as two Latin ones.
-
-    Args:
-        text: One line.
-
-    Returns:
-        The width in character cells.
-    """
+    """The width of a text in a terminal, where a Chinese character is as wide as two Latin ones."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -33,42 +26,16 @@ def cells_of(text: str) -> int:
 
 
 def least_width(text: str, *, shorten: bool) -> int:
-    """The least width in which `wrapped` keeps every line within the width.
-
-    Args:
-        text: The text.
-        shorten: Whether words may be shortened.
-
-    Returns:
-        The width in character cells.
-    """
+    """The least width in which `wrapped` keeps every line within the width."""
     return max((_least(word) if shorten else cells_of(word) for word in _words(text)), default=0)
 
 
 def longest_word(text: str) -> int:
-    """The width of the longest word of a text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The width in character cells.
-    """
     return max(map(cells_of, _words(text)), default=0)
 
 
 def wrapped(text: str, width: int, *, shorten: bool, indent: int = 0) -> list[str]:
-    """Break a text into lines between words.
-
-    Args:
-        text: The text, of one or several lines.
-        width: The width in character cells.
-        shorten: Whether a word that is wider than the width is shortened; otherwise its line is wider.
-        indent: The spaces before each line that continues another one.
-
-    Returns:
-        The lines, at least one.
-    """
+    """Break a text into lines between words."""
     lines = []
     for paragraph in text.split("\n"):
         line = ""
@@ -89,13 +56,6 @@ def shortened(word: str, width: int) -> str:
     """Put an ellipsis in the middle of a word that is too wide.
 
     The name at the end of an address, behind '#' or the last '/', stays whole if it fits.
-
-    Args:
-        word: The word.
-        width: The width in character cells, at least 1.
-
-    Returns:
-        The word, not wider than the width.
 
     >>> shortened("http://localhost:8000/v1#Qwen/Qwen2.5-VL-72B-Instruct", 44)
     'http://l…000/v1#Qwen/Qwen2.5-VL-72B-Instruct'

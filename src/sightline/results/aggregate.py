@@ -67,7 +67,6 @@ class _GroupTotals:
         )
 
     def add(self, judged: JudgedGroup) -> None:
-        """Add one group."""
         if judged.group.id != self._last_sample:
             self._last_sample = judged.group.id
             self._images.add(f"{judged.group.id}\0{judged.group.cluster}".encode(errors="surrogatepass"))
@@ -97,17 +96,6 @@ def aggregate(
     """Judge every group, count the answers, and compute the metrics with their confidence intervals.
 
     Groups are not kept in memory. Measures need a pass of their own before.
-
-    Args:
-        description: What the result reports about the evaluation.
-        collected: The probes with their answers.
-        panel: The judges.
-        replies: The replies of judge models.
-        measures: Similarity and text metrics of the answers.
-        on_group: Receives each judged group, in the order of the samples.
-
-    Returns:
-        The result, and the first probes without an answer.
     """
     measures.prepare(collected)
     stretches = _stretches(collected)
@@ -172,19 +160,7 @@ def _metrics_by_judge(
     replies: AnswerLookup,
     stretches: Stretches | None,
 ) -> tuple[list[MetricValue], list[CorrectedValue]]:
-    """The judged metrics as each judge alone decides them, and corrected by the humans among the judges.
-
-    Args:
-        description: What the result reports about the evaluation.
-        panel: The judges.
-        groups: Starts a new pass over the measured groups.
-        replies: The replies of judge models.
-        stretches: The stretches of the clusters of these groups.
-
-    Returns:
-        The values over all groups, with the subset 'judge=NAME', and the corrected values of the judges that
-        are no humans; empty for a single judge.
-    """
+    """The judged metrics as each judge alone decides them, and corrected by the humans among the judges."""
     judges, benchmark, options = panel.judges, panel.benchmark, description.benchmark_options
     if len(judges) < 2:
         return [], []

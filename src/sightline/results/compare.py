@@ -26,15 +26,6 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     """Compare runs pair by pair, and all pairs together (such as one adapter trained from several seeds).
 
     The 95 % confidence intervals cover the choice of the data, not that of the seeds.
-
-    Args:
-        pairs: The judged runs: first the base, then the run that is compared with it.
-
-    Returns:
-        The values on both sides and their differences, all as means over the groups with a value in both.
-
-    Raises:
-        UserError: The runs belong to different benchmarks, or share no group of the same data.
     """
     base, other = zip(*pairs, strict=True)
     _check_benchmarks([run.result for run in (*base, *other)])

@@ -13,18 +13,9 @@ from sightline.results.pairing import GroupPairs, probe_pairs
 
 
 class ComparedAnswers(Sequence[AnswerChange]):
-    """What became of each answer.
-
-    Attributes:
-        pairs: The groups of each pair of runs.
-    """
+    """What became of each answer."""
 
     def __init__(self, pairs: Sequence[GroupPairs]) -> None:
-        """Prepare it; nothing is read.
-
-        Args:
-            pairs: The groups of each pair of runs.
-        """
         self.pairs = pairs
 
     def __iter__(self) -> Iterator[AnswerChange]:

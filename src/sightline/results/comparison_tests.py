@@ -14,15 +14,7 @@ from sightline.results.comparison import Comparison, MetricSubset
 
 
 def significance_of(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[MetricSubset, Significance]:
-    """Test the differences of a comparison for significance, corrected for testing several of them.
-
-    Args:
-        comparison: The comparison.
-        rows: The differences to test; those without a value are left out.
-
-    Returns:
-        The test of each difference by metric and subset; `detectable` is in the unit of the difference.
-    """
+    """Test the differences of a comparison for significance, corrected for testing several of them."""
     defined = [row for row in rows if row.value is not None]
     tests = significance([comparison.groups[row.metric][row.subset] for row in defined])
     return {
@@ -39,12 +31,7 @@ def margin_verdicts(
     """Test the differences of a comparison for non-inferiority and equivalence.
 
     Args:
-        comparison: The comparison.
-        rows: The differences to test; those without a value are left out.
         margin: The margin in percentage points, above 0.
-
-    Returns:
-        The verdicts of each difference by metric and subset.
     """
     return {
         (row.metric, row.subset): margin_verdict(

@@ -42,18 +42,6 @@ def corrected_values(
     """The metrics of a judge, corrected by humans.
 
     A cluster is labelled if humans decided on everything that the judge read in it.
-
-    Args:
-        alone: The panel of the judge alone.
-        judge: The judge.
-        humans: The judges that are humans.
-        metrics: The metrics that the judge decides.
-        groups: Starts a new pass over the groups.
-        replies: The replies of judge models.
-        by_judge: The values of the judge alone.
-
-    Returns:
-        One value for each metric of which humans labelled a part, in the order of the metrics.
     """
     by_humans = replace(alone, judges=humans, decide="majority")
     sample = _Sample([metric for metric in metrics if metric.labels != "varying"])

@@ -37,14 +37,7 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
 
 
 def stored_description(record: Mapping[str, Any]) -> EvaluationDescription:
-    """Read the description that the store keeps of a run, of this version or an earlier one.
-
-    Args:
-        record: The description as plain data.
-
-    Returns:
-        The description, with the options of this version.
-    """
+    """Read the description that the store keeps of a run, of this version or an earlier one."""
     task = record["benchmark"], record["setting"]
     current: dict[str, Any] = {
         "chosen": complete_benchmark_options(*task, record["chosen"]),
@@ -58,13 +51,6 @@ def stored_description(record: Mapping[str, Any]) -> EvaluationDescription:
 
 
 def judge_names(description: EvaluationDescription) -> str:
-    """Name the judges of an evaluation, as `judge` in metrics.json does.
-
-    Args:
-        description: The evaluation.
-
-    Returns:
-        The names; of several judges, also which one decides.
-    """
+    """Name the judges of an evaluation, as `judge` in metrics.json does."""
     names = ", ".join(description.judges)
     return f"{names} (decides: {description.decide})" if len(description.judges) > 1 else names

@@ -25,10 +25,6 @@ _EARLIER_OPTIONS = {
 def known_setting(benchmark: str, setting: str) -> tuple[Benchmark, Setting] | None:
     """Find the benchmark and the setting that a result names.
 
-    Args:
-        benchmark: The name of the benchmark.
-        setting: The name of the setting.
-
     Returns:
         Both; None if this version does not have them: those of a plugin, or of an earlier version.
     """
@@ -42,29 +38,12 @@ def known_setting(benchmark: str, setting: str) -> tuple[Benchmark, Setting] | N
 
 
 def default_options(benchmark: str, setting: str) -> dict[str, Any]:
-    """The recorded options of a task for which the user sets none.
-
-    Args:
-        benchmark: The name of the benchmark.
-        setting: The name of the setting.
-
-    Returns:
-        Option name -> default; of an unknown benchmark or setting, only the options of all benchmarks.
-    """
+    """The recorded options of a task for which the user sets none."""
     return {**recorded_options(Spec(task="")), **_benchmark_defaults(benchmark, setting)}
 
 
 def complete_options(benchmark: str, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Complete the options of a result.
-
-    Args:
-        benchmark: The name of the benchmark.
-        setting: The name of the setting.
-        options: The options as the result records them.
-
-    Returns:
-        The options by their current names; those that the result does not record have their default, since
-        the version that wrote it knew no other value.
 
     >>> complete_options("another", "default", {"picture": "none", "judge_repeats": 3})["image"]
     'none'
@@ -73,16 +52,7 @@ def complete_options(benchmark: str, setting: str, options: Mapping[str, Any]) -
 
 
 def complete_benchmark_options(benchmark: str, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the options of the benchmark alone, as `complete_options` completes all.
-
-    Args:
-        benchmark: The name of the benchmark.
-        setting: The name of the setting.
-        options: The options of the benchmark as the result records them.
-
-    Returns:
-        The options by their current names.
-    """
+    """Complete the options of the benchmark alone, as `complete_options` completes all."""
     return {**_benchmark_defaults(benchmark, setting), **_renamed(options)}
 
 

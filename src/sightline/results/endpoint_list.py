@@ -13,12 +13,6 @@ class EndpointLine(Struct, frozen=True, kw_only=True):
     """A check of an endpoint in the list.
 
     Attributes:
-        time: The local time, as `2026-01-31 12:00:00`.
-        host: The host of the endpoint.
-        identity: The identity of its model.
-        result: What the check found; `first contact` is a record without a check.
-        asked: Requests that it sent.
-        detail: The evidence, or why there was no check.
         root: Where the server says it has the weights from; None if it does not say.
         max_model_len: The maximum number of tokens that it states.
     """
@@ -34,14 +28,6 @@ class EndpointLine(Struct, frozen=True, kw_only=True):
 
 
 def list_endpoints(store: Store) -> list[EndpointLine]:
-    """List the checks of a store.
-
-    Args:
-        store: The store.
-
-    Returns:
-        The checks in the order in which they took place.
-    """
     return [
         EndpointLine(
             time=local_time(created),

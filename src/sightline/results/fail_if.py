@@ -56,9 +56,6 @@ class Condition(Struct, frozen=True):
         The condition also holds if there is no number, or if the value would meet it with all undecided
         verdicts right: the line then says that it could hold.
 
-        Args:
-            result: The result.
-
         Returns:
             Why the condition holds, so that the command fails; None if it does not hold.
         """
@@ -88,56 +85,23 @@ class Condition(Struct, frozen=True):
 
 
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
-    """Parse the values of `--fail-if`.
-
-    Args:
-        texts: The conditions as given.
-
-    Returns:
-        One condition per text.
-
-    Raises:
-        UserError: A text is not a condition on a number.
-    """
+    """Parse the values of `--fail-if`."""
     return tuple(_parse(text) for text in texts)
 
 
 def check_condition_metrics(conditions: Iterable[Condition], names: Collection[str]) -> None:
-    """Refuse conditions on metrics that do not exist.
-
-    Args:
-        conditions: The conditions.
-        names: The names of the metrics.
-
-    Raises:
-        UserError: A condition names another metric; the message holds the most similar name.
-    """
+    """Refuse conditions on metrics that do not exist."""
     for condition in conditions:
         if condition.metric not in names:
             raise unknown_name("metric in --fail-if", condition.metric, names)
 
 
 def conditions_met(conditions: Iterable[Condition], result: Result) -> tuple[str, ...]:
-    """Check all conditions.
-
-    Args:
-        conditions: The conditions.
-        result: The result.
-
-    Returns:
-        One line for each condition that holds.
-    """
     return tuple(filter(None, (condition.met(result) for condition in conditions)))
 
 
 def split_condition(text: str) -> ConditionParts:
     """Split a condition into the number that it is about and the rest.
-
-    Args:
-        text: The condition as given: METRIC or METRIC[LABEL=VALUE], then the rest.
-
-    Returns:
-        The parts.
 
     >>> split_condition("acc_p[category=Attributes] <= 20.5")
     ConditionParts(metric='acc_p', subset='category=Attributes', rest='<= 20.5')

@@ -51,15 +51,6 @@ class DifferenceCondition(Struct, frozen=True):
         """Check the condition. It also holds for a row without a difference: what is not measured fails.
 
         A condition on any row leaves out the rows that neither run can have, unless no other row is there.
-
-        Args:
-            rows: The differences that the table shows.
-            tests: The significance tests by metric and subset.
-            undecided_bounds: The lowest and the highest difference that undecided verdicts allow.
-            not_applicable: The rows that neither run can have (`not_applicable`).
-
-        Returns:
-            One line for each row in which the condition holds.
         """
         lines = []
         for row in self._affected(rows, not_applicable):
@@ -101,14 +92,7 @@ class DifferenceCondition(Struct, frozen=True):
 
 
 def not_applicable(comparison: Comparison) -> frozenset[MetricSubset]:
-    """The values that neither run can have, such as similarities of questions with options.
-
-    Args:
-        comparison: The comparison.
-
-    Returns:
-        Metric and subset of each value that is null on both sides although probes were answered.
-    """
+    """The values that neither run can have, such as similarities of questions with options."""
     base, other = (
         {(row.metric, row.subset) for row in side if row.value is None and row.reason != NO_ANSWER}
         for side in (comparison.base, comparison.other)
@@ -125,17 +109,7 @@ def parse_difference_conditions(
     """Parse the values of `--fail-if` of a comparison.
 
     Args:
-        texts: The conditions as given: `worse`, `METRIC: worse`, `METRIC[LABEL=VALUE]: lower`.
-        rows: The differences that the table shows.
-        definitions: The definitions of the metrics by name; they say which direction is better.
         verdicts: The verdicts of --margin; None without it.
-
-    Returns:
-        One condition per text.
-
-    Raises:
-        UserError: A text is not a condition, names a row that the table lacks, or asks whether a metric is
-            worse that has no better direction.
     """
     return tuple(_parse(text, rows, definitions, verdicts) for text in texts)
 

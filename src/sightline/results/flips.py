@@ -21,12 +21,7 @@ class AnswerChange(Struct, frozen=True):
 
     Attributes:
         pair: The number of the pair of runs, from 0.
-        group: The key of the group.
-        variants: The variant in each run.
-        verdicts: The verdict in each run.
-        change: What became of the answer.
         identical: Whether both responses have the same text; None if one run has no answer.
-        responses: The responses.
     """
 
     pair: int
@@ -114,29 +109,13 @@ LISTS: Mapping[str, Callable[[AnswerChange | GroupChange], bool]] = {
 
 
 def answer_changes(number: int, pairs: Iterable[GroupPair]) -> Iterator[AnswerChange]:
-    """Compare the answers of two runs probe by probe.
-
-    Args:
-        number: The number of the pair of runs.
-        pairs: The groups of both runs.
-
-    Yields:
-        One change per probe that both runs hold.
-    """
+    """Compare the answers of two runs probe by probe."""
     for pair in pairs:
         for outcomes in probe_pairs(pair):
             yield _answer_change(number, pair.other.key, *outcomes)
 
 
 def group_changes(answers: Iterable[AnswerChange]) -> Iterator[GroupChange]:
-    """Join the changes of the answers of each group.
-
-    Args:
-        answers: The changes, those of one group next to each other.
-
-    Yields:
-        One change per group.
-    """
     for _, members in groupby(answers, key=lambda one: (one.pair, one.group)):
         yield GroupChange(tuple(members))
 
@@ -145,21 +124,11 @@ class ChangeCounter:
     """Counts changes that are added one by one."""
 
     def __init__(self, unit: Literal["answers", "groups"]) -> None:
-        """Start without a change.
-
-        Args:
-            unit: What is counted.
-        """
         self._unit: Literal["answers", "groups"] = unit
         self._kinds: Counter[Change] = Counter()
         self._undecided = self._unanswered = self._identical = 0
 
     def add(self, change: AnswerChange | GroupChange) -> None:
-        """Count a change.
-
-        Args:
-            change: The change.
-        """
         self._kinds[change.change] += 1
         identical = change.identical
         self._undecided += change.undecided
@@ -167,11 +136,6 @@ class ChangeCounter:
         self._identical += identical is True
 
     def counts(self) -> ChangeCounts:
-        """The counts.
-
-        Returns:
-            The counts of all changes so far.
-        """
         kinds = self._kinds
         return ChangeCounts(
             unit=self._unit,
@@ -188,14 +152,7 @@ class ChangeCounter:
 
 
 def count_changes(answers: Iterable[AnswerChange]) -> list[ChangeCounts]:
-    """Count changes, in one pass.
-
-    Args:
-        answers: The changes of the answers, those of one group next to each other.
-
-    Returns:
-        The counts of the answers; then, if a group has several answers, those of the groups.
-    """
+    """Count changes, in one pass."""
     of_answers, of_groups, several = ChangeCounter("answers"), ChangeCounter("groups"), False
     for group in group_changes(answers):
         of_groups.add(group)
@@ -206,15 +163,7 @@ def count_changes(answers: Iterable[AnswerChange]) -> list[ChangeCounts]:
 
 
 def change_of(before: bool, after: bool) -> Change:
-    """Name a change.
-
-    Args:
-        before: Whether the base run is right.
-        after: Whether the other run is right.
-
-    Returns:
-        The change.
-    """
+    """Name a change."""
     if before:
         return "both_right" if after else "lost"
     return "gained" if after else "both_wrong"

@@ -38,14 +38,7 @@ class Lines(NamedTuple):
 
 
 def lines_of(judged: JudgedGroup) -> Lines:
-    """Encode a judged group.
-
-    Args:
-        judged: The group.
-
-    Returns:
-        Its lines.
-    """
+    """Encode a judged group."""
     return Lines(
         b"".join([answer_line(outcome) + b"\n" for outcome in judged.group]),
         b"".join([verdict_line(verdict) + b"\n" for verdict in judged.verdicts]),
@@ -75,9 +68,6 @@ class ResultsFolder:
 
         Args:
             path: The folder; None writes nothing.
-
-        Raises:
-            UserError: The folder cannot be written.
         """
         if path is not None:
             refuse_unwritable(Path(path))
@@ -118,13 +108,7 @@ class ResultsFolder:
         """Write the files that need the complete result, then put all files in their places.
 
         Args:
-            result: The result.
-            benchmark: The benchmark, which writes its released formats.
-            report: The text of report.md.
             data: The data folder; None if there is none.
-
-        Raises:
-            EnvironmentFailedError: The disk cannot be written.
         """
         if self._path is None:
             return

@@ -41,17 +41,7 @@ class JudgedRun(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def read_judged_run(folder: Path) -> JudgedRun:
-    """Read a judged run from its results folder, with the verdicts that the folder holds.
-
-    Args:
-        folder: The results folder: metrics.json, answers.jsonl and verdicts.jsonl.
-
-    Returns:
-        The run. Its groups have no partners: metrics that need another setting have no value.
-
-    Raises:
-        UserError: A file is missing or not valid.
-    """
+    """Read a judged run from its results folder, with the verdicts that the folder holds."""
     if not (folder / METRICS).is_file():
         raise UserError(
             "is neither the number or name of a run nor a results folder",
@@ -78,17 +68,7 @@ def read_judged_run(folder: Path) -> JudgedRun:
 def group_of_lines(
     key: GroupKey, outcomes: Sequence[Outcome], verdicts: Iterable[Verdict], decide: Decide
 ) -> Group:
-    """Make a judged group of its lines in a results folder.
-
-    Args:
-        key: The key of the group.
-        outcomes: Its lines of answers.jsonl.
-        verdicts: Lines of verdicts.jsonl; those about other answers are left out.
-        decide: Which verdict counts.
-
-    Returns:
-        The group, without partners.
-    """
+    """Make a judged group of its lines in a results folder."""
     return _group(key, outcomes, _verdicts_by_first_target(verdicts), decide)
 
 

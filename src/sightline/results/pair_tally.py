@@ -21,40 +21,19 @@ class SideCounts:
     """The probes of one side: all, undecided and failed ones."""
 
     def __init__(self) -> None:
-        """Start without a probe."""
         self.probes = self.undecided = self.failed = 0
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Count probes.
-
-        Args:
-            outcomes: The probes of a group.
-        """
+        """Count probes."""
         self.probes += len(outcomes)
         self.undecided += sum(outcome.verdict == "undecided" for outcome in outcomes)
         self.failed += sum(not outcome.answered for outcome in outcomes)
 
 
 class PairTally:
-    """Adds up one pair of groups at a time; of the groups only numbers are kept.
-
-    Attributes:
-        base: The values of the base runs.
-        other: The values of the second runs.
-        differences: The second runs minus the first.
-        each: The differences of each pair of runs; empty for one pair.
-        sides: The counts of the probes of both sides.
-        paired: The values of the groups.
-        has_undecided: Whether any verdict is undecided.
-    """
+    """Adds up one pair of groups at a time; of the groups only numbers are kept."""
 
     def __init__(self, metrics: Sequence[MetricPair], runs: int) -> None:
-        """Start without a pair.
-
-        Args:
-            metrics: The metrics.
-            runs: The number of pairs of runs.
-        """
         changes = [difference(here, there, self._before) for here, there in metrics]
         self.base = Tally([mean_of_shared_groups(there, here, self._after) for here, there in metrics])
         self.other = Tally([mean_of_shared_groups(here, there, self._before) for here, there in metrics])
@@ -65,12 +44,6 @@ class PairTally:
         self.has_undecided = False
 
     def add(self, number: int, pair: GroupPair) -> None:
-        """Add a pair of groups.
-
-        Args:
-            number: The number of its pair of runs.
-            pair: The groups.
-        """
         self._pair = numbered(number, pair)
         base, other = self._pair
         self.base.add(base)
@@ -90,13 +63,5 @@ class PairTally:
 
 
 def numbered(number: int, pair: GroupPair) -> GroupPair:
-    """A pair without partners; the number of its pair of runs enters the names of its groups.
-
-    Args:
-        number: The number.
-        pair: The pair.
-
-    Returns:
-        The pair.
-    """
+    """A pair without partners; the number of its pair of runs enters the names of its groups."""
     return GroupPair(*(replace(group, id=f"{number} {group.id}", partners={}) for group in pair))

@@ -39,13 +39,6 @@ class GroupPairs(Sequence[GroupPair]):
         other: Mapping[GroupKey, Group],
         keys: Sequence[tuple[GroupKey, GroupKey]],
     ) -> None:
-        """Prepare it; nothing is read.
-
-        Args:
-            base: The groups of the first run.
-            other: The groups of the second run.
-            keys: The keys of each pair in both runs.
-        """
         self._base, self._other = base, other
         self._keys = keys
 
@@ -87,15 +80,7 @@ class Pairing(Struct, frozen=True):
 
 
 def pair_groups(base: Mapping[GroupKey, Group], other: Mapping[GroupKey, Group]) -> Pairing:
-    """Pair the groups of two runs, in the order of the second.
-
-    Args:
-        base: The groups of the first run by their keys.
-        other: The groups of the second run by their keys.
-
-    Returns:
-        The pairs, and what could not be paired.
-    """
+    """Pair the groups of two runs, in the order of the second."""
     there, here = _by_sample(base), _by_sample(other)
     keys: list[tuple[GroupKey, GroupKey]] = []
     different: list[str] = []
@@ -128,9 +113,6 @@ def pair_groups(base: Mapping[GroupKey, Group], other: Mapping[GroupKey, Group])
 
 def probe_pairs(pair: GroupPair) -> Iterator[tuple[Outcome, Outcome]]:
     """The answers to the same probe in two runs.
-
-    Args:
-        pair: A group in both runs.
 
     Yields:
         The answers of the base and of the other run, by variant and draw; two groups of one probe each

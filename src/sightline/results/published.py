@@ -31,14 +31,7 @@ def add_published(result: Result, *against: str) -> Result:
     the paper's get no figures.
 
     Args:
-        result: The result of a run.
         against: Rows of the paper, such as the names of models.
-
-    Returns:
-        The same result with `published` filled in.
-
-    Raises:
-        UserError: The paper has no such row.
     """
     paper = paper_of(result.benchmark)
     if paper is None:

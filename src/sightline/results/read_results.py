@@ -23,29 +23,12 @@ _Record = TypeVar("_Record")
 
 
 def is_sweep(folder: Path) -> bool:
-    """Check whether a folder holds a sweep.
-
-    Args:
-        folder: Any path.
-
-    Returns:
-        Whether it contains sweep.json.
-    """
+    """Check whether a folder holds a sweep."""
     return (folder / SWEEP).is_file()
 
 
 def read_result(path: Path) -> Result:
-    """Read the result of an evaluation.
-
-    Args:
-        path: A results folder, or its metrics.json.
-
-    Returns:
-        The result.
-
-    Raises:
-        UserError: The file does not exist or is not valid, or the folder holds files of another run.
-    """
+    """Read the result of an evaluation."""
     if path.is_dir():
         refuse_mixed_files(path)
         path /= METRICS
@@ -53,17 +36,6 @@ def read_result(path: Path) -> Result:
 
 
 def read_sweep(folder: Path) -> SweepRecord:
-    """Read a sweep.
-
-    Args:
-        folder: The folder of the sweep.
-
-    Returns:
-        The sweep; at least one of its points has a result.
-
-    Raises:
-        UserError: The file cannot be read, is not valid or holds no result.
-    """
     record = _decode(folder / SWEEP, SWEEP, SweepRecord)
     if not any(point.result for point in record.points):
         raise UserError("no point of this sweep has a result", file=folder / SWEEP)
@@ -116,17 +88,7 @@ def _with_names_by_response(result: Result) -> Result:
 
 
 def sweep_task(folder: Path) -> str:
-    """Read the task of a sweep, whether or not it has results.
-
-    Args:
-        folder: The folder of the sweep.
-
-    Returns:
-        The task, as the user named it.
-
-    Raises:
-        UserError: The file cannot be read or is not valid.
-    """
+    """Read the task of a sweep, whether or not it has results."""
     return _decode(folder / SWEEP, SWEEP, SweepRecord).task
 
 

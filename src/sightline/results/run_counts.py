@@ -20,7 +20,6 @@ class RunCounts(Struct, frozen=True, kw_only=True):
     """Counts over the probes of a run, with the answers that the store has now.
 
     Attributes:
-        probes: Status -> number of probes: `ok`, `empty`, `error` or `not_sent`, as in answers.jsonl.
         prompt_tokens: The tokens of their requests, as servers reported them; cached answers count too.
         completion_tokens: The tokens of their answers.
         cost: The cost of these tokens; None without a price of the model.
@@ -36,15 +35,7 @@ def count_run(store: Store, number: int, price: Price | None) -> RunCounts:
     """Count the probes of a run.
 
     Args:
-        store: The store.
-        number: The number of the run.
         price: The price of its model; None if it is unknown.
-
-    Returns:
-        The counts.
-
-    Raises:
-        EnvironmentFailedError: The store is damaged.
     """
     statuses = dict.fromkeys(("ok", "empty", "error", "not_sent"), 0)
     tokens: Counter[str] = Counter()

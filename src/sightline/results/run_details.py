@@ -19,13 +19,7 @@ class RunDetails(RunLine, frozen=True, kw_only=True):
     """A run of the list, here with all effective options that have a value, and with more about it.
 
     Attributes:
-        samples: How many samples it has.
-        data_digest: The digest of the samples.
-        model_identity: The identity of the model.
         plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
-        notes: What its result says for the reader.
-        requests: What was sent to the model, and what was saved: numbers by name, without those that are 0.
-        answers: How its probes ended, and what their answers cost.
     """
 
     samples: int
@@ -38,19 +32,7 @@ class RunDetails(RunLine, frozen=True, kw_only=True):
 
 
 def run_details(store: Store, number: int, config: Config) -> RunDetails:
-    """Read everything about a run.
-
-    Args:
-        store: The store.
-        number: The number of the run.
-        config: The prices of models.
-
-    Returns:
-        The run.
-
-    Raises:
-        UserError: There is no such run.
-    """
+    """Read everything about a run."""
     run = read_stored_run(store, number)
     line = next(line for line in list_runs(store) if line.number == number)
     description = run.description

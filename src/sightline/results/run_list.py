@@ -28,20 +28,8 @@ class RunLine(Struct, frozen=True, kw_only=True):
     """A run in the list.
 
     Attributes:
-        number: The number of the run.
         name: Its name; None without one.
-        tags: Its tags.
-        note: Its note; '' without one.
-        task: Benchmark and setting.
-        model: The model as the user named it.
-        judges: The names of the judges.
-        started: The local time, as `2026-01-31 12:00:00`.
         limit: The largest number of samples; None for all.
-        options: The effective options that differ from those of the task without any option, and the split;
-            for runs that agree in all of this, also the digest of the data and the identity of the model, if
-            they differ.
-        state: `complete`, `in progress`, `not finished`, `stopped: REASON`, or `damaged`: the description of
-            the run cannot be read, and what comes from it is empty here.
     """
 
     number: int = field(name="run")
@@ -68,14 +56,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
 
 
 def list_runs(store: Store) -> list[RunLine]:
-    """List the runs of a store. A damaged one does not hide the others.
-
-    Args:
-        store: The store.
-
-    Returns:
-        The runs in the order of their numbers.
-    """
+    """List the runs of a store. A damaged one does not hide the others."""
     readable = {run.number: run for run in readable_runs(store)}
     descriptions = [run.description for run in readable.values()]
     own = [_options(description) for description in descriptions]
@@ -97,18 +78,7 @@ def list_runs(store: Store) -> list[RunLine]:
 
 
 def read_run_line(store: Store, number: int) -> RunLine:
-    """Read the line of a run, for a page of this run: it does not say how the run differs from others.
-
-    Args:
-        store: The store.
-        number: The number of the run.
-
-    Returns:
-        The line; its options are those that differ from the defaults, and the split.
-
-    Raises:
-        UserError: There is no such run.
-    """
+    """Read the line of a run, for a page of this run: it does not say how the run differs from others."""
     row = store.runs.row(number)
     try:
         run = read_row(store, row)
@@ -137,17 +107,6 @@ def _line(
 
 
 def select_runs(runs: Sequence[RunLine], tags: Collection[str], benchmark: str, model: str) -> list[RunLine]:
-    """Select runs of a list.
-
-    Args:
-        runs: The runs.
-        tags: The tags that a run must have.
-        benchmark: Its benchmark, or benchmark and setting; '' for any.
-        model: A part of the name of its model, in small or capital letters; '' for any.
-
-    Returns:
-        The runs that have all of this.
-    """
     return [
         run
         for run in runs

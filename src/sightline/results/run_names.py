@@ -19,28 +19,14 @@ _FORM = f"at most {LONGEST} letters, digits and characters of '.:=+-_', the firs
 
 
 def check_run_name(name: str) -> None:
-    """Check the form of a name for a run: it must not be taken for a number, a path or a list of runs.
-
-    Args:
-        name: The name.
-
-    Raises:
-        UserError: The name has another form.
-    """
+    """Check the form of a name for a run: it must not be taken for a number, a path or a list of runs."""
     if not is_run_name(name):
         what = "looks like a number" if _is_number(name) else "has a character that names cannot have"
         raise UserError(f"the name of a run {what}", found=name, expected=f"{_FORM}, and not a number")
 
 
 def check_tags(tags: Iterable[str]) -> None:
-    """Check the form of tags. A tag may be a number.
-
-    Args:
-        tags: The tags.
-
-    Raises:
-        UserError: A tag has another form.
-    """
+    """Check the form of tags. A tag may be a number."""
     for tag in tags:
         if not _has_form(tag):
             raise UserError("a tag has a character that tags cannot have", found=tag, expected=_FORM)
@@ -51,12 +37,6 @@ def is_run_name(word: str) -> bool:
 
     >>> [is_run_name(word) for word in ("llava-13b", "sizes:size=224", "12", "1e3", "results/a", ".", "")]
     [True, True, False, False, False, False, False]
-
-    Args:
-        word: The word.
-
-    Returns:
-        Whether it has the form of a name.
     """
     return _has_form(word) and not _is_number(word)
 
@@ -66,29 +46,12 @@ def are_named(runs: Sequence[str]) -> bool:
 
     >>> [are_named(["alpha", "beta"]), are_named(["alpha", "run 3"]), are_named([])]
     [True, False, False]
-
-    Args:
-        runs: What tables call the runs, see `name_or_number`; or paths of results folders.
-
-    Returns:
-        Whether there are runs, and each is called by a name.
     """
     return bool(runs) and all(map(is_run_name, runs))
 
 
 def find_run(store: Store, word: str) -> int:
-    """Find a run by its number or its name.
-
-    Args:
-        store: The store.
-        word: The number or the name.
-
-    Returns:
-        The number of the run; whether a run has this number is not checked.
-
-    Raises:
-        UserError: No run has this name, or a run cannot have this number.
-    """
+    """Find a run by its number or its name."""
     if word.isdecimal():
         if len(word.lstrip("0")) > _DIGITS:
             raise UserError(
@@ -115,15 +78,7 @@ def find_run(store: Store, word: str) -> int:
 
 
 def name_or_number(store: Store, run: int) -> str:
-    """What tables call a run.
-
-    Args:
-        store: The store.
-        run: The number of the run.
-
-    Returns:
-        Its name, otherwise 'run N'.
-    """
+    """What tables call a run."""
     return store.labels.of(run).name or f"run {run}"
 
 

@@ -17,12 +17,6 @@ NESTED = {"sampling": "gen", "model_arg": "model-arg"}
 def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Put sampling options and arguments of the model beside all others.
 
-    Args:
-        options: The effective options, as results record them.
-
-    Returns:
-        Name -> value; a nested option that shares its name is 'gen NAME' or 'model-arg NAME'.
-
     >>> flat_options({"seed": 0, "sampling": {"temperature": 0, "seed": 1}, "model_arg": {"adapter": "a"}})
     {'seed': 0, 'temperature': 0, 'gen seed': 1, 'adapter': 'a'}
     """
@@ -36,12 +30,6 @@ def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a run as commands print them: flat, with a value, in the order of their names.
 
-    Args:
-        options: The effective options, as results record them.
-
-    Returns:
-        Name -> value.
-
     >>> effective_options({"seed": 0, "limit": None, "sampling": {"temperature": 0}, "cot": True})
     {'cot': True, 'seed': 0, 'temperature': 0}
     """
@@ -52,16 +40,7 @@ def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def different_options(
     base: Sequence[Result], other: Sequence[Result]
 ) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
-    """Find what differs between two sides besides model and setting: judge, options, versions.
-
-    Args:
-        base: The results of one side.
-        other: The results of the other side.
-
-    Returns:
-        Name -> the distinct values of each side. The identity of the model is named only if both sides name
-        their model alike.
-    """
+    """Find what differs between two sides besides model and setting: judge, options, versions."""
     different = _differences([_comparable(one) for one in base], [_comparable(one) for one in other])
     if {one.model for one in base} == {one.model for one in other}:
         identities = (

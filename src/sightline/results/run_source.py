@@ -14,13 +14,6 @@ def is_stored(word: str, store: str) -> bool:
 
     A folder with results comes before a run of the same name; other folders and files do not count. Every
     word but a number is a folder if there is no store that could hold names.
-
-    Args:
-        word: The word.
-        store: The path or URL of the store.
-
-    Returns:
-        Whether the word is a number, or the possible name of a run.
     """
     if word.isdecimal():
         return True
@@ -29,12 +22,5 @@ def is_stored(word: str, store: str) -> bool:
 
 
 def holds_results(folder: Path) -> bool:
-    """Whether a folder holds results.
-
-    Args:
-        folder: Any path.
-
-    Returns:
-        Whether it is the folder of a run or of a sweep.
-    """
+    """Whether a folder holds results."""
     return (folder / METRICS).is_file() or is_sweep(folder)

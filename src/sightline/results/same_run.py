@@ -59,14 +59,6 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
     The same run may write its results again: benchmark, setting, identity of the model, judges, options and
     samples are equal, in any order; an option that an earlier version did not record has its default. More
     samples of the same data may be run. Of results of earlier versions, the ids of the samples are compared.
-
-    Args:
-        out: The results folder, which need not exist.
-        description: The evaluation that would write there.
-        scored: The file of answers that `score` reads; the answers of a folder may be scored into it.
-
-    Raises:
-        UserError: The folder holds other results, a sweep, or files with the names of results.
     """
     if not out.is_dir() or not (present := {path.name for path in out.iterdir()}):
         return
@@ -91,17 +83,7 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
 def refuse_name_of_other_run(
     name: str, run: int, before: EvaluationDescription, description: EvaluationDescription
 ) -> None:
-    """Refuse a name that belongs to another evaluation. The same run, as for a folder, may take it.
-
-    Args:
-        name: The name.
-        run: The number of the run that has it.
-        before: The description of that run.
-        description: The evaluation that would take the name.
-
-    Raises:
-        UserError: The two are not the same evaluation.
-    """
+    """Refuse a name that belongs to another evaluation. The same run, as for a folder, may take it."""
     if different := _differences(_identity(before), _identity(description)):
         raise UserError(
             f"the name '{name}' belongs to run {run}, another evaluation: {some_of(different, SHOWN)}",
@@ -110,15 +92,6 @@ def refuse_name_of_other_run(
 
 
 def refuse_other_sweep(out: Path, task: str) -> None:
-    """Refuse a folder for a sweep that holds a run, or a sweep of another task.
-
-    Args:
-        out: The folder of the sweep, which need not exist.
-        task: The task of the sweep.
-
-    Raises:
-        UserError: The folder holds other results.
-    """
     if (out / METRICS).exists():
         raise UserError("holds the results of a run", file=out, expected=REMEDY)
     if is_sweep(out) and (found := sweep_task(out)) != task:

@@ -8,18 +8,9 @@ from sightline.types import Group, GroupKey
 
 
 class SentGroups(Mapping[GroupKey, Group]):
-    """A view of the groups that were sent completely.
-
-    Attributes:
-        not_sent: The number of probes that were not sent.
-    """
+    """A view of the groups that were sent completely."""
 
     def __init__(self, groups: Mapping[GroupKey, Group]) -> None:
-        """Find them: every group is read once.
-
-        Args:
-            groups: The groups of a run.
-        """
         self._groups = groups
         self._left_out: set[GroupKey] = set()
         self.not_sent = 0
@@ -29,13 +20,11 @@ class SentGroups(Mapping[GroupKey, Group]):
                 self.not_sent += sum(outcome.status == "not_sent" for outcome in group)
 
     def __getitem__(self, key: GroupKey) -> Group:
-        """Read a group."""
         if key in self._left_out:
             raise KeyError(key)
         return self._groups[key]
 
     def __iter__(self) -> Iterator[GroupKey]:
-        """The keys."""
         return (key for key in self._groups if key not in self._left_out)
 
     def __len__(self) -> int:

@@ -23,18 +23,13 @@ class StoredGroups(Mapping[GroupKey, Group]):
     """Groups by their keys, in the order in which they were added. The file is deleted with this object."""
 
     def __init__(self) -> None:
-        """Start without a group."""
         self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         self._numbers: dict[GroupKey, int] = {}
         self._ends = array("Q", [0])
         weakref.finalize(self, self._file.close)
 
     def add(self, group: Group) -> None:
-        """Add a group; one with the same key is replaced.
-
-        Args:
-            group: The group.
-        """
+        """Add a group; one with the same key is replaced."""
         # The fastest level: responses, prompts and digests take a third of the space.
         body = zlib.compress(_encode(group), 1)
         self._file.seek(self._ends[-1])
@@ -43,14 +38,12 @@ class StoredGroups(Mapping[GroupKey, Group]):
         self._ends.append(self._ends[-1] + len(body))
 
     def __getitem__(self, key: GroupKey) -> Group:
-        """Read a group."""
         number = self._numbers[key]
         start, end = self._ends[number], self._ends[number + 1]
         self._file.seek(start)
         return _decode(zlib.decompress(self._file.read(end - start)))
 
     def __iter__(self) -> Iterator[GroupKey]:
-        """The keys."""
         return iter(self._numbers)
 
     def __len__(self) -> int:

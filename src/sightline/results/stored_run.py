@@ -26,17 +26,9 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     """A run in the store.
 
     Attributes:
-        number: The number of the run.
-        description: What its result reports about it.
-        is_finished: Whether it ended; a run can end at a budget (`stopped`).
-        judges: The judge models by name.
         embedder: The identity of the embedder; None if there is none.
-        text_metrics: The identity of each text metric by name.
         plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
         stopped: Why requests stopped before the end, such as `budget`; None if they did not.
-        planned_probes: The number of probes that were planned; 0 in runs of earlier versions.
-        folders: The data folders of the images, absolute; empty in runs of earlier versions.
-        counts: The requests to its model; all 0 while it is not finished.
     """
 
     number: int
@@ -69,48 +61,16 @@ class StoredRun(Struct, frozen=True, kw_only=True):
 
 
 def read_stored_run(store: Store, number: int) -> StoredRun:
-    """Read a run from the store.
-
-    Args:
-        store: The store.
-        number: The number of the run.
-
-    Returns:
-        The run.
-
-    Raises:
-        UserError: There is no such run.
-        EnvironmentFailedError: Its row is damaged.
-    """
     body, is_finished = store.runs.get(number)
     return _checked(store, number, body, is_finished=is_finished)
 
 
 def read_row(store: Store, row: RunRow) -> StoredRun:
-    """Read a run that the store listed.
-
-    Args:
-        store: The store.
-        row: A row of `store.runs.all`.
-
-    Returns:
-        The run.
-
-    Raises:
-        EnvironmentFailedError: The row is damaged.
-    """
     return _checked(store, row.number, store.runs.description(row), is_finished=row.finished is not None)
 
 
 def readable_runs(store: Store) -> list[StoredRun]:
-    """Read the runs of a store whose descriptions are not damaged.
-
-    Args:
-        store: The store.
-
-    Returns:
-        The runs in the order of their numbers.
-    """
+    """Read the runs of a store whose descriptions are not damaged."""
     found = []
     for row in store.runs.all():
         with suppress(StoreFailedError):
@@ -119,17 +79,6 @@ def readable_runs(store: Store) -> list[StoredRun]:
 
 
 def latest_finished_run(store: Store) -> tuple[StoredRun, list[str]]:
-    """Read the latest run that finished.
-
-    Args:
-        store: The store.
-
-    Returns:
-        The run, and a note if a later run did not finish.
-
-    Raises:
-        UserError: No run finished.
-    """
     runs = store.runs.all()
     if not runs:
         raise UserError("there is no run in this store", file=store.name, expected="`sightline run` first")
@@ -147,14 +96,6 @@ def latest_finished_run(store: Store) -> tuple[StoredRun, list[str]]:
 
 def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> StoredRun:
     """Decode what the store keeps of a run, in this version's form or an earlier one.
-
-    Args:
-        number: The number of the run.
-        body: What the store keeps of it.
-        is_finished: Whether it ended.
-
-    Returns:
-        The run.
 
     Raises:
         ValueError: This is not the description of a run.

@@ -85,11 +85,6 @@ class Summary:
         self._last_sample = ""
 
     def add(self, judged: JudgedGroup) -> None:
-        """Count one group.
-
-        Args:
-            judged: The group; the groups of one sample follow each other.
-        """
         group = judged.group
         if group.id != self._last_sample:
             self._last_sample = group.id
@@ -144,15 +139,7 @@ class Summary:
 
 
 def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
-    """The notes that a reader of the result needs.
-
-    Args:
-        summary: The counts over all groups.
-        planned_samples: The number of samples that were planned.
-
-    Returns:
-        One sentence per note; empty if the result is complete and decided.
-    """
+    """The notes that a reader of the result needs."""
     counts, examples, notes = summary.counts, summary.examples, []
     if counts.samples < planned_samples:
         notes.append(f"incomplete: {counts.samples} of {planned_samples} samples")
@@ -216,14 +203,7 @@ def _unscored_notes(counts: AnswerCounts, examples: Examples) -> list[str]:
 
 
 def long_response_notes(summary: Summary) -> list[str]:
-    """The note on responses that are longer than embedding models read.
-
-    Args:
-        summary: The counts over all groups.
-
-    Returns:
-        One sentence; empty if there is no such response.
-    """
+    """The note on responses that are longer than embedding models read."""
     if not summary.counts.long_responses:
         return []
     return [

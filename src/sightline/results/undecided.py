@@ -6,13 +6,6 @@ from sightline.metric_types import Result
 
 
 def undecided_share(result: Result) -> str:
-    """The number and the share of undecided verdicts among the probes that were sent.
-
-    Args:
-        result: The result.
-
-    Returns:
-        '13 of 200, 6.5 %'.
-    """
+    """The number and the share of undecided verdicts among the probes that were sent."""
     sent = result.probes - result.not_sent
     return f"{result.undecided:,} of {sent:,}, {100 * result.undecided / max(sent, 1):.1f} %"

@@ -36,13 +36,6 @@ def post_process(text: str, task: Task) -> str:
     Context reasoning drops '.' and ',', the phrases that repeat its question, and 'contains' and 'is'. The
     other tasks only convert to lower case, which all-MiniLM-L6-v2 ignores.
 
-    Args:
-        text: The response or the reference.
-        task: The task of MM-R3.
-
-    Returns:
-        The processed text.
-
     >>> post_process("In the masked region, there is a sink.", "context")
     'there a sink'
     >>> post_process("A Bus.", "restyling")
@@ -62,13 +55,6 @@ def post_process_as_printed(text: str, task: Task) -> str:
     words ('in ' of 'basin '), if the case matches: 'The masked region' stays. With it, 22 of 22
     similarities of the single-sentence examples agree to 0.15; with the description in A.3, 17 do.
 
-    Args:
-        text: The response or the reference.
-        task: The task of MM-R3.
-
-    Returns:
-        The processed text.
-
     >>> post_process_as_printed("In the masked region, there is a sink.", "context")
     'In a sink'
     """
@@ -86,14 +72,6 @@ def contains(response: str, references: Iterable[str], task: Task = "other") -> 
     Restyling drops stop words on both sides first. A blank response contains nothing. A reference that is
     blank after post-processing is compared as it was written.
 
-    Args:
-        response: The response.
-        references: The references.
-        task: The task of MM-R3.
-
-    Returns:
-        True if the response contains a reference.
-
     >>> contains("Two oranges.", ["apple", "Orange"]), contains("The inside of a bus", ["inside bus"])
     (True, False)
     >>> contains("The inside of a bus", ["inside bus"], "restyling")
@@ -109,12 +87,6 @@ def normalised(text: str) -> str:
 
     Punctuation inside a number stays (3.5 is not 35; 1,000 is 1000), and so do accents, symbols and emoji.
 
-    Args:
-        text: The answer.
-
-    Returns:
-        The normalised text; '' for a blank text only. A text of articles or punctuation alone keeps them.
-
     >>> normalised("The Red bus!"), normalised("A"), normalised("don't"), normalised("-3.50 %")
     ('red bus', 'a', 'dont', '-3.50%')
     """
@@ -128,12 +100,6 @@ def normalised(text: str) -> str:
 
 def ungrouped(text: str) -> str:
     """Remove the commas between thousands from the numbers of a text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The text without these commas.
 
     >>> ungrouped("1,250,000, or 1,25")
     '1250000, or 1,25'

@@ -45,10 +45,6 @@ def contradiction(first: str, second: str) -> Kind | None:
     negation only yes and no are compared. Numbers with different units ('60 minutes', '1 hour') are not
     compared.
 
-    Args:
-        first: One answer.
-        second: The other answer.
-
     Returns:
         The kind; None if they do not plainly contradict each other.
 

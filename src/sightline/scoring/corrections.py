@@ -24,9 +24,6 @@ _CORRECTION = re.compile(
 def corrected(text: str) -> tuple[str, str | None]:
     """Part a text at its last correction.
 
-    Args:
-        text: The text in lower case.
-
     Returns:
         The text between the last two corrections, or before the only one; empty if nothing precedes it. The
         text after the last correction; None if the text does not correct itself.

@@ -13,9 +13,6 @@ def flags(readings: Mapping[str, bool | None]) -> dict[str, float]:
     Args:
         readings: Whether something holds, by name; None if it is undecided.
 
-    Returns:
-        1 under the name of each reading that holds, and under NAME_undecided for each undecided one.
-
     >>> flags({"refused": True, "names_shape": False, "names_lines": None})
     {'refused': 1.0, 'names_lines_undecided': 1.0}
     """
@@ -28,10 +25,6 @@ def flags(readings: Mapping[str, bool | None]) -> dict[str, float]:
 def flag(scores: Mapping[str, float], name: str) -> bool | None:
     """Read one flag.
 
-    Args:
-        scores: The scores of an answer.
-        name: The name of the reading.
-
     Returns:
         Whether it holds; None if it is undecided.
 
@@ -42,12 +35,5 @@ def flag(scores: Mapping[str, float], name: str) -> bool | None:
 
 
 def undecided_flags(scores: Mapping[str, float]) -> Iterator[str]:
-    """The readings of a response that are undecided.
-
-    Args:
-        scores: The scores of an answer.
-
-    Yields:
-        Their names.
-    """
+    """The readings of a response that are undecided."""
     return (name.removesuffix(_UNDECIDED) for name in scores if name.endswith(_UNDECIDED))

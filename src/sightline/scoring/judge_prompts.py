@@ -9,15 +9,7 @@ from sightline.types import Case, ImageRef, Message, user
 
 
 def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
-    """A judge that replies 'right' or 'wrong' about an answer and its reference (CODIS, Table 12).
-
-    Args:
-        prompt: The prompt with the fields question, reference and output.
-        released: Whether to read replies like the released script: right if they contain 'right', else wrong.
-
-    Returns:
-        The scorer; see `read_verdict` for the replies.
-    """
+    """A judge that replies 'right' or 'wrong' about an answer and its reference (CODIS, Table 12)."""
 
     def ask(case: Case) -> tuple[Message, ...]:
         return (
@@ -35,14 +27,7 @@ def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
 
 
 def same_or_different(prompt: str) -> ModelScorer:
-    """A judge that decides whether two answers have the same meaning.
-
-    Args:
-        prompt: The prompt with the fields question, first and second.
-
-    Returns:
-        The scorer; `right` is the same meaning, `wrong` a different one.
-    """
+    """A judge that decides whether two answers have the same meaning."""
 
     def ask(case: Case) -> tuple[Message, ...]:
         first, second = case.texts
@@ -55,11 +40,7 @@ def same_or_different(prompt: str) -> ModelScorer:
 
 
 def same_meaning_by_model() -> ModelScorer:
-    """A judge that compares two answers with the prompt of this package, since no paper prints one.
-
-    Returns:
-        The scorer for the question `same_meaning`.
-    """
+    """A judge that compares two answers with the prompt of this package, since no paper prints one."""
     return same_or_different(load(__package__)["same_meaning"]["text"])
 
 
@@ -67,15 +48,6 @@ def accepted(prompt: str, *, needs_images: bool = False, released: bool = False)
     """A judge that ends its reply with 'Judgement: Yes' or 'Judgement: No' (ConTextual, Figure 20).
 
     A reply without a verdict (see `read_verdict`) is requested once more, then it is undecided.
-
-    Args:
-        prompt: The prompt with the fields instruction, reference and prediction.
-        needs_images: Whether the image precedes the prompt (3.2.2: GPT-4V).
-        released: Whether to read replies like eval/response_eval_gpt4.py: after the first 'Judgement: ', with
-            'Yes' before 'No'.
-
-    Returns:
-        The scorer; `right` is accepted.
     """
 
     def ask(case: Case) -> tuple[Message, ...]:

@@ -20,15 +20,7 @@ ReplyVerdict = Literal["right", "wrong", "undecided"]
 
 
 class VerdictWords(Struct, frozen=True):
-    """The words by which a judge states one of two verdicts, besides yes and no.
-
-    Attributes:
-        right: The words for `right`, in lower case.
-        wrong: The words for `wrong`.
-        leading: The words that may precede a verdict word, besides those of every judge.
-        following: The words that may follow a verdict word, besides those of every judge.
-        compared: Whether 'matches the reference' and its opposites state a verdict too.
-    """
+    """The words by which a judge states one of two verdicts, besides yes and no."""
 
     right: frozenset[str]
     wrong: frozenset[str]
@@ -245,10 +237,6 @@ def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
     verdict there, the reply is undecided. The last labelled verdict counts, otherwise all verdicts
     must agree. Restated alternatives ('right or wrong') state no verdict.
 
-    Args:
-        reply: The reply of the judge.
-        vocabulary: The words of the judge's two verdicts. Every judge may also say yes or no.
-
     Returns:
         The verdict; `undecided` if the reply states both or none.
 
@@ -384,7 +372,6 @@ def _stated_mark(clause: str, vocabulary: VerdictWords, *, closing: bool) -> str
 
 
 def _settled(stated: Sequence[_Statement]) -> ReplyVerdict:
-    """The verdict on which all statements agree."""
     verdicts = {one.is_right for one in stated}
     if len(verdicts) > 1:
         return "undecided"

@@ -17,8 +17,6 @@ def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str
 
     Args:
         letter: The letter in `source`, A-Z, or None.
-        source: The options in one order.
-        target: The options in the other order.
 
     Returns:
         The letter in `target`; None if the letter names no option, or one without a counterpart or a letter.

@@ -25,10 +25,6 @@ def chosen_letter(response: str, options: Sequence[str]) -> str | None:
     or alone; then the only letter of its last line; then the only option whose text it holds without a
     negation.
 
-    Args:
-        response: The response.
-        options: The options in the order shown, A first; those after Z have no letter and are not read.
-
     Returns:
         The letter, or None if the response chooses no option, or several.
 
@@ -48,9 +44,6 @@ def chosen_letter(response: str, options: Sequence[str]) -> str | None:
 
 def chosen_option(outcome: Outcome) -> str | None:
     """The text of the option that an answer chooses.
-
-    Args:
-        outcome: The outcome of a question with options.
 
     Returns:
         The normalised text, or None if the answer chooses no option.

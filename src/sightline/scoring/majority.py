@@ -15,10 +15,6 @@ MAJORITY_OF = "majority of "
 def majority(votes: Iterable[Vote], *, absolute: bool = False) -> Vote | None:
     """The most frequent vote.
 
-    Args:
-        votes: The votes of those who decided; abstentions are left out by the caller.
-        absolute: Whether the winner needs more than half of all votes.
-
     Returns:
         The vote that more voters share than any other; None for a tie, or without votes.
 

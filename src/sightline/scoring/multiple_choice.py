@@ -27,10 +27,6 @@ def extract_released(response: str, options: Sequence[str]) -> str | None:
     one that appeared last. Without letters, the last option whose text contains, or is contained in, the
     response.
 
-    Args:
-        response: The response.
-        options: The options in the order shown.
-
     Returns:
         The letter; None is a miss.
 
@@ -52,10 +48,6 @@ def extract_released(response: str, options: Sequence[str]) -> str | None:
 def extract_strict(response: str, options: Sequence[str]) -> str | None:
     """The option by a stricter rule: the last 'Answer: X', otherwise the only letter that is named.
 
-    Args:
-        response: The response.
-        options: The options in the order shown.
-
     Returns:
         The letter; None is a miss.
     """
@@ -73,13 +65,6 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
     """Judge the option that an answer chose.
 
     A refusal is a flag in `scores` next to the released verdict, never instead of it.
-
-    Args:
-        case: The answer; `references` holds the right letter as shown, or nothing.
-        extraction: The rule: `released` or `strict`.
-
-    Returns:
-        Right, wrong or miss; `unscored` without a right letter, except for a miss.
     """
     response = case.texts[0]
     letter = EXTRACTIONS[extraction](response, case.options)

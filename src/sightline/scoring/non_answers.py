@@ -135,13 +135,6 @@ def declines(statement: str, question: str = "") -> bool:
     possible'). A statement that nothing shows what the question asks ('no sign of danger' for 'Is it
     dangerous?') does not: it may mean no.
 
-    Args:
-        statement: The statement.
-        question: The question; without it, every missing evidence counts.
-
-    Returns:
-        True if it does.
-
     >>> declines("It is not possible to determine whether he is leaving."), declines("He can't turn.")
     (True, False)
     >>> declines("There is no sign of danger.", "Is it in danger?"), declines("No idea.", "Is it in danger?")

@@ -40,10 +40,6 @@ Named = list[tuple[int, OfferedOption]]
 def chosen_option(question: str, answer: str) -> str | None:
     """The option of a question that an answer chooses.
 
-    Args:
-        question: The question, such as 'Is it going up or down?'.
-        answer: The answer.
-
     Returns:
         The option in the words of the question, or another value of the same kind ('southwest', 'in the
         middle'); NEITHER if it rejects all of them ('Neither', 'No', 'It is not moving'); OPEN if it

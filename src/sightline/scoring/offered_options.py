@@ -23,16 +23,7 @@ Words = tuple[str, ...]
 
 
 class OfferedOption(Struct, frozen=True):
-    """An option that a question offers.
-
-    Attributes:
-        words: The words of the option as in the question.
-        phrase: The stems from the first difference to the other options on, without determiners.
-        keys: The stems that no other option has, and their synonyms; each of them names the option. Without
-            keys, the phrase does.
-        apart: The words that no other option has, function words included ('in' of 'in the car' next to
-            'out of the car'). Without them, the order of the words names the option ('from left to right').
-    """
+    """An option that a question offers."""
 
     words: Words
     phrase: Words
@@ -41,15 +32,7 @@ class OfferedOption(Struct, frozen=True):
 
 
 class Offer(Struct, frozen=True):
-    """The options of a question, two or more, and its other words.
-
-    Attributes:
-        options: The options.
-        about: The stems of what the question asks about.
-        aside: The stems of what the question names besides.
-        pairs: Pairs of neighbouring words that begin with a word of an option without meaning it: 'his
-            left hand'.
-    """
+    """The options of a question, two or more, and its other words."""
 
     options: tuple[OfferedOption, ...]
     about: frozenset[str]
@@ -60,9 +43,6 @@ class Offer(Struct, frozen=True):
 @lru_cache(maxsize=2048)
 def offer_of(question: str) -> Offer | None:
     """The options that a question offers with 'or'.
-
-    Args:
-        question: The question.
 
     Returns:
         The options; None if it offers none.

@@ -81,12 +81,7 @@ _NEGATIVE_PREFIXES = ("un", "in", "im", "il", "ir", "non", "dis")
 
 
 class Opposites(Struct, frozen=True):
-    """A pair of opposites.
-
-    Attributes:
-        strict: For each side the words that oppose those of the other side in any two answers.
-        sides: For each side the stems that name it where a question asks about this pair.
-    """
+    """A pair of opposites."""
 
     strict: tuple[frozenset[str], frozenset[str]]
     sides: tuple[frozenset[str], frozenset[str]]
@@ -118,13 +113,6 @@ _KINDS = tuple((kind, frozenset(map(stem, kind))) for kind in map(lexicon, _bloc
 def synonyms(own: str, other: str) -> frozenset[str]:
     """The stems that name the side of a word in the pairs of opposites that separate it from another word.
 
-    Args:
-        own: A stem.
-        other: The stem of its opposite.
-
-    Returns:
-        The stems, `own` among them; empty if no pair separates the two.
-
     >>> "ascend" in synonyms("up", "down"), synonyms("up", "left")
     (True, frozenset())
     """
@@ -139,14 +127,6 @@ def synonyms(own: str, other: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def relation(own: str, other: str) -> int:
     """Whether two stems mean the same or the opposite.
-
-    Args:
-        own: A stem.
-        other: Another stem.
-
-    Returns:
-        1 for the same word or one side of a pair of opposites; -1 for the two sides, or a word and its
-        negation by a prefix; 0 otherwise, and where pairs disagree.
 
     >>> relation("unlawful", "forbidden"), relation("legal", "illegal"), relation("red", "blu")
     (1, -1, 0)
@@ -167,12 +147,6 @@ def relation(own: str, other: str) -> int:
 
 def kind_of(options: Iterable[frozenset[str]]) -> frozenset[str]:
     """The values of the kind that every option of a question names.
-
-    Args:
-        options: The stems of each option.
-
-    Returns:
-        The words of the kind; empty if no kind has a word of each option.
 
     >>> "middle" in kind_of([frozenset({"left"}), frozenset({"right"})])
     True

@@ -93,12 +93,6 @@ def asks_yes_or_no(question: str) -> bool:
 
     It begins with a form of be, have, do or a modal, leading phrases aside, and offers no options.
 
-    Args:
-        question: The question.
-
-    Returns:
-        True if it asks for yes or no.
-
     >>> asks_yes_or_no("From here, can we see her ear?"), asks_yes_or_no("Is it up or down?")
     (True, False)
     """
@@ -109,10 +103,6 @@ def asks_yes_or_no(question: str) -> bool:
 
 def said_yes_or_no(question: str, answer: str) -> str | None:
     """Yes or no as an answer says it, by these words or by a statement that affirms or negates the question.
-
-    Args:
-        question: The question.
-        answer: The answer.
 
     Returns:
         YES or NO; OPEN if the answer declines; None if it cannot be decided.
@@ -139,9 +129,6 @@ def explicit(statement: str) -> str | None:
 
     'no' before a noun is no answer; it denies the noun.
 
-    Args:
-        statement: The statement.
-
     Returns:
         YES or NO; OPEN if the statement holds both, None if it holds neither.
 
@@ -155,10 +142,6 @@ def explicit(statement: str) -> str | None:
 
 def stated(question: str, statement: str) -> str | None:
     """Whether a statement affirms or negates what a yes/no question asks.
-
-    Args:
-        question: The question.
-        statement: The statement.
 
     Returns:
         YES or NO; OPEN if it leaves that under 'whether' or 'if'; None if it does neither.

@@ -37,12 +37,6 @@ _RANGE = re.compile(r"\b(?:from|between)\s+(\S+)\s+(?:to|and)\s+([^\s).,]+)")
 def times_of_day(text: str) -> frozenset[int]:
     """The times in a text; 'pm' adds 12 hours.
 
-    Args:
-        text: The text.
-
-    Returns:
-        Minutes after midnight.
-
     >>> sorted(times_of_day("It is 7:23 p.m., that is 19:23."))
     [1163]
     """
@@ -51,12 +45,6 @@ def times_of_day(text: str) -> frozenset[int]:
 
 def allowed_times(reference: str) -> frozenset[int]:
     """Every minute that a reference allows: its time, or its inclusive range.
-
-    Args:
-        reference: The reference.
-
-    Returns:
-        Minutes after midnight; empty if it names no time.
 
     >>> sorted(allowed_times("7:23 (answers from 7:22 to 7:24 are all right)."))
     [442, 443, 444]
@@ -70,25 +58,12 @@ def allowed_times(reference: str) -> frozenset[int]:
 
 
 def on_the_dial(times: frozenset[int]) -> frozenset[int]:
-    """Times as a 12-hour clock face shows them.
-
-    Args:
-        times: Minutes after midnight.
-
-    Returns:
-        Minutes below 12 hours.
-    """
+    """Times as a 12-hour clock face shows them."""
     return frozenset(time % HALF_DAY for time in times)
 
 
 def numbers(text: str) -> frozenset[float]:
     """The numbers in a text, in digits or, up to ninety-nine, in words.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The numbers.
 
     >>> sorted(numbers("There are twenty-one, not 7."))
     [7.0, 21.0]
@@ -108,14 +83,7 @@ def numbers(text: str) -> frozenset[float]:
 
 
 def colours(text: str) -> frozenset[str]:
-    """The basic colours (Berlin and Kay's eleven) in a text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The names of the colours; 'gray' is 'grey'.
-    """
+    """The basic colours (Berlin and Kay's eleven) in a text."""
     return frozenset("grey" if word == "gray" else word for word in words(text) if word in _COLOURS)
 
 

@@ -215,9 +215,6 @@ def is_refusal(response: str) -> bool | None:
     reasons, offers of help and descriptions of what surrounds the question are no answers. A bare 'I don't
     know' is an answer.
 
-    Args:
-        response: The response.
-
     Returns:
         Whether it refuses; None if it is undecided: the signs are weak, or contradict each other.
 
@@ -257,17 +254,7 @@ def is_refusal(response: str) -> bool | None:
 
 
 class _Clause(Struct, frozen=True):
-    """What one clause of a response does.
-
-    Attributes:
-        unable: It states an inability.
-        cue: It has a weak sign of one.
-        guesses: It offers an answer as a guess, or announces one.
-        answers: It neither has a sign of an inability, nor explains one, describes the input or offers help.
-        bare: It is such an answer of a few words without a verb.
-        concedes: It begins with 'although'.
-        turned: It follows 'but'.
-    """
+    """What one clause of a response does."""
 
     unable: bool
     cue: bool
@@ -279,7 +266,6 @@ class _Clause(Struct, frozen=True):
 
     @classmethod
     def of(cls, part: str, *, turned: bool) -> _Clause:
-        """Read a clause."""
         whole = " ".join(words(part))
         text = _APOLOGY.sub("", whole)
         ends = [match.end() for pattern in _INABILITY if (match := pattern.search(text))]

@@ -24,25 +24,12 @@ class cached_for_short_texts(Generic[P, T]):  # noqa: N801 - a decorator
     __wrapped__: Callable[P, T]
 
     def __init__(self, function: Callable[P, T]) -> None:
-        """Start with an empty cache.
-
-        Args:
-            function: The function.
-        """
         update_wrapper(self, function)
         self._function = function
         self._cached = lru_cache(maxsize=ENTRIES)(function)
 
     def __call__(self, *texts: P.args, **named: P.kwargs) -> T:
-        """The result of the function.
-
-        Args:
-            texts: The texts.
-            named: Nothing.
-
-        Returns:
-            The result, from the cache if these texts are short and came before.
-        """
+        """The result of the function."""
         if sum(map(len, texts)) > SHORT:  # type: ignore[arg-type]
             return self._function(*texts, **named)
         return self._cached(*texts, **named)  # type: ignore[arg-type]

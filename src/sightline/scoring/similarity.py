@@ -40,13 +40,6 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
     which may be below 0. Failed answers have no similarity, nor have their pairs. Answers to questions with
     options are compared by the options that they choose (`same_option`): here they have no `s_gt`, and a
     similarity, that of the chosen option, only to answers to questions without options.
-
-    Args:
-        embedder: The name of the embedding model, recorded as the judge of pairs.
-        prepared: Post-processes a response; an answer is empty if nothing is left.
-
-    Returns:
-        The scorer.
     """
 
     def post_processed(group: Group) -> list[str]:
@@ -135,9 +128,6 @@ def same_option(group: Group) -> Iterator[Verdict]:
 
     Options are compared by their texts, so that their order does not matter.
 
-    Args:
-        group: The answers.
-
     Yields:
         A verdict for each two answers whose questions have options: right if both choose the same option. An
         answer that chooses none differs from every other answer. Failed answers are not compared.
@@ -155,17 +145,7 @@ def same_option(group: Group) -> Iterator[Verdict]:
 
 
 def pair_verdict(first: Outcome, second: Outcome, value: float, embedder: str) -> Verdict:
-    """The verdict on the similarity of two answers.
-
-    Args:
-        first: One outcome.
-        second: The other outcome.
-        value: Their cosine similarity, -1 to 1.
-        embedder: The name of the embedding model.
-
-    Returns:
-        `right` for a consistent pair; its score CONTRADICTION is 1 if the answers contradict each other.
-    """
+    """The verdict on the similarity of two answers."""
     consistent, differ = value > THRESHOLD, first.response != second.response
     contradictory = consistent and differ and _contradict(first.response, second.response)
     return Verdict(

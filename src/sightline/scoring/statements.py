@@ -47,12 +47,6 @@ _ANNOUNCES = re.compile(r"\banswer\W+(?:\w+\W+){0,2}?(?:is|be)\b|\banswer\W*:")
 def excludes(statement: str) -> bool:
     """Whether a statement names something only to exclude it ('any day except Monday', 'the opposite of up').
 
-    Args:
-        statement: The statement.
-
-    Returns:
-        True if it does.
-
     >>> excludes("It is anything but red."), excludes("Red, but pale.")
     (True, False)
     """
@@ -65,12 +59,6 @@ def statements(answer: str) -> tuple[str, ...]:
 
     A sentence that begins with 'or' belongs to the one before it.
 
-    Args:
-        answer: The answer.
-
-    Returns:
-        The statements in order.
-
     >>> statements("It is not up but down. Down rather than up")
     ('It is not up', 'down.', 'Down ')
     """
@@ -81,12 +69,6 @@ def statements(answer: str) -> tuple[str, ...]:
 def without_lead_in(answer: str) -> str:
     """An answer without the clauses that only lead to it ('Based on the context, ...', 'So, ...').
 
-    Args:
-        answer: The answer.
-
-    Returns:
-        The rest of the answer; all of it if nothing else is left.
-
     >>> without_lead_in("Given the image, so: Eight."), without_lead_in("In the car")
     ('Eight.', 'In the car')
     """
@@ -96,9 +78,6 @@ def without_lead_in(answer: str) -> str:
 
 def announced(answer: str) -> str | None:
     """The last statement that announces itself as the answer ('The answer is ...', 'Answer: ...').
-
-    Args:
-        answer: The answer.
 
     Returns:
         The statement; None if there is none.
@@ -116,9 +95,7 @@ def settle(answer: str, read: Callable[[str], str | None], about: frozenset[str]
     question is about, if they agree.
 
     Args:
-        answer: The answer.
         read: Reads one statement; None if it says nothing.
-        about: The stems of what the question is about.
 
     Returns:
         The reading; None if no statement says anything or they contradict each other.
@@ -144,12 +121,6 @@ def settle(answer: str, read: Callable[[str], str | None], about: frozenset[str]
 
 def denials(text: str) -> int:
     """Count the negations in a text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The number of words that negate.
 
     >>> denials("It is not impossible.")
     2

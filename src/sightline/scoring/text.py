@@ -11,14 +11,7 @@ from sightline.scoring.short_texts import cached_for_short_texts
 
 
 def lexicon(listed: str) -> frozenset[str]:
-    """Make a set of words.
-
-    Args:
-        listed: The words with blanks between them.
-
-    Returns:
-        The set.
-    """
+    """Make a set of words."""
     return frozenset(listed.split())
 
 
@@ -103,12 +96,6 @@ def answer_part(output: str) -> str:
     Newlines at the end do not count. In an output without newlines the two characters '\n' count as one: some
     outputs in Figures 6-10 are escaped.
 
-    Args:
-        output: The response of the model.
-
-    Returns:
-        The answer part; the whole output if there is no newline.
-
     >>> answer_part("The sun rises in the east.\nWest.\n")
     'West.'
     """
@@ -120,13 +107,6 @@ def answer_part(output: str) -> str:
 
 def joined(tokens: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     """Words with neighbours joined that another text writes as one word.
-
-    Args:
-        tokens: The words of a text.
-        other: The words of the other text.
-
-    Returns:
-        The words.
 
     >>> joined(("his", "seat", "belt"), ("the", "seatbelt"))
     ('his', 'seatbelt')
@@ -144,12 +124,6 @@ def joined(tokens: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text.
 
-    Args:
-        text: The text.
-
-    Returns:
-        The sentences in order, without blank ones.
-
     >>> sentences("It is leaving. Answer: leaving")
     ('It is leaving.', 'Answer: leaving')
     """
@@ -158,12 +132,6 @@ def sentences(text: str) -> tuple[str, ...]:
 
 def is_question(text: str) -> bool:
     """Whether a text ends with a question mark, quotes and markup aside.
-
-    Args:
-        text: The text.
-
-    Returns:
-        True if it does.
 
     >>> is_question('"Up?"'), is_question("Up? Yes.")
     (True, False)
@@ -178,12 +146,6 @@ def words(text: str) -> tuple[str, ...]:
     Contractions are expanded ('isn't' is 'is not'), 'anti-clockwise' is one word. Numbers keep their inner
     signs: '7:23'. Compound directions are one word: 'south-west'.
 
-    Args:
-        text: The text.
-
-    Returns:
-        The words in order.
-
     >>> words("It isn't moving Anti-clockwise!")
     ('it', 'is', 'not', 'moving', 'counterclockwise')
     """
@@ -192,14 +154,7 @@ def words(text: str) -> tuple[str, ...]:
 
 @cached_for_short_texts
 def respelled(text: str) -> str:
-    """A text in lower case with its punctuation, contractions expanded and compounds spelled one way.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The text.
-    """
+    """A text in lower case with its punctuation, contractions expanded and compounds spelled one way."""
     text = unicodedata.normalize("NFKC", text).casefold()
     text = text.replace("‘", "'").replace("’", "'").replace("`", "'")
     for literal, pattern, spelling in _SPELLINGS:
@@ -210,12 +165,6 @@ def respelled(text: str) -> str:
 
 def content(text: str) -> tuple[str, ...]:
     """The stems of the content words of a text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The stems in order.
 
     >>> content("She is putting on the headset.")
     ('put', 'headset')
@@ -229,12 +178,6 @@ def stem(word: str) -> str:
 
     Library stemmers do not replace this one: Porter, Snowball and Lancaster separate irregular forms,
     directions and negative prefixes that the rules of CODIS rely on.
-
-    Args:
-        word: A word in lower case.
-
-    Returns:
-        The stem, to compare with other stems.
 
     >>> {stem(word) for word in ("upwards", "upward", "up")}, stem("closing") == stem("closed")
     ({'up'}, True)

@@ -57,15 +57,7 @@ PRIVATE = "private, no-cache"
 
 
 class Access(Struct, frozen=True):
-    """The rules of one server.
-
-    Attributes:
-        token: The token of the printed URL.
-        names: The host names that a request may name, in small letters; IP addresses and `localhost` always
-            may, because only names can be made to point here by others (DNS rebinding).
-        port: The port, which separates the cookies of several servers on one host.
-        encrypted: Whether the connection uses TLS.
-    """
+    """The rules of one server."""
 
     token: str
     names: frozenset[str] = frozenset()
@@ -78,14 +70,7 @@ class Access(Struct, frozen=True):
         return f"sightline-{self.port}"
 
     def accepts_host(self, header: str) -> bool:
-        """Whether a Host header names this server.
-
-        Args:
-            header: The value of the header.
-
-        Returns:
-            Whether it holds an IP address, `localhost` or one of `names`, and at most a port.
-        """
+        """Whether a Host header names this server."""
         try:
             parts = urlsplit(f"//{header}")
             name, _ = parts.hostname, parts.port
@@ -96,14 +81,7 @@ class Access(Struct, frozen=True):
         return name == "localhost" or name in self.names or _is_address(name)
 
     def accepts_token(self, token: str) -> bool:
-        """Whether a token is the right one; takes the same time for each wrong one.
-
-        Args:
-            token: The token.
-
-        Returns:
-            Whether it is right.
-        """
+        """Whether a token is the right one; takes the same time for each wrong one."""
         return hmac.compare_digest(token.encode(), self.token.encode())
 
 
@@ -114,8 +92,6 @@ class AccessControl:
         """Wrap an application.
 
         Args:
-            app: The application.
-            access: The rules.
             gate: Who may use the pages of annotators; None if nobody may.
         """
         self._app = app
@@ -177,14 +153,7 @@ class AccessControl:
 
 
 def read_cookies(header: str) -> Mapping[str, str]:
-    """Read the cookies of a request; pairs that are no cookies are left out.
-
-    Args:
-        header: The header `Cookie`.
-
-    Returns:
-        Name -> value.
-    """
+    """Read the cookies of a request; pairs that are no cookies are left out."""
     found: dict[str, str] = {}
     for pair in header.split(";"):
         try:

@@ -25,9 +25,6 @@ class Cookie(Struct, frozen=True):
     """A cookie that scripts and other sites cannot use.
 
     Attributes:
-        name: The name.
-        value: The value.
-        encrypted: Whether browsers send it over TLS only.
         seconds: How long browsers keep it; None: until they end.
     """
 
@@ -38,16 +35,7 @@ class Cookie(Struct, frozen=True):
 
 
 def refusal(status: int, reason: str, title: str = "Not allowed") -> Response:
-    """Refuse a request.
-
-    Args:
-        status: The HTTP status.
-        reason: Why, and what to do.
-        title: The heading.
-
-    Returns:
-        The page.
-    """
+    """Refuse a request."""
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Sightline</title>'
@@ -62,13 +50,6 @@ def welcome(target: str, cookie: Cookie) -> Response:
 
     A page that continues, not a redirect: if a link on another site led here, a browser would not send a
     SameSite=Strict cookie with the redirect.
-
-    Args:
-        target: The address, a path on this host.
-        cookie: The cookie.
-
-    Returns:
-        The page.
     """
     target = html.escape(target)
     response = HTMLResponse(

@@ -17,11 +17,7 @@ def with_query(request: Request, **changed: str | None) -> str:
     """The address of this page with other parameters.
 
     Args:
-        request: The request of this page.
         **changed: The new values by name; None or '' removes a parameter.
-
-    Returns:
-        The path with its query.
     """
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changed]
     query = urlencode([*kept, *((name, value) for name, value in changed.items() if value)])
@@ -31,52 +27,22 @@ def with_query(request: Request, **changed: str | None) -> str:
 def number_of(request: Request, name: str) -> int | None:
     """A parameter that is a number.
 
-    Args:
-        request: The request.
-        name: The parameter.
-
     Returns:
         The number; None without the parameter.
-
-    Raises:
-        UserError: It is no number.
     """
     text = request.query_params.get(name, "")
     return read_number(name, text) if text else None
 
 
 def read_number(name: str, text: str) -> int:
-    """Read a number of an address.
-
-    Args:
-        name: The parameter.
-        text: Its text.
-
-    Returns:
-        The number.
-
-    Raises:
-        UserError: It is no number.
-    """
+    """Read a number of an address."""
     if not text.isdecimal() or len(text) > 15:
         raise UserError("no number", field=name, found=text, expected="a number")
     return int(text)
 
 
 def read_word(name: str, text: str, words: Collection[Word]) -> Word:
-    """Read one of some words, such as the names of a `Literal`, from an address or a form.
-
-    Args:
-        name: The parameter.
-        text: Its text.
-        words: The words.
-
-    Returns:
-        The word.
-
-    Raises:
-        UserError: It is another word.
-    """
+    """Read one of some words, such as the names of a `Literal`, from an address or a form."""
     for word in words:
         if word == text:
             return word

@@ -37,14 +37,7 @@ class ProjectShare(Struct, frozen=True):
 
 
 class AnnotatedRun(Struct, frozen=True, eq=False):
-    """The verdicts of projects on the answers of a run.
-
-    Attributes:
-        by_group: Number of a group -> the verdicts on its answers.
-        groups: How many groups have such verdicts; more than `by_group` has if it would be long.
-        differing: The ranks of the groups in which an annotator and another judge or annotator differ.
-        shares: What each project says.
-    """
+    """The verdicts of projects on the answers of a run."""
 
     by_group: Mapping[int, tuple[Verdict, ...]]
     groups: int
@@ -62,27 +55,12 @@ class _Line(Struct, frozen=True):
 
 
 def annotated_run(viewer: Viewer, index: RunIndex) -> AnnotatedRun:
-    """Collect the verdicts of all projects of the store on the answers of a run, whatever its name was.
-
-    Args:
-        viewer: What pages share.
-        index: The index of the run.
-
-    Returns:
-        The verdicts; the same object as long as nobody judges.
-    """
+    """Collect the verdicts of all projects of the store on the answers of a run, whatever its name was."""
     return _annotated(index, tuple(line for row in _judging(viewer) for line in _lines(viewer, row)))
 
 
 def annotated_runs(viewer: Viewer) -> set[int]:
-    """List the runs of which projects were made and judged.
-
-    Args:
-        viewer: What pages share.
-
-    Returns:
-        Their numbers.
-    """
+    """List the runs of which projects were made and judged."""
     found = set()
     for row in _judging(viewer):
         if not any(viewer.projects.live(row.number).refresh().judged.values()):
@@ -96,15 +74,7 @@ def annotated_runs(viewer: Viewer) -> set[int]:
 
 
 def with_annotators(found: Sequence[Verdict], added: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Put verdicts of projects beside those of a run.
-
-    Args:
-        found: The verdicts of the run on a group.
-        added: Those of projects. They replace what the run holds of the same human on the same answer.
-
-    Returns:
-        The verdicts.
-    """
+    """Put verdicts of projects beside those of a run."""
     newer = {(one.judge, one.targets) for one in added}
     kept = (one for one in found if one.kind != "human" or (one.judge, one.targets) not in newer)
     return (*kept, *added)

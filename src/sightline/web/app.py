@@ -81,13 +81,7 @@ def create_app(
     """Make the application. `AccessControl` goes around it.
 
     Args:
-        store: The store whose runs are shown.
-        data: Data folders and groups files to show; images of runs are looked for there too.
         projects: The annotation projects, which the gate of annotators shares; None without a gate.
-        is_lasting: Whether the store stays when the server ends.
-
-    Returns:
-        The application.
     """
     static = StaticFiles(
         (FOLDER / "sightline.css", *(file for folder in STATIC for file in folder.iterdir()))

@@ -20,11 +20,6 @@ class Builds:
     """What pages asked for. The thread ends with the process."""
 
     def __init__(self, index: OutcomeIndex) -> None:
-        """Start the thread.
-
-        Args:
-            index: The index.
-        """
         self._index = index
         self._wanted: set[Job] = set()
         self._errors: dict[Job, str] = {}
@@ -32,25 +27,14 @@ class Builds:
         threading.Thread(target=self._work, name="index", daemon=True).start()
 
     def start(self, *runs: int) -> None:
-        """Index a run or compare two runs, after what was asked for before.
-
-        Args:
-            *runs: The number of the run, or of the base run and the other run.
-        """
+        """Index a run or compare two runs, after what was asked for before."""
         if runs not in self._wanted:
             self._errors.pop(runs, None)
             self._wanted.add(runs)
             self._queue.put(runs)
 
     def state(self, run: RunSummary) -> IndexState:
-        """Say whether the index of a run can be read; an absent or stale one is built.
-
-        Args:
-            run: The run.
-
-        Returns:
-            The state; `building` while it waits for other builds.
-        """
+        """Say whether the index of a run can be read; an absent or stale one is built."""
         state = run.state
         if state.step in ("absent", "stale") and not state.error:
             self.start(run.run)
@@ -59,18 +43,7 @@ class Builds:
         return state
 
     def compared(self, base: int, other: int) -> IndexState:
-        """Say whether the comparison of two indexed runs can be read; an absent one is made.
-
-        Args:
-            base: The number of the base run.
-            other: The number of the other run.
-
-        Returns:
-            The state.
-
-        Raises:
-            UserError: A run is not indexed.
-        """
+        """Say whether the comparison of two indexed runs can be read; an absent one is made."""
         if self._index.comparisons.find(base, other) is not None:
             return IndexState("ready")
         if error := self._errors.get((base, other)):
@@ -79,14 +52,7 @@ class Builds:
         return IndexState("building")
 
     def start_missing(self, runs: Iterable[RunSummary]) -> int:
-        """Build the indexes of all runs that have none, and are finished.
-
-        Args:
-            runs: The runs.
-
-        Returns:
-            The number of runs whose index is still built.
-        """
+        """Build the indexes of all runs that have none, and are finished."""
         missing = [run for run in runs if run.result is None and run.line.is_complete and not run.state.error]
         for run in missing:
             self.start(run.run)

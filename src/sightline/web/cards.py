@@ -35,15 +35,6 @@ class Card(Struct, frozen=True):
 
 
 def cards(index: RunIndex, rows: Sequence[GroupRow]) -> list[Card]:
-    """Make the cards of groups.
-
-    Args:
-        index: The index of the run.
-        rows: The groups.
-
-    Returns:
-        Their cards, in the same order.
-    """
     image = card_image(index.run)
     return [
         Card(one.row, image(one.row), tuple(map(_response, one.outcomes[:MOST_RESPONSES])))

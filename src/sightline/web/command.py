@@ -19,28 +19,14 @@ DIR = "DIR"
 
 
 class AskAgain(Struct, frozen=True):
-    """Commands that repeat a run.
-
-    Attributes:
-        failed: Asks the probes without an answer; the others are cached.
-        every: Asks all probes, and leaves the cached answers as they are.
-    """
+    """Commands that repeat a run."""
 
     failed: str
     every: str
 
 
 def ask_again(run: StoredRun, line: RunLine, store: str) -> AskAgain:
-    """Write the commands that ask the model of a run again.
-
-    Args:
-        run: The run.
-        line: The run in the list, with the options that differ from the defaults.
-        store: The store; '' for one that ends with the server.
-
-    Returns:
-        The command lines.
-    """
+    """Write the commands that ask the model of a run again."""
     folder = run.folders[0] if len(run.folders) == 1 else DIR
     words = ["sightline", "run", run.task, "--model", line.model, "--data", folder]
     if tuple(line.judges) != ("rules",):

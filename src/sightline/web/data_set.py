@@ -26,15 +26,7 @@ KEPT_SELECTIONS = 16
 
 
 class DataItem(Struct, frozen=True):
-    """An item of a data set: a sample, or a line of a groups file.
-
-    Attributes:
-        id: Its id, unique in the data set.
-        question: What is asked.
-        references: The right answers.
-        labels: Label name -> values.
-        images: Its images.
-    """
+    """An item of a data set: a sample, or a line of a groups file."""
 
     id: str
     question: str
@@ -44,13 +36,7 @@ class DataItem(Struct, frozen=True):
 
 
 class DataSet(Struct, frozen=True, eq=False, dict=True):
-    """A data set; each object is a value of its own.
-
-    Attributes:
-        path: The folder or file.
-        kind: The benchmark and the split.
-        items: Its items in the order of the records.
-    """
+    """A data set; each object is a value of its own."""
 
     path: str
     kind: str
@@ -90,17 +76,7 @@ def _selected(data: DataSet, labels: Sequence[tuple[str, str]], sought: str) -> 
 
 
 def read_data_set(path: Path) -> DataSet:
-    """Read a data folder or groups file; one that did not change is not read again.
-
-    Args:
-        path: The folder or file.
-
-    Returns:
-        The data set.
-
-    Raises:
-        UserError: It has the format of no benchmark, or a record is wrong.
-    """
+    """Read a data folder or groups file; one that did not change is not read again."""
     return _read(str(path), _stamp(path))
 
 

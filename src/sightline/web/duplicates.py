@@ -19,17 +19,7 @@ BATCH = 32
 
 
 class DuplicateState(Struct, frozen=True):
-    """How far a search is.
-
-    Attributes:
-        done: The images that are compared.
-        total: All images; 0 before the search.
-        pairs: When it is done: the places of an item and of the one that its image looks like, and the number
-            of different bits.
-        unreadable: The images that cannot be read.
-        error: Why the search ended early.
-        is_done: Whether it ended.
-    """
+    """How far a search is."""
 
     done: int = 0
     total: int = 0
@@ -43,11 +33,6 @@ class DuplicateSearches:
     """The searches of this server, by data set. The store keeps the hashes of the images."""
 
     def __init__(self, store: Store) -> None:
-        """Prepare it; nothing is searched yet.
-
-        Args:
-            store: The store.
-        """
         self._store = store
         self._states: dict[Path, DuplicateState] = {}
         self._lock = threading.Lock()
@@ -55,21 +40,13 @@ class DuplicateSearches:
     def state(self, path: Path) -> DuplicateState | None:
         """Say how far the search in a data set is.
 
-        Args:
-            path: The path of the data set.
-
         Returns:
             The state; None before a search.
         """
         return self._states.get(path)
 
     def start(self, path: Path, data: DataSet) -> None:
-        """Search in a data set, unless a search goes on.
-
-        Args:
-            path: The path of the data set.
-            data: The data set.
-        """
+        """Search in a data set, unless a search goes on."""
         with self._lock:
             state = self._states.get(path)
             if state is not None and not state.is_done:

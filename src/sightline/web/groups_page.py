@@ -117,23 +117,12 @@ def export_answers(viewer: Viewer, request: Request, summary: RunSummary) -> Res
 
 
 def is_chosen(wanted: GroupFilter, facet: Facet, value: str) -> bool:
-    """Whether a filter holds a value of a facet."""
     if facet.label:
         return (facet.label, value) in wanted.labels
     return bool(getattr(wanted, facet.name) == value)
 
 
 def toggled(wanted: GroupFilter, facet: Facet, value: str) -> GroupFilter:
-    """The filter with a value of a facet, or without it if the filter holds it.
-
-    Args:
-        wanted: The filter.
-        facet: The facet.
-        value: One of its values.
-
-    Returns:
-        The other filter; of each label it holds one value.
-    """
     chosen = is_chosen(wanted, facet, value)
     if not facet.label:
         return replace(wanted, **{facet.name: None if chosen else value})

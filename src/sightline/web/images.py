@@ -30,16 +30,7 @@ def card_image(run: int) -> Callable[[GroupRow], str]:
 
 
 def shown_images(viewer: Viewer, run: int, *, small: bool = False) -> ImageSource:
-    """How the images of a run are shown: the file that was sent, or why there is none.
-
-    Args:
-        viewer: The viewer.
-        run: The number of the run.
-        small: Whether thumbnails are shown.
-
-    Returns:
-        The function that finds how an image is shown.
-    """
+    """How the images of a run are shown: the file that was sent, or why there is none."""
     images = viewer.index.images(run)
     kind = "thumbnails" if small else "images"
 

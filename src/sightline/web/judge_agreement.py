@@ -38,11 +38,6 @@ def agreement_matrix(
 ) -> AgreementMatrix:
     """Arrange the agreement of every two judges.
 
-    Args:
-        result: The result of a run.
-        judges: Its judges that are no humans.
-        humans: Judge -> its agreement with the majority of the humans; empty without humans.
-
     Returns:
         The matrix, with the humans last; None where there is no value, and on the diagonal.
     """
@@ -62,11 +57,6 @@ def report_against_humans(
     index: RunIndex, model: str, annotated: AnnotatedRun
 ) -> tuple[JudgeReport | None, str]:
     """Compare the judges of a run with its humans. The reports of the latest runs are kept.
-
-    Args:
-        index: The index of the run.
-        model: The model of the run.
-        annotated: The verdicts of annotation projects on its answers.
 
     Returns:
         The judge report with a notice if it leaves out groups, or the reason why there is none.

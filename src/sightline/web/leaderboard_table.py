@@ -35,15 +35,7 @@ class _Counted(Struct, frozen=True):
 
 
 def build_leaderboard(runs: Iterable[RunSummary], choice: Choice) -> Leaderboard:
-    """Make the table. Of several runs of a row, the latest of those over the most samples counts.
-
-    Args:
-        runs: The runs of the store; those without a result are left out.
-        choice: What the reader chose.
-
-    Returns:
-        The table: the rows of humans first, then by value, the best first.
-    """
+    """Make the table. Of several runs of a row, the latest of those over the most samples counts."""
     counted = [(run, run.result) for run in runs if run.result is not None]
     by_benchmark: defaultdict[str, list[tuple[RunSummary, Result]]] = defaultdict(list)
     for run, result in counted:
@@ -74,7 +66,6 @@ _RowKey = tuple[str, str, str]
 def _column(
     benchmark: str, runs: Sequence[tuple[RunSummary, Result]], choice: Choice
 ) -> tuple[LeaderColumn, dict[_RowKey, LeaderCell], str]:
-    """The column of a benchmark, its cells by row, and why it has no published ones."""
     settings = Counter(result.setting for _, result in runs)
     default = max(settings, key=lambda name: settings[name])
     setting = choice.settings.get(benchmark, "")

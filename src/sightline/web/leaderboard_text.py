@@ -25,14 +25,7 @@ class Remark(NamedTuple):
 
 
 def remarks(board: Leaderboard) -> list[Remark]:
-    """Why values are not comparable with the others of their column, and what else to know about them.
-
-    Args:
-        board: The table.
-
-    Returns:
-        The notes, those on values that are not comparable first.
-    """
+    """Why values are not comparable with the others of their column, and what else to know about them."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for row, column, cell in board.entries():
         if cell.reason:
@@ -44,14 +37,7 @@ def remarks(board: Leaderboard) -> list[Remark]:
 
 
 def csv_table(board: Leaderboard) -> ReportTable:
-    """Everything that the leaderboard shows, a row for each value.
-
-    Args:
-        board: The table.
-
-    Returns:
-        The table for CSV.
-    """
+    """Everything that the leaderboard shows, a row for each value."""
     columns = (
         *(_text(name) for name in ("model", "kind", "options", "benchmark", "setting", "metric", "unit")),
         Column("value", "value", ""),
@@ -63,14 +49,7 @@ def csv_table(board: Leaderboard) -> ReportTable:
 
 
 def paper_table(board: Leaderboard) -> ReportTable:
-    """The leaderboard as papers print it: a row for each model, a column for each benchmark.
-
-    Args:
-        board: The table.
-
-    Returns:
-        The table for LaTeX; its notes say what the marks of published values mean.
-    """
+    """The leaderboard as papers print it: a row for each model, a column for each benchmark."""
     columns = [Column("text", "Model", "model")]
     for one in board.columns:
         unit = {"percent": "%", "points": "points", "number": ""}[one.definition.unit]

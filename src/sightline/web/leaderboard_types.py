@@ -12,16 +12,7 @@ from sightline.reporting.html.plots import PlotCell, Scale
 
 
 class Choice(Struct, frozen=True):
-    """What the reader chose.
-
-    Attributes:
-        settings: Benchmark -> the setting of its column; the most used one for other benchmarks.
-        model: A part of the model's name; '' for all models.
-        judge: The judge whose verdicts count; '' for that of each run.
-        sort: The benchmark that orders the rows; '' for the first.
-        published: Whether published rows are shown.
-        human: Whether the rows of humans are shown.
-    """
+    """What the reader chose."""
 
     settings: Mapping[str, str]
     model: str = ""
@@ -32,19 +23,7 @@ class Choice(Struct, frozen=True):
 
 
 class LeaderColumn(Struct, frozen=True):
-    """A column: a benchmark in one of its settings.
-
-    Attributes:
-        benchmark: The name of the benchmark.
-        title: Its short title.
-        setting: The setting.
-        settings: The settings that the store has runs of.
-        metric: The primary metric.
-        definition: What the metric means.
-        scale: The scale of the plots.
-        n: What most of its values average over.
-        chance: The value that guessing gives, if the benchmark declares one.
-    """
+    """A column: a benchmark in one of its settings."""
 
     benchmark: str
     title: str
@@ -62,13 +41,7 @@ class LeaderCell(Struct, frozen=True):
 
     Attributes:
         value: The value; None if there is none.
-        plot: Its plot.
         facts: n and the judge, or the table of the paper.
-        undecided: How many verdicts are undecided, and the value if all of them were right; '' if they change
-            nothing.
-        judge: Who decided; '' for a published value.
-        reason: Why it is not comparable with the others of the column; '' if it is.
-        remark: What else to know about a published value that is comparable, such as who judged it.
         run: The number of the run; None for a published value.
         figure: The published value; None for a measured one.
     """
@@ -85,15 +58,7 @@ class LeaderCell(Struct, frozen=True):
 
 
 class LeaderRow(Struct, frozen=True):
-    """A row: a model, as measured or as published, or humans. `cells` are in the order of the columns.
-
-    Attributes:
-        kind: `measured`, `published` or `human`.
-        name: The model, without its server where that stays distinct.
-        model: The model as the user named it.
-        facts: The options that distinguish it.
-        cells: The values.
-    """
+    """A row: a model, as measured or as published, or humans. `cells` are in the order of the columns."""
 
     kind: str
     name: str

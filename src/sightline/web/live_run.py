@@ -33,12 +33,7 @@ class LiveView(Struct, frozen=True):
     """What the page of a run shows while it is not finished.
 
     Attributes:
-        counts: Its requests and answers.
-        total: The requests that are planned.
-        percent: The part of them that have an answer or a failure.
         seconds_left: The estimated time to the end; None without a rate.
-        last: The last responses, the newest first.
-        is_held: Whether a process is working on the run.
     """
 
     counts: ProgressCounts
@@ -53,11 +48,6 @@ class LiveRuns:
     """The runs whose progress was shown; each continues where it was read last."""
 
     def __init__(self, store: Store) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            store: The store.
-        """
         self._store = store
         self._progress: dict[int, RunProgress] = {}
         self._lock = threading.Lock()
@@ -66,11 +56,7 @@ class LiveRuns:
         """Read the progress of a run.
 
         Args:
-            run: The run.
             now: The time, in seconds since 1970.
-
-        Returns:
-            What its page shows.
         """
         with self._lock:
             if run.number not in self._progress:

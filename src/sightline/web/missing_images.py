@@ -17,10 +17,6 @@ MOST_RUNS = 20
 def missing_images_note(store: Store, data: Sequence[Path]) -> str:
     """Look for one image of each of the latest indexed runs.
 
-    Args:
-        store: The store.
-        data: The data folders that the user named.
-
     Returns:
         Which runs lack their images, and the remedy; '' if none does.
     """

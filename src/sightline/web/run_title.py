@@ -7,27 +7,12 @@ from sightline.results.run_list import RunLine
 
 
 def run_name(run: RunLine) -> str:
-    """What pages call a run.
-
-    Args:
-        run: The run.
-
-    Returns:
-        Its name; its model without the address of a server; its number if the description is damaged.
-    """
+    """What pages call a run."""
     return run.name or without_servers(run.model) or f"run {run.number}"
 
 
 def names_of_two(base: RunLine, other: RunLine) -> tuple[str, str]:
-    """What the page of a comparison calls its two runs.
-
-    Args:
-        base: The base run.
-        other: The run that is compared with it.
-
-    Returns:
-        Their names, with the numbers of the runs if the names are equal.
-    """
+    """What the page of a comparison calls its two runs."""
     names = run_name(base), run_name(other)
     if names[0] != names[1]:
         return names

@@ -26,12 +26,8 @@ class Listening(Struct, frozen=True, kw_only=True):
     """Where the server listens.
 
     Attributes:
-        host: The address, or the name of this computer.
-        port: The port; 0 for a free one.
-        names: Further names by which browsers may address the server.
         certificate: The file of the TLS certificate; None without TLS.
         key: The file of its key; None if the certificate's file holds it.
-        url: The URL by which browsers reach the server behind a reverse proxy; '' without one.
     """
 
     host: str = "127.0.0.1"
@@ -53,17 +49,7 @@ class Listening(Struct, frozen=True, kw_only=True):
 
 
 def bind(listening: Listening) -> socket.socket:
-    """Reserve the port.
-
-    Args:
-        listening: Where the server listens.
-
-    Returns:
-        The bound socket.
-
-    Raises:
-        UserError: The port is in use or needs other rights, or the address is none of this computer.
-    """
+    """Reserve the port."""
     host, port = listening.host, listening.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -88,14 +74,7 @@ def bind(listening: Listening) -> socket.socket:
 
 
 def check_certificate(listening: Listening) -> None:
-    """Refuse a certificate or key that cannot be used.
-
-    Args:
-        listening: Where the server listens.
-
-    Raises:
-        UserError: The files are missing, no certificate, or do not belong together.
-    """
+    """Refuse a certificate or key that cannot be used."""
     if listening.certificate is None:
         if listening.key is not None:
             raise UserError("--tls-key has no certificate", expected="--tls-certificate FILE too")
@@ -113,15 +92,7 @@ def check_certificate(listening: Listening) -> None:
 
 
 def access_of(listening: Listening, port: int) -> Access:
-    """The rules of access, with a new token.
-
-    Args:
-        listening: Where the server listens.
-        port: The port.
-
-    Returns:
-        The rules. If other computers can connect, they may name this one by its host name.
-    """
+    """The rules of access, with a new token."""
     own = () if listening.is_local else (listening.host, socket.gethostname(), socket.getfqdn())
     behind = [urlsplit(listening.url).hostname or ""] if listening.url else []
     return Access(
@@ -133,28 +104,11 @@ def access_of(listening: Listening, port: int) -> Access:
 
 
 def url_of(listening: Listening, access: Access) -> str:
-    """The URL to open.
-
-    Args:
-        listening: Where the server listens.
-        access: The rules of access.
-
-    Returns:
-        The URL with the token.
-    """
     return f"{base_url(listening, access)}/?{TOKEN}={access.token}"
 
 
 def base_url(listening: Listening, access: Access) -> str:
-    """The URL of the server, before the paths of pages.
-
-    Args:
-        listening: Where the server listens.
-        access: The rules of access.
-
-    Returns:
-        That of the reverse proxy, if there is one.
-    """
+    """The URL of the server, before the paths of pages."""
     if listening.url:
         return listening.url
     host = listening.host
@@ -166,17 +120,7 @@ def base_url(listening: Listening, access: Access) -> str:
 
 
 def read_url(url: str) -> str:
-    """Read the URL of a reverse proxy.
-
-    Args:
-        url: The URL of --url.
-
-    Returns:
-        The URL without a slash at the end.
-
-    Raises:
-        UserError: It has no scheme or host, or has a path.
-    """
+    """Read the URL of a reverse proxy."""
     expected = "--url https://HOST, without a path: the paths of pages begin at the host"
     try:
         parts = urlsplit(url)
@@ -197,9 +141,6 @@ def read_url(url: str) -> str:
 def warning_of(listening: Listening) -> str:
     """What to warn of.
 
-    Args:
-        listening: Where the server listens.
-
     Returns:
         The warning; '' if there is none.
     """
@@ -213,13 +154,7 @@ def warning_of(listening: Listening) -> str:
 
 
 def run_server(app: ASGIApp, bound: socket.socket, listening: Listening) -> None:
-    """Answer requests until Ctrl-C or SIGTERM.
-
-    Args:
-        app: The application.
-        bound: The bound socket.
-        listening: Where the server listens.
-    """
+    """Answer requests until Ctrl-C or SIGTERM."""
     import uvicorn
 
     config = uvicorn.Config(

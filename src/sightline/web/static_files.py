@@ -32,11 +32,6 @@ class StaticFiles:
     """All static files, by the names in their URLs."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        """Read the files.
-
-        Args:
-            paths: Their paths.
-        """
         self._names: dict[str, str] = {}
         self._files: dict[str, StaticFile] = {}
         for path in paths:
@@ -48,14 +43,7 @@ class StaticFiles:
             self._files[name] = StaticFile(content, TYPES[path.suffix])
 
     def url(self, name: str) -> str:
-        """The URL of a file.
-
-        Args:
-            name: The name of the file.
-
-        Returns:
-            The path, with the digest.
-        """
+        """The URL of a file."""
         return f"/static/{self._names[name]}"
 
     async def respond(self, request: Request) -> Response:

@@ -44,32 +44,12 @@ def templates() -> Environment:
 
 
 def breakable(name: str) -> Markup:
-    """Let a long name go on in a new line after a slash or a colon.
-
-    Args:
-        name: The name.
-
-    Returns:
-        Its HTML.
-    """
+    """Let a long name go on in a new line after a slash or a colon."""
     return Markup(re.sub("([/:])", r"\1<wbr>", str(escape(name))))
 
 
 class Viewer(Struct, frozen=True):
-    """What the pages share.
-
-    Attributes:
-        store: The store whose runs are shown.
-        data: Data folders and groups files that the user named.
-        index: The index of their outcomes.
-        builds: The indexes that are built in the background.
-        live: The progress of unfinished runs.
-        duplicates: The searches for near-duplicates.
-        projects: The annotation projects.
-        templates: The templates.
-        static: The static files.
-        is_lasting: Whether the store stays when the server ends; that of results folders does not.
-    """
+    """What the pages share."""
 
     store: Store
     data: Sequence[Path]
@@ -83,16 +63,6 @@ class Viewer(Struct, frozen=True):
     is_lasting: bool = True
 
     def page(self, template: str, context: Mapping[str, Any], status: int = 200) -> Response:
-        """Write a page.
-
-        Args:
-            template: The name of its template.
-            context: What the template shows.
-            status: The HTTP status.
-
-        Returns:
-            The response.
-        """
         text = self.templates.get_template(template).render(
             store_name=Path(self.store.name).name, static=self.static.url, **context
         )

@@ -17,14 +17,7 @@ RunPage = Callable[[Viewer, Request, RunSummary], Response]
 
 
 def with_index(page: RunPage) -> Page:
-    """Make a page of a run wait for the index of the run that its address names.
-
-    Args:
-        page: The page.
-
-    Returns:
-        The page, which shows the progress until the index can be read.
-    """
+    """Make a page of a run wait for the index of the run that its address names."""
 
     def shown(viewer: Viewer, request: Request) -> Response:
         summary = viewer.index.summary(request.path_params["run"])
@@ -35,11 +28,6 @@ def with_index(page: RunPage) -> Page:
 
 def waiting_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response | None:
     """The page that is shown until the index of a run can be read.
-
-    Args:
-        viewer: The viewer.
-        request: The request of the page that needs the index.
-        summary: The run.
 
     Returns:
         The page; None if the index can be read.
@@ -54,18 +42,7 @@ def waiting_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respo
 def progress_page(
     viewer: Viewer, request: Request, title: str, state: IndexState, again: str = ""
 ) -> Response:
-    """The page of something that is being built, or could not be built.
-
-    Args:
-        viewer: The viewer.
-        request: The request of the page that needs it; that page is asked for again.
-        title: What is built.
-        state: How far it is.
-        again: The address of the form that builds it again; '' without one.
-
-    Returns:
-        The page.
-    """
+    """The page of something that is being built, or could not be built."""
     query = f"?{request.url.query}" if request.url.query else ""
     context = {"title": title, "state": state, "address": request.url.path + query, "again": again}
     return viewer.page("waiting_page.html", context)

@@ -13,14 +13,7 @@ SUFFICIENT = "sufficient"
 
 
 def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Write the sufficient captions as a file for `--set captions=FILE`.
-
-    Args:
-        request: The project and the folder.
-
-    Yields:
-        The file, and what it holds.
-    """
+    """Write the sufficient captions as a file for `--set captions=FILE`."""
     items = list(request.state.items.values())
     decisions = [(item, request.decision(item)) for item in items]
     captions = {

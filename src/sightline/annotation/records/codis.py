@@ -18,14 +18,7 @@ FOLDER, RETURNED, FUNNEL = "data", "returned.csv", "funnel.json"
 
 
 def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Write the drafts, or the accepted ones, what goes back to the authors, and the funnel.
-
-    Args:
-        request: The project and the folder: of authors, or of a cross-check.
-
-    Yields:
-        The files, and what they hold.
-    """
+    """Write the drafts, or the accepted ones, what goes back to the authors, and the funnel."""
     is_check = request.state.project.task.items == "drafts"
     kept: list[tuple[Item, Values]] = []
     funnel: dict[str, int] = {"items": len(request.state.items), "written": 0, "given up": 0}

@@ -15,14 +15,7 @@ FOLDER, SPLIT, TASKS = "data", "val", "tasks.csv"
 
 
 def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Write the table with its images, and the labels of the tasks.
-
-    Args:
-        request: The project and the folder.
-
-    Yields:
-        The files, and what they hold.
-    """
+    """Write the table with its images, and the labels of the tasks."""
     rows = [list(COLUMNS)]
     tasks = [["image_url", "task"]]
     for one in judgements(request.state, request.annotators):

@@ -32,12 +32,6 @@ def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
     """Write test.json, questions.csv for the review, the images and the agreement on labels.
 
     What an author wrote with a fault, such as two equal options, is left out, and listed in left_out.csv.
-
-    Args:
-        request: The project and the folder.
-
-    Yields:
-        The files, and what they hold.
     """
     folder = request.state.project.data
     paths = {image.path for item in request.state.items.values() for image in item.images["image"]}
@@ -71,16 +65,7 @@ def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
 def write_data(
     request: RecordsRequest, images: Sequence[AnnotatedImage], gallery: CheckedImages
 ) -> Iterator[tuple[Path, str]]:
-    """Write the data folder of the images whose labels are decided, if there are any.
-
-    Args:
-        request: The project and the folder.
-        images: The annotated images.
-        gallery: All images.
-
-    Yields:
-        The files, and what they hold.
-    """
+    """Write the data folder of the images whose labels are decided, if there are any."""
     if all(one.open for one in images):
         return
     out = request.out / FOLDER

@@ -47,21 +47,10 @@ class AnnotatedImage(Struct, frozen=True):
         return self.settled or next(iter(self.by_annotator.values()))
 
     def annotations(self, label: str) -> dict[str, Values]:
-        """Get all annotations of a label.
-
-        Args:
-            label: The label.
-
-        Returns:
-            Annotator -> values.
-        """
         return {annotator: lines[0].values(label) for annotator, lines in self.by_annotator.items()}
 
     def decided(self, label: str) -> Values | None:
         """Decide a label.
-
-        Args:
-            label: The label.
 
         Returns:
             The values that were settled, or that more than half of the annotators give, spelt as the first of
@@ -94,15 +83,6 @@ class AnnotatedImage(Struct, frozen=True):
 
 
 def group_by_image(lines: Iterable[FormLine], settled: Iterable[FormLine] = ()) -> list[AnnotatedImage]:
-    """Group lines by image.
-
-    Args:
-        lines: Lines without faults.
-        settled: Those of who settles images.
-
-    Returns:
-        The images in the order of the lines.
-    """
     groups: dict[str, dict[str, list[FormLine]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         groups[line.image][line.by].append(line)
@@ -122,12 +102,6 @@ def group_by_image(lines: Iterable[FormLine], settled: Iterable[FormLine] = ()) 
 def output_paths(images: Collection[str]) -> dict[str, str]:
     """Choose the paths of images in the output folder, all below images/.
 
-    Args:
-        images: Paths in the input folder.
-
-    Returns:
-        Input path -> output path. If all input paths begin with images/, as in the release, they are kept.
-
     >>> output_paths(["images/a.png"])
     {'images/a.png': 'images/a.png'}
     >>> output_paths(["a.png", "images/a.png"])
@@ -138,15 +112,7 @@ def output_paths(images: Collection[str]) -> dict[str, str]:
 
 
 def iibench_records(images: Sequence[AnnotatedImage], paths: Mapping[str, str]) -> list[IIBenchRecord]:
-    """Make II-Bench's records.
-
-    Args:
-        images: Images without an undecided label.
-        paths: Path of each image in the output folder.
-
-    Returns:
-        The records; ids of questions are made from the names of their images.
-    """
+    """Make II-Bench's records."""
     names = [Path(one.image).name for one in images for _ in one.lines]
     ids = iter(ids_of(names))
     return [
@@ -162,16 +128,7 @@ def iibench_records(images: Sequence[AnnotatedImage], paths: Mapping[str, str]) 
 def annotation_report(
     images: Sequence[AnnotatedImage], total: int, agreement: Sequence[LabelAgreement]
 ) -> dict[str, Any]:
-    """The content of annotation.json.
-
-    Args:
-        images: The annotated images.
-        total: Number of images of the project.
-        agreement: The agreement on each label.
-
-    Returns:
-        Counts, agreement, and the annotations of every image, as plain data.
-    """
+    """The content of annotation.json."""
     return {
         "schema": 1,
         "images": total,
@@ -195,14 +152,6 @@ def write_annotations(images: Sequence[AnnotatedImage], gallery: CheckedImages, 
     """Write annotated images as a data folder: test.json, questions.csv, images/, manifest.
 
     questions.csv holds the same questions for reviewers. Images with an undecided label are left out.
-
-    Args:
-        images: The annotated images, of which one or more have all labels.
-        gallery: The images of the project.
-        out: The output folder; what another export wrote there is replaced.
-
-    Returns:
-        The manifest.
     """
     settled = [one for one in images if not one.open]
     dropped = {

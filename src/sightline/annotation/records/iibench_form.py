@@ -42,14 +42,6 @@ class FormLine(Struct, frozen=True):
     where: str
 
     def values(self, label: str) -> tuple[str, ...]:
-        """Get the values of a label.
-
-        Args:
-            label: The label, such as 'rhetoric'.
-
-        Returns:
-            Its distinct values; known ones are spelt as in the release.
-        """
         spelling = {value.casefold(): value for value in VALUES[label]}
         parts = (" ".join(part.split()) for part in self.cells[label].replace(";", ",").split(","))
         return tuple(dict.fromkeys(spelling.get(part.casefold(), part) for part in parts if part))
@@ -72,15 +64,7 @@ class FormLine(Struct, frozen=True):
 
 
 def find_faults(lines: Sequence[FormLine], images: Collection[str]) -> list[UserError]:
-    """Check filled-in lines.
-
-    Args:
-        lines: The lines.
-        images: Paths of the readable images of the folder.
-
-    Returns:
-        An error for each fault, with file, line, field and remedy.
-    """
+    """Check filled-in lines."""
     faults = [fault for line in lines for fault in _faults(line, images)]
     by_annotator: dict[tuple[str, str], list[FormLine]] = defaultdict(list)
     for line in lines:
@@ -95,14 +79,6 @@ def find_faults(lines: Sequence[FormLine], images: Collection[str]) -> list[User
 
 
 def cells_of(record: IIBenchRecord) -> list[Cells]:
-    """Get the cells of a record.
-
-    Args:
-        record: The record.
-
-    Returns:
-        The cells of a line for each of its questions.
-    """
     meta = record.meta_data
     labels = {label: _joined(getattr(meta, label)) for label in LABELS}
     # The explanation of test-908 is an object.

@@ -24,15 +24,7 @@ QUESTIONS = (1, 2, 3)
 
 
 def proposals(folder: Path, split: str) -> dict[str, Values]:
-    """Read what a data folder already says about its images, for authors to correct.
-
-    Args:
-        folder: The folder of images.
-        split: The split whose records are read; '' for `test`.
-
-    Returns:
-        Path of an image in the folder -> values; empty if there is no file of records.
-    """
+    """Read what a data folder already says about its images, for authors to correct."""
     file = folder / f"{split or SPLIT}.json"
     if not file.is_file():
         return {}
@@ -57,16 +49,7 @@ def _values(lines: Sequence[Cells]) -> Values:
 
 
 def form_lines(item: Item, by: str, values: Values) -> list[FormLine]:
-    """Turn what an author filled in into lines of the annotation form.
-
-    Args:
-        item: The item.
-        by: The name of the author.
-        values: The values.
-
-    Returns:
-        A line for each question of which anything is filled in.
-    """
+    """Turn what an author filled in into lines of the annotation form."""
     image = item.images["image"][0].path
     shared = {name: _text(values, name) for name in (*LABELS, "explanation")}
     lines = []
@@ -83,15 +66,7 @@ def form_lines(item: Item, by: str, values: Values) -> list[FormLine]:
 
 
 def faults(item: Item, values: Values) -> Iterator[UserError]:
-    """Find what keeps an author's values out of the records.
-
-    Args:
-        item: The item.
-        values: The values.
-
-    Yields:
-        An error for each fault, with question and field; no path, which authors must not see.
-    """
+    """Find what keeps an author's values out of the records."""
     for line in form_lines(item, "", values):
         for fault in find_faults([line], [line.image]):
             yield UserError(

@@ -15,14 +15,7 @@ KEEP = "keep"
 
 
 def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Copy the kept images, and write the decisions.
-
-    Args:
-        request: The project and the folder.
-
-    Yields:
-        Each file or folder, and what it holds.
-    """
+    """Copy the kept images, and write the decisions."""
     rows = [["image", "decision", "votes", "reasons"]]
     kept = 0
     for item in request.state.items.values():

@@ -36,33 +36,13 @@ CHECKS: dict[Records, str] = {"iibench": "sightline.annotation.records.iibench_l
 
 
 def write_records(kind: Records, request: RecordsRequest) -> Written:
-    """Write the records of a project.
-
-    Args:
-        kind: The kind of records.
-        request: What they are made of.
-
-    Returns:
-        Each file, and what it holds.
-    """
+    """Write the records of a project."""
     write = importlib.import_module(WRITERS[kind]).write
     return cast("Callable[[RecordsRequest], Written]", write)(request)
 
 
 def proposals(kind: Records, folder: Path, split: str) -> Mapping[str, Values]:
-    """Read the records that a folder of images holds already.
-
-    Args:
-        kind: The kind of records.
-        folder: The folder.
-        split: The split; '' for the first one.
-
-    Returns:
-        Path of an image in the folder -> the values that authors correct.
-
-    Raises:
-        UserError: The records cannot be read.
-    """
+    """Read the records that a folder of images holds already."""
     if kind not in PROPOSALS:
         return {}
     read = importlib.import_module(PROPOSALS[kind]).proposals
@@ -70,16 +50,7 @@ def proposals(kind: Records, folder: Path, split: str) -> Mapping[str, Values]:
 
 
 def record_faults(kind: Records, item: Item, values: Values) -> Iterator[UserError]:
-    """Find what would keep an annotator's values out of the records.
-
-    Args:
-        kind: The kind of records.
-        item: The item.
-        values: The values.
-
-    Returns:
-        An error for each fault.
-    """
+    """Find what would keep an annotator's values out of the records."""
     if kind not in CHECKS:
         return iter(())
     faults = importlib.import_module(CHECKS[kind]).faults

@@ -17,17 +17,7 @@ from sightline.types import ImageRef
 
 
 def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Write the verified table; if its lines hold all that II-Bench's records need, the data folder, too.
-
-    Args:
-        request: The project and the folder.
-
-    Yields:
-        The files, and what they hold.
-
-    Raises:
-        UserError: A table has changed since the project began.
-    """
+    """Write the verified table; if its lines hold all that II-Bench's records need, the data folder, too."""
     reviewed = table_lines.reviewed_lines(request)
     yield from table_lines.write_verified(request, reviewed)
     accepted = [one.line for one in reviewed if one.accepted]

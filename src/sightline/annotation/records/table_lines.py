@@ -27,32 +27,12 @@ ACCEPTING = ("yes", "right")
 
 
 def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Write the accepted lines in the layout of the table, and the rejected ones for revision.
-
-    Args:
-        request: The project and the folder.
-
-    Yields:
-        The files, and what they hold.
-
-    Raises:
-        UserError: A table has changed since the project began.
-    """
+    """Write the accepted lines in the layout of the table, and the rejected ones for revision."""
     yield from write_verified(request, reviewed_lines(request))
 
 
 def reviewed_lines(request: RecordsRequest) -> list[ReviewedLine]:
-    """Decide about the lines of the tables.
-
-    Args:
-        request: The project and the folder.
-
-    Returns:
-        The lines with their marks, in the order of the tables.
-
-    Raises:
-        UserError: A table has changed since the project began.
-    """
+    """Decide about the lines of the tables."""
     paths = [Path(source) for source in request.state.project.sources]
     lines = {line.key: line for line in read_table_lines(paths)}
     items = {str(item.hidden["line"]): item for item in request.state.items.values() if item.phase != BLIND}
@@ -64,18 +44,7 @@ def reviewed_lines(request: RecordsRequest) -> list[ReviewedLine]:
 
 
 def write_verified(request: RecordsRequest, reviewed: Sequence[ReviewedLine]) -> Iterator[tuple[Path, str]]:
-    """Write the tables of accepted and of rejected lines, and the report.
-
-    Args:
-        request: The project and the folder.
-        reviewed: The lines with their marks.
-
-    Yields:
-        The files, and what they hold.
-
-    Raises:
-        UserError: The tables lie where the files would be written.
-    """
+    """Write the tables of accepted and of rejected lines, and the report."""
     project = request.state.project
     refuse_out_inside_inputs(request.out / FOLDER, [Path(source) for source in project.sources])
     rule = f"{project.task.needed}/{project.annotators}" if project.task.needed else "majority"

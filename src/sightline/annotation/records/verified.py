@@ -51,9 +51,6 @@ class ReviewedLine(Struct, frozen=True):
 def share_right(reviewed: Sequence[ReviewedLine]) -> MetricValue:
     """Compute the share of accepted lines.
 
-    Args:
-        reviewed: The lines.
-
     Returns:
         Accepted lines of the decided ones, in percent. For ConTextual's layout the paper's own value (section
         2.3) is attached.
@@ -69,15 +66,7 @@ def share_right(reviewed: Sequence[ReviewedLine]) -> MetricValue:
 
 
 def verification_report(reviewed: Sequence[ReviewedLine], rule: str) -> dict[str, Any]:
-    """The content of verification.json.
-
-    Args:
-        reviewed: The lines.
-        rule: When a line is accepted, such as `4/5`.
-
-    Returns:
-        The share, the counts, and every line's round and marks, as plain data.
-    """
+    """The content of verification.json."""
     verdicts = [one.accepted for one in reviewed]
     return {
         "schema": 1,
@@ -105,15 +94,6 @@ def write_accepted(
 
     Undecided lines are in neither table. The images of rejected lines are copied too, for revision and
     review.
-
-    Args:
-        reviewed: The lines.
-        rule: When a line is accepted, such as `4/5`.
-        table: File name of the table of accepted lines.
-        out: The folder; what another export wrote there is replaced.
-
-    Returns:
-        The manifest.
     """
     columns = list(reviewed[0].line.cells)
     accepted = [one for one in reviewed if one.accepted]

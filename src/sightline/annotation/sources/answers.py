@@ -33,15 +33,6 @@ def answer_items(request: SourceRequest) -> MadeItems:
 
     Of several runs, an instance is left out if one of its answers failed, so that all are compared on the
     same instances.
-
-    Args:
-        request: The sources: runs.
-
-    Returns:
-        The items.
-
-    Raises:
-        UserError: A run cannot be read, or no answer is left.
     """
     runs = read_runs(request.sources, request.store)
     outcomes = [_first_answers(run) for run in runs]
@@ -50,17 +41,7 @@ def answer_items(request: SourceRequest) -> MadeItems:
 
 
 def wrong_answer_items(request: SourceRequest) -> MadeItems:
-    """Make an item of sampled answers that are not right, in proportion to a label (II-Bench, section 4.3).
-
-    Args:
-        request: The sources: runs; the same number is sampled of each.
-
-    Returns:
-        The items.
-
-    Raises:
-        UserError: A run cannot be read, or has no wrong answer.
-    """
+    """Make an item of sampled answers that are not right, in proportion to a label (II-Bench, section 4.3)."""
     runs = read_runs(request.sources, request.store)
     outcomes = [_first_answers(run) for run in runs]
     count = request.count or request.task.sample
@@ -81,15 +62,6 @@ def answer_pair_items(request: SourceRequest) -> MadeItems:
 
     Runs of other settings of the same model are partners: with a run `codis:no-context`, each answer is
     compared with the one without context, too.
-
-    Args:
-        request: The sources: runs.
-
-    Returns:
-        The items; pairs with equal texts need no human and are left out.
-
-    Raises:
-        UserError: A run cannot be read, or the benchmark compares no answers.
     """
     runs = read_runs(request.sources, request.store)
     outcomes = [[one for group in run.groups.values() for one in group] for run in runs]

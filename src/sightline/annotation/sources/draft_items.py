@@ -13,17 +13,7 @@ from sightline.errors import UserError
 
 
 def draft_items(request: SourceRequest) -> MadeItems:
-    """Make an item of each draft of a project; a draft that a former check accepted is left out.
-
-    Args:
-        request: The sources: the name of a project of authors, and those of former checks of it.
-
-    Returns:
-        The items; the author of a draft does not check it.
-
-    Raises:
-        UserError: There is no such project, or it has no draft.
-    """
+    """Make an item of each draft of a project; a draft that a former check accepted is left out."""
     store = AnnotationStore(request.store, time.time)
     rows = [store.project(name) for name in request.sources]
     states = []
@@ -55,15 +45,7 @@ def draft_items(request: SourceRequest) -> MadeItems:
 
 
 def draft_name(item: int, values: Values) -> str:
-    """Name a draft by its item and content, so that a check does not outlive a revision.
-
-    Args:
-        item: The number of the item in the project of the authors.
-        values: What the author wrote.
-
-    Returns:
-        The name.
-    """
+    """Name a draft by its item and content, so that a check does not outlive a revision."""
     from sightline.formats.digests import json_digest
 
     return f"{item}-{json_digest(sorted(values.items()))[:16]}"

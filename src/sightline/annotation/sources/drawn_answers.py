@@ -30,15 +30,6 @@ def shared_instances(runs: Sequence[Sequence[Outcome]]) -> list[Unit]:
 
     An instance is a group of probes. It is left out as a whole if one of its answers failed, or if runs
     answered different probes of it.
-
-    Args:
-        runs: The answers of each run.
-
-    Returns:
-        The answers of all runs to each instance, in the first run's order.
-
-    Raises:
-        UserError: There is no such instance.
     """
     by_run = [_instances(run) for run in runs]
     units = [
@@ -59,17 +50,7 @@ def shared_instances(runs: Sequence[Sequence[Outcome]]) -> list[Unit]:
 
 
 def wrong_answers(run: Sequence[Outcome]) -> list[Unit]:
-    """Select the answers of a run that are not right.
-
-    Args:
-        run: The answers.
-
-    Returns:
-        A unit for each.
-
-    Raises:
-        UserError: There is none.
-    """
+    """Select the answers of a run that are not right."""
     units: list[Unit] = [(outcome,) for outcome in run if outcome.verdict in WRONG]
     if not units:
         raise UserError("no answer is wrong", found=f"{len(run):,} answers", expected="judged answers")
@@ -80,16 +61,7 @@ def draw_units(units: Sequence[Unit], count: int, seed: int, by: str = "") -> li
     """Draw units at random.
 
     Args:
-        units: The units.
-        count: Largest number of units to draw.
-        seed: Seed of the draw.
         by: A label; units are drawn in proportion to its values. '' for none.
-
-    Returns:
-        The drawn units, in their order.
-
-    Raises:
-        UserError: `count` is below 1, or a unit lacks the label.
     """
     if count < 1:
         raise UserError("--items draws nothing", found=count, expected="1 or more")
@@ -99,14 +71,7 @@ def draw_units(units: Sequence[Unit], count: int, seed: int, by: str = "") -> li
 
 
 def sent_images(runs: Iterable[Sequence[Outcome]]) -> dict[ProbeName, tuple[str, ...]]:
-    """The images that answers say were sent.
-
-    Args:
-        runs: The answers of each run.
-
-    Returns:
-        The paths in the data folder by probe; of several runs, those of the first that sent images.
-    """
+    """The images that answers say were sent."""
     images: dict[ProbeName, tuple[str, ...]] = {}
     for run in runs:
         for outcome in run:

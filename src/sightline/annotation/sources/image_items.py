@@ -20,17 +20,7 @@ from sightline.types import Probe, Sample
 
 
 def image_items(request: SourceRequest) -> MadeItems:
-    """Make an item of each image of a folder. Authors see the records that it holds already, to correct them.
-
-    Args:
-        request: The sources: one folder of images.
-
-    Returns:
-        The items; broken images are left out.
-
-    Raises:
-        UserError: It is no folder, or has no image.
-    """
+    """Make an item of each image of a folder. Authors see the records that it holds already, to correct them."""
     if len(request.sources) != 1 or not Path(request.sources[0]).is_dir():
         raise UserError(
             "one folder of images is needed",
@@ -57,17 +47,7 @@ def image_items(request: SourceRequest) -> MadeItems:
 
 
 def caption_items(request: SourceRequest) -> MadeItems:
-    """Make an item of each image that has a caption, with all questions and contexts about it (CODIS 5.1).
-
-    Args:
-        request: The sources: a benchmark, and a file of captions.
-
-    Returns:
-        The items.
-
-    Raises:
-        UserError: The benchmark or the captions cannot be read, or no caption is of one of its images.
-    """
+    """Make an item of each image that has a caption, with all questions and contexts about it (CODIS 5.1)."""
     if len(request.sources) != 2:
         found = ", ".join(request.sources)
         raise UserError(

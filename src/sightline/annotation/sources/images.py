@@ -15,21 +15,12 @@ class FolderImages:
     """Images of one data folder, each read once."""
 
     def __init__(self, folder: Path) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            folder: The data folder.
-        """
         self.folder = folder
         self.broken: dict[str, str] = {}
         self._known: dict[str, ItemImage] = {}
 
     def add(self, paths: Iterable[str]) -> None:
-        """Read images.
-
-        Args:
-            paths: Paths in the folder; absolute ones must lie in it, too.
-        """
+        """Read images."""
         new = {path for path in map(self._relative, paths) if path not in self._known}
         refs = {path: ImageRef(str(self.folder / path), str(self.folder)) for path in sorted(new)}
         checked = check_images(refs)
@@ -37,23 +28,11 @@ class FolderImages:
         self._known |= {path: ItemImage(path, file.digest) for path, file in checked.files.items()}
 
     def found(self, paths: Sequence[str]) -> tuple[ItemImage, ...]:
-        """The images of an item.
-
-        Args:
-            paths: Paths that were added.
-
-        Returns:
-            Those that can be read.
-        """
         names = map(self._relative, paths)
         return tuple(self._known[name] for name in names if name in self._known)
 
     def notes(self) -> list[str]:
-        """Say which images cannot be shown.
-
-        Returns:
-            A note, if there are any.
-        """
+        """Say which images cannot be shown."""
         if not self.broken:
             return []
         name, reason = next(iter(self.broken.items()))

@@ -31,17 +31,7 @@ class Asked(Struct, frozen=True):
 
 
 def read_probes(request: SourceRequest) -> Asked:
-    """Read the probes of a benchmark.
-
-    Args:
-        request: The sources: one benchmark, with a setting after the colon.
-
-    Returns:
-        The probes in their order.
-
-    Raises:
-        UserError: There is no such benchmark or setting, or the data is wrong.
-    """
+    """Read the probes of a benchmark."""
     if len(request.sources) != 1:
         found = ", ".join(request.sources)
         raise UserError(
@@ -58,17 +48,7 @@ def read_probes(request: SourceRequest) -> Asked:
 
 
 def probe_items(request: SourceRequest) -> MadeItems:
-    """Make items of probes. Each question with a context is first asked without it (CODIS, section 4.2).
-
-    Args:
-        request: The sources: one benchmark.
-
-    Returns:
-        The items.
-
-    Raises:
-        UserError: The benchmark, its data or its images cannot be read.
-    """
+    """Make items of probes. Each question with a context is first asked without it (CODIS, section 4.2)."""
     asked = read_probes(request)
     shown = [shown_images(sample, probe) for sample, probe in asked.probes]
     refs = [ref for refs in shown for ref in refs]
@@ -88,10 +68,6 @@ def probe_items(request: SourceRequest) -> MadeItems:
 def shown_images(sample: Sample, probe: Probe) -> Sequence[ImageRef]:
     """The images that a human sees with a probe.
 
-    Args:
-        sample: The sample.
-        probe: One of its probes.
-
     Returns:
         The images that are sent; those of the last turn, if several are sent; of none, that of the sample.
     """
@@ -103,14 +79,7 @@ def label_of(labels: Labels, name: str) -> str:
     """The value of a label as text.
 
     Args:
-        labels: The labels.
         name: The name of the label; '' for none.
-
-    Returns:
-        Its value; '' without a name.
-
-    Raises:
-        UserError: There is no such label.
     """
     if not name:
         return ""

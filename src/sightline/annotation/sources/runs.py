@@ -30,18 +30,6 @@ class SourceRun(Struct, frozen=True):
 
 
 def read_runs(words: tuple[str, ...], store: Store) -> list[SourceRun]:
-    """Read runs.
-
-    Args:
-        words: Numbers or names of runs in the store, results folders, or files of answers.
-        store: The store.
-
-    Returns:
-        The runs in their order, each once.
-
-    Raises:
-        UserError: There is no such run, or the runs are of several benchmarks or splits.
-    """
     runs = [_read(word, store) for word in dict.fromkeys(words)]
     for what, found in (
         ("benchmarks", [run.benchmark for run in runs if run.benchmark]),

@@ -22,17 +22,7 @@ BLIND, REVIEW = "blind", "review"
 
 
 def table_items(request: SourceRequest) -> MadeItems:
-    """Make an item of each line of tables; of two, where reviewers answer the question blind first.
-
-    Args:
-        request: The sources: tables with the same columns; images lie next to them.
-
-    Returns:
-        The items.
-
-    Raises:
-        UserError: A table cannot be read.
-    """
+    """Make an item of each line of tables; of two, where reviewers answer the question blind first."""
     paths = [Path(source) for source in request.sources]
     lines = read_table_lines(paths)
     folder = Path(os.path.commonpath([str(path.resolve().parent) for path in paths]))

@@ -19,14 +19,7 @@ REVIEW_COLUMNS = ("round", "right", "wrong", "remarks")
 
 
 class TableLine(Struct, frozen=True):
-    """A line of a table.
-
-    Attributes:
-        key: Digest of its cells.
-        cells: Column -> cell.
-        round: The round in which it is reviewed.
-        image: Where its image should lie, if it names one.
-    """
+    """A line of a table."""
 
     key: str
     cells: Mapping[str, str]
@@ -39,16 +32,6 @@ def read_table_lines(paths: Sequence[Path]) -> list[TableLine]:
 
     A line of a revised rejected.csv is in the next round; an unchanged line is the line that it was. Images
     are next to any of the tables.
-
-    Args:
-        paths: The tables.
-
-    Returns:
-        The distinct lines, in their order.
-
-    Raises:
-        UserError: A table has other columns than the first, a table in ConTextual's layout has no responses,
-            a line occurs twice in a table, or two tables have different images with the same path.
     """
     lines: dict[str, TableLine] = {}
     columns: tuple[str, ...] = ()

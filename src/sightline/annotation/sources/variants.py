@@ -15,17 +15,7 @@ PAIRS = 100
 
 
 def variant_pair_items(request: SourceRequest) -> MadeItems:
-    """Make an item of each drawn pair of a built folder.
-
-    Args:
-        request: The sources: a folder of `sightline build`.
-
-    Returns:
-        The items.
-
-    Raises:
-        UserError: It is no built folder.
-    """
+    """Make an item of each drawn pair of a built folder."""
     if len(request.sources) != 1:
         found = ", ".join(request.sources)
         raise UserError("one folder is needed", found=found, expected="a folder of `sightline build`")

@@ -196,17 +196,7 @@ def _message(sample: Sample, context: str, caption: str, options: Mapping[str, A
 
 
 def prompt_text(question: str, context: str, caption: str, options: Mapping[str, Any]) -> str:
-    """Fill in a prompt of Table 11.
-
-    Args:
-        question: The question.
-        context: The context; the option `context` decides whether it is sent.
-        caption: The caption; the option `image` decides whether it is sent.
-        options: The options `context`, `instructions`, `cot` and `image`.
-
-    Returns:
-        The text of the prompt.
-    """
+    """Fill in a prompt of Table 11."""
     prompts = load(__package__)
     parts = prompts["inference" if options["context"] else "no_context"]
     instructed = options["instructions"] and options["context"]

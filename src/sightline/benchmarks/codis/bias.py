@@ -50,15 +50,6 @@ def word_sets(text: str) -> tuple[WordSet, ...]:
 
     >>> [words.name for words in word_sets("left:right")]
     ['left:right']
-
-    Args:
-        text: The sets, such as 'up:down,left:right'.
-
-    Returns:
-        The sets in their order.
-
-    Raises:
-        UserError: A part of the text is not a pair.
     """
     sets = []
     for pair in text.split(","):
@@ -89,12 +80,6 @@ def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
 
     They count outputs, not occurrences, among those whose question offers the two words of a set. Each term
     has the label `words` ('up:down'). Failed calls are left out.
-
-    Args:
-        sets: The sets of words.
-
-    Returns:
-        bias_first, bias_second and bias_neither.
     """
     return tuple(
         Metric(
@@ -119,13 +104,6 @@ def offers(question: str, pair: WordSet) -> bool:
     True
     >>> offers("Is it up, down, left or right?", BIAS_SETS[0])
     False
-
-    Args:
-        question: The question.
-        pair: The set.
-
-    Returns:
-        Whether the set applies to the question.
     """
     if pair.negates:
         return asks_yes_or_no(question) and stem(pair.first) in map(stem, words(question))
@@ -141,14 +119,6 @@ def named_side(question: str, output: str, pair: WordSet) -> Side:
     'first'
     >>> named_side("Is the gesture appropriate?", "It is inappropriate.", BIAS_SETS[2])
     'second'
-
-    Args:
-        question: The question.
-        output: The output.
-        pair: The set.
-
-    Returns:
-        'first', 'second', or 'neither' (also for both).
     """
     answer = answer_part(output)
     if pair.negates:
@@ -160,16 +130,7 @@ def named_side(question: str, output: str, pair: WordSet) -> Side:
 
 
 def bias_scores(outcome: Outcome, sets: Sequence[WordSet]) -> dict[str, float]:
-    """The word of each set that an output names, for the sets that its question offers.
-
-    Args:
-        outcome: The outcome.
-        sets: The sets of words.
-
-    Returns:
-        A score per offered set, under `WordSet.score`: 1 for the first word, 2 for the second, 0 for neither
-        or both.
-    """
+    """The word of each set that an output names, for the sets that its question offers."""
     return {
         pair.score: _CODES[named_side(outcome.question, outcome.response, pair)]
         for pair in sets

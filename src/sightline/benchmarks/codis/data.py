@@ -48,12 +48,6 @@ def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> 
         folder: The data folder, or None.
         captioned: Whether only pairs whose image has a caption are kept (section 5.1).
         captions: The file of captions, or None.
-
-    Returns:
-        The samples in the order of the file.
-
-    Raises:
-        UserError: The folder, a record or the captions are wrong, or no pair is left.
     """
     folder = data_folder(folder, "codis", RECORDS)
     path = folder / RECORDS

@@ -27,12 +27,7 @@ HALVES = {"output_1": "context_1", "output_2": "context_2"}
 
 
 def write_codis(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write the released list; a failed call is written as ''. The layout has no repeats: draw 0 is written.
-
-    Args:
-        outcomes: The answers; pairs are written in the order of their first answer.
-        path: The file to write.
-    """
+    """Write the released list; a failed call is written as ''. The layout has no repeats: draw 0 is written."""
     entries = ({"id": sample, "output": output} for sample, output in _pairs(outcomes))
     write_atomically(path, json_list(entries))
 

@@ -41,14 +41,6 @@ def same_meaning_by_rules(question: str, first: str, second: str) -> RuleVerdict
     'right'
     >>> same_meaning_by_rules("What is it?", "Based on the context, eight.", "Based on the context, two.")
     'wrong'
-
-    Args:
-        question: The question.
-        first: The first output.
-        second: The second output.
-
-    Returns:
-        'right' for the same meaning, 'wrong' for another, or 'undecided'.
     """
     one, other = _without_shared_clauses(question, answer_part(first), answer_part(second))
     if words(one) == words(other):

@@ -51,14 +51,6 @@ def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
     'right'
     >>> judge_by_rules("Does it run clockwise or counterclockwise?", "Clockwise.", "Counterclockwise.")
     'wrong'
-
-    Args:
-        question: The question.
-        reference: The ground truth.
-        output: The model's output.
-
-    Returns:
-        The verdict.
     """
     answer = answer_part(output)
     if all(map(is_question, statements(answer))):
@@ -81,10 +73,6 @@ def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
 def claim_of(question: str, answer: str) -> str | None:
     """Read the claim of an answer to a question that offers options or asks yes or no.
 
-    Args:
-        question: The question.
-        answer: The answer part of an output.
-
     Returns:
         The words of the chosen option, 'yes' or 'no'; OPEN if the answer leaves the question open; None if
         it is unclear or the question is of another kind.
@@ -97,15 +85,7 @@ def claim_of(question: str, answer: str) -> str | None:
 
 
 def times_in(question: str, answer: str) -> frozenset[int]:
-    """Read the times of day in an answer.
-
-    Args:
-        question: The question; it decides between the 24-hour form and the face of a clock.
-        answer: The answer part of an output.
-
-    Returns:
-        The times in minutes, after midnight or on the face of a clock.
-    """
+    """Read the times of day in an answer."""
     times = times_of_day(answer)
     return times if _FULL_DAY.search(question) else on_the_dial(times)
 

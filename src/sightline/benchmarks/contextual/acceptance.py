@@ -54,13 +54,6 @@ def accept_by_rules(reference: str, response: str) -> RuleVerdict:
     'right'
     >>> accept_by_rules("WA and MS", "I'm sorry, I can't read it."), accept_by_rules("16", "Number 61.")
     ('wrong', 'undecided')
-
-    Args:
-        reference: The reference.
-        response: The response.
-
-    Returns:
-        The verdict.
     """
     if not response.strip():
         return "wrong"
@@ -97,7 +90,6 @@ def _is_number(word: str) -> bool:
 
 
 def _statements(reference: str, response: str) -> str:
-    """The statements of a response without negation, and without doubt that the reference does not have."""
     allowed = _doubts(reference)
     return " ".join(
         one for one in statements(response) if not NEGATIONS & set(words(one)) and _doubts(one) <= allowed

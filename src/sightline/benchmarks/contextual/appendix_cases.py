@@ -36,31 +36,12 @@ _VERDICTS: Mapping[str, VerdictName] = {"correct": "right", PARTIALLY: "wrong", 
 
 
 def recognises(record: Mapping[str, Any]) -> bool:
-    """Check whether a record is a case.
-
-    Args:
-        record: A record of a file.
-
-    Returns:
-        Whether `predictions` can read it.
-    """
+    """Check whether a record is a case."""
     return "image_url" in record and "responses" in record
 
 
 def predictions(record: Mapping[str, Any], location: RecordLocation, variant: str) -> Iterator[Prediction]:
-    """Read the responses of a case, each with the verdict of the caption if there is one.
-
-    Args:
-        record: The case.
-        location: Its location, for errors.
-        variant: The variant of the responses.
-
-    Yields:
-        The responses in their order.
-
-    Raises:
-        UserError: The case is wrong.
-    """
+    """Read the responses of a case, each with the verdict of the caption if there is one."""
     urls = record["image_url"]
     if not isinstance(urls, list) or len(urls) != 1:
         raise location.error(

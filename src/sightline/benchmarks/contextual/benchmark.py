@@ -168,14 +168,7 @@ class Contextual(Benchmark):
 
 
 def accepted_terms(group: Group) -> Iterator[Term]:
-    """Count accepted responses of those with a reference (3.2.1).
-
-    Args:
-        group: The responses to an instruction.
-
-    Yields:
-        A term for each response with a reference; without the kinds of tasks, empty terms for these.
-    """
+    """Count accepted responses of those with a reference (3.2.1)."""
     for outcome in group:
         if outcome.scored:
             yield Term(outcome.right, 1)
@@ -200,7 +193,6 @@ def _turn(image: ImageRef, instruction: str, first: str) -> Message:
 
 
 def _examples(sample: Sample, first: str) -> Iterator[Message]:
-    """The turns of the examples."""
     for example in sample.record.examples:
         yield _turn(image_of(example, sample.images[0].root), example.instruction, first)
         yield Message("assistant", (Text(example.response),))

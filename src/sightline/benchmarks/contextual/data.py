@@ -81,16 +81,8 @@ def read_samples(
 
     Args:
         folder: The data folder, or None.
-        split: One of SPLITS.
-        shots: The few-shot examples.
         answers: A file of references, or None.
         labels: A file with the kinds of tasks, or None.
-
-    Returns:
-        The samples in the order of the table; each `record` is a ContextualRecord.
-
-    Raises:
-        UserError: A table or a file is wrong.
     """
     folder = data_folder(folder, NAME, table_name(split))
     files = {name: folder / table_name(name) for name in SPLITS}
@@ -127,13 +119,6 @@ def read_released(folder: Path | None, split: str) -> dict[str, list[str]]:
 
     Args:
         folder: The data folder, or None.
-        split: One of SPLITS.
-
-    Returns:
-        Sample id -> URL of the image, instruction, category, and the response if the split has one.
-
-    Raises:
-        UserError: The table is wrong.
     """
     table = table_name(split)
     solved = split != "test"
@@ -144,15 +129,7 @@ def read_released(folder: Path | None, split: str) -> dict[str, list[str]]:
 
 
 def image_of(line: ContextualRecord | SolvedExample, folder: Path | str) -> ImageRef:
-    """Locate the image of a line.
-
-    Args:
-        line: A line or an example.
-        folder: The data folder.
-
-    Returns:
-        The image.
-    """
+    """Locate the image of a line."""
     return ImageRef(str(Path(folder) / image_path(line.image_url)), str(folder))
 
 

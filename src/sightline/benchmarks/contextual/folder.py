@@ -26,14 +26,6 @@ _RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)")
 
 
 def table_name(split: str) -> str:
-    """Name the table of a split.
-
-    Args:
-        split: The split.
-
-    Returns:
-        The file's name in the data folder.
-    """
     return f"contextual_{split}.csv"
 
 
@@ -48,12 +40,6 @@ def image_path(url: str) -> str:
     'images/time-images/clock%2B1.JPG'
     >>> image_path("https://h/a/../..//x.jpg?w=1"), image_path("images/val-001.png")
     ('images/a/%2E%2E/%2E%2E/%/x.jpg%3Fw=1', 'images/val-001.png')
-
-    Args:
-        url: The URL.
-
-    Returns:
-        The path relative to the data folder.
     """
     try:
         parts = urlsplit(url)

@@ -41,19 +41,7 @@ JUDGE = "gpt-4"
 
 
 def add_judgements(predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
-    """Add the verdicts of a gpt4_judgments.json to the answers.
-
-    Args:
-        predictions: The answers.
-        path: The file of judgements.
-
-    Returns:
-        The same answers with their verdicts.
-
-    Raises:
-        UserError: The file does not hold one object, a judgement is neither 1 nor 0, or the answer that it
-            judges is not among the answers.
-    """
+    """Add the verdicts of a gpt4_judgments.json to the answers."""
     rows = json_records(read_bytes(path), path)
     if len(rows) != 1:
         expected = "{model: {image_url: 1 or 0}}"
@@ -80,13 +68,7 @@ def add_judgements(predictions: Sequence[Prediction], path: Path) -> list[Predic
 
 
 def write_predictions(outcomes: Iterable[Outcome], model: str, path: Path) -> None:
-    """Write {model: {image_url: response}}, for the test leaderboard; a failed call is written as ''.
-
-    Args:
-        outcomes: The answers; draw 0 is written, since the layout has no repeats.
-        model: The model's name.
-        path: The file to write.
-    """
+    """Write {model: {image_url: response}}, for the test leaderboard; a failed call is written as ''."""
     _write({one.sample: one.response if one.answered else "" for one in _first(outcomes)}, model, path)
 
 
@@ -95,14 +77,6 @@ def write_judgements(outcomes: Iterable[Outcome], model: str, path: Path) -> int
 
     Answers that are not accepted are 0, including errors and undecided answers. Answers without a reference
     are left out.
-
-    Args:
-        outcomes: The answers; draw 0 is written.
-        model: The model's name.
-        path: The file to write.
-
-    Returns:
-        The number of judgements in the file.
     """
     judged = {one.sample: int(one.right) for one in _first(outcomes) if one.scored}
     _write(judged, model, path)

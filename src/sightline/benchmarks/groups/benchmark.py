@@ -114,13 +114,6 @@ class Groups(Benchmark):
 
         Args:
             folder: The data folder, or None.
-            options: The effective options.
-
-        Returns:
-            The path of the file.
-
-        Raises:
-            UserError: There is none; `groups` itself takes its file from the task's name.
         """
         raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
 
@@ -141,13 +134,6 @@ class Groups(Benchmark):
 
         Args:
             folder: The data folder, or None.
-            options: The effective options.
-
-        Returns:
-            The path of the file.
-
-        Raises:
-            UserError: There is none.
         """
         file = Path(options["file"]) if options["file"] is not None else self.groups_file(folder, options)
         return file / GROUPS if file.is_dir() else file

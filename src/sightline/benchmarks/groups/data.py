@@ -44,35 +44,12 @@ class LineSelection(Struct, frozen=True):
 
 
 def read_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
-    """Read a groups file.
-
-    Args:
-        file: The groups file, all of which is checked at once.
-        selection: Which lines are sent.
-
-    Returns:
-        A sample for each group with a selected line, read when it is needed; its `record` holds all lines of
-        the group.
-
-    Raises:
-        UserError: The file or a line is wrong, or no line is selected.
-    """
+    """Read a groups file."""
     return _samples(_groups_of_size(open_groups(file), selection), file, str(file.parent), selection)
 
 
 def answered_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
-    """Make samples from a file of answers whose lines hold group, variant, references and labels.
-
-    Args:
-        file: The file of answers.
-        selection: Which lines were sent.
-
-    Returns:
-        A sample for each group; its `record` holds all lines of the group.
-
-    Raises:
-        UserError: A line is wrong, or no line is selected.
-    """
+    """Make samples from a file of answers whose lines hold group, variant, references and labels."""
     lines = _answered_lines(file)
     size = _selected_size(list(dict.fromkeys(map(size_of, lines))), selection, file)
     groups = by_group(line for line in lines if size is None or size_of(line) == size)
@@ -80,15 +57,7 @@ def answered_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
 
 
 def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
-    """Write notes on the variant `original`, which is sent either for Sampling only or alone.
-
-    Args:
-        file: The groups file.
-        selection: Which lines are sent.
-
-    Returns:
-        A note on originals that are not sent, and one on groups of which no line is.
-    """
+    """Write notes on the variant `original`, which is sent either for Sampling only or alone."""
     checked = open_groups(file)
     asks_originals = selection.unchanged and not selection.all_variants
     if not (checked.originals or asks_originals):
@@ -109,29 +78,13 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
 
 
 def sorted_sample(sample: Sample) -> Sample:
-    """Sort the lines of a sample by variant.
-
-    Args:
-        sample: A sample of a groups file.
-
-    Returns:
-        The sample that a file with the lines in this order gives; the sample itself if it is the same.
-    """
+    """Sort the lines of a sample by variant."""
     lines = sorted(sample.record, key=attrgetter("variant"))
     root = sample.images[0].root if sample.images else ""
     return sample if lines == list(sample.record) else _sample(lines, root)
 
 
 def line_probes(sample: Sample, selection: LineSelection) -> Iterator[Probe]:
-    """Make the probes of a sample.
-
-    Args:
-        sample: A sample of a groups file.
-        selection: Which lines are sent.
-
-    Yields:
-        A probe for each selected line, in their order.
-    """
     root = sample.images[0].root if sample.images else ""
     for line in selected_lines(sample.record, selection):
         images = [ImageRef(os.path.join(root, image), root) for image in line.images]
@@ -154,13 +107,6 @@ def selected_lines(lines: Sequence[GroupLine], selection: LineSelection) -> list
     These are all lines but the original, or with `unchanged` the original alone. With `unchanged` and
     `all_variants` they are all lines but the original: for context reasoning, the paper's Sampling repeats
     the masked images.
-
-    Args:
-        lines: The lines of a group.
-        selection: Which lines are sent.
-
-    Returns:
-        The selected lines in their order.
     """
     original = selection.unchanged and not selection.all_variants
     return [line for line in lines if (line.variant == ORIGINAL) == original]

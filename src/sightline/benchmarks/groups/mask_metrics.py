@@ -10,15 +10,7 @@ from sightline.types import Group
 
 
 def mask_terms(label: str) -> Callable[[Group], Iterable[Term]]:
-    """Count the answers that name a property of their mask (MM-R3 4.3.1).
-
-    Args:
-        label: The label that holds the property of the mask, such as `colour`. The score `names_LABEL` of an
-            outcome is 1 if its answer names the property (see `mask_words.named_properties`).
-
-    Returns:
-        The terms of a metric: one for each decided answer with the label, under its own labels.
-    """
+    """Count the answers that name a property of their mask (MM-R3 4.3.1)."""
 
     def terms(group: Group) -> Iterator[Term]:
         for outcome in group:

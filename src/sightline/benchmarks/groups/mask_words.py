@@ -103,7 +103,6 @@ def named_properties(response: str, labels: Labels) -> dict[str, bool | None]:
     """Which properties of its mask a response names.
 
     Args:
-        response: The response.
         labels: The labels of the probe; a mask has `colour`, `shape` and `lines`.
 
     Returns:
@@ -129,13 +128,6 @@ def names_colour(response: str, colour: str) -> bool:
 
     >>> names_colour("There is a green square.", "green"), names_colour("There is a greenhouse.", "green")
     (True, False)
-
-    Args:
-        response: The response.
-        colour: The colour of the mask.
-
-    Returns:
-        Whether the response names it.
     """
     return colour.lower() in colours(response)
 
@@ -147,13 +139,6 @@ def names_shape(response: str, shape: str) -> bool:
     (True, True)
     >>> names_shape("The masked region is a square.", "ellipse"), names_shape("a box of pizza", "rectangle")
     (False, False)
-
-    Args:
-        response: The response.
-        shape: 'rectangle' or 'ellipse'.
-
-    Returns:
-        Whether the response names it.
     """
     tokens = words(response)
     things, shapes = _THINGS.get(shape, frozenset()), _SHAPES.get(shape, frozenset({shape.lower()}))
@@ -173,10 +158,6 @@ def names_lines(response: str, lines: str) -> bool | None:
     (True, False)
     >>> names_lines("a white shape with horizontal lines", "1")
     False
-
-    Args:
-        response: The response.
-        lines: The number of lines of the mask.
 
     Returns:
         Whether the response mentions them; None if it is undecided whether lines are those of the mask.

@@ -21,13 +21,6 @@ def read_answer_key(file: str | None, questions: Sequence[IIBenchQuestion]) -> d
 
     Args:
         file: The answers file, or None.
-        questions: The released questions of a split.
-
-    Returns:
-        Question id -> letter of the right option in the released order, for questions with a known answer.
-
-    Raises:
-        UserError: The file names a question or an option that does not exist.
     """
     key = {question.id: question.answer for question in questions if question.answer}
     if file is None:

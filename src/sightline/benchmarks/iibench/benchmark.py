@@ -204,14 +204,7 @@ class IIBench(Benchmark):
 
 
 def extractions_differ(group: Group) -> Iterator[Term]:
-    """1 for a response that the released and the strict extraction read differently, of 1 with text.
-
-    Args:
-        group: The outcomes of a question.
-
-    Yields:
-        One term per response with text.
-    """
+    """1 for a response that the released and the strict extraction read differently, of 1 with text."""
     for outcome in group:
         if outcome.status == "ok":
             yield Term(outcome.scores.get("extractions_differ", 0.0), 1)
@@ -235,17 +228,7 @@ def _prompt(sample: Sample, order: tuple[str, ...], options: Mapping[str, Any]) 
 
 
 def prompt_text(question: str, order: Sequence[str], name: str = "none", keywords: str = "") -> str:
-    """Fill in a prompt of Appendix C, byte for byte as the released data_loader.py does.
-
-    Args:
-        question: The question.
-        order: The options in the order to show.
-        name: The prompt's name.
-        keywords: The key words of prompts that give some.
-
-    Returns:
-        The text of the prompt.
-    """
+    """Fill in a prompt of Appendix C, byte for byte as the released data_loader.py does."""
     shots = SHOTS.get(name, 0)
     parts = load(__package__)["few_shot" if shots else "keywords" if name in LABELS else name]
     listed = "\n".join(f"{letter} {option}" for letter, option in zip(_letters(order), order, strict=False))

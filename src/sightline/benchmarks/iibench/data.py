@@ -32,17 +32,9 @@ def read_samples(
 
     Args:
         folder: The data folder, or None.
-        split: One of SPLITS.
         predictions: A predictions file with the question texts and option orders that the model saw, or None.
             Without a folder, the samples come from this file alone.
         answers: An answer key, or None.
-        left_out: The ids of questions to leave out.
-
-    Returns:
-        The samples in the order of the records; each `record` is a ShownQuestion.
-
-    Raises:
-        UserError: A file or a record is wrong.
     """
     collected = _predictions_by_id(predictions)
     if folder is None and collected:
@@ -76,13 +68,6 @@ def records_file(folder: Path | None, split: str) -> Path:
 
     Args:
         folder: The data folder, or None.
-        split: One of SPLITS.
-
-    Returns:
-        The file, in the data folder or in its folder `iibench`.
-
-    Raises:
-        UserError: There is no such file.
     """
     name = f"{split}.json"
     return data_folder(folder, "iibench", name) / name
@@ -92,13 +77,6 @@ def read_released(folder: Path, split: str) -> dict[str, Any]:
     """Read what was released of each question: its text, its options and its labels.
 
     The answers of test were not released, so that its records count without them.
-
-    Args:
-        folder: The data folder.
-        split: One of SPLITS.
-
-    Returns:
-        Question id -> released values, without the path of the image.
     """
     path = records_file(folder, split)
     return {
@@ -114,15 +92,7 @@ def read_released(folder: Path, split: str) -> dict[str, Any]:
 
 
 def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
-    """Read the explanations of a split's images.
-
-    Args:
-        folder: The data folder.
-        split: One of SPLITS.
-
-    Returns:
-        {"explanation": one text a question}; without test-908, whose explanation is an object.
-    """
+    """Read the explanations of a split's images."""
     records = read_records(folder / f"{split}.json", IIBenchRecord, name="local_path")
     explanations = [record.meta_data.explanation for record in records for _ in record.questions]
     return {"explanation": [text for text in explanations if isinstance(text, str)]}
@@ -130,9 +100,6 @@ def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
 
 def images_by_path(folder: Path) -> dict[str, ImageRef] | None:
     """List the images of every split in a folder.
-
-    Args:
-        folder: Any folder.
 
     Returns:
         `local_path` -> image; None if the folder holds no split.

@@ -28,11 +28,6 @@ def write_iibench(outcomes: Iterable[Outcome], records: Iterable[Mapping[str, An
     Question and options are those that the model saw, and an `answer` letter is carried to that order. A
     failed call is {"error": ...}. Records without an answer are left out. The layout holds one answer a
     question: the first variant of draw 0.
-
-    Args:
-        outcomes: The answers.
-        records: The records of test.json or dev.json.
-        path: The file to write.
     """
     answered = _first(outcomes)
 
@@ -56,14 +51,6 @@ def write_iibench_submission(
 
     Where no letter was extracted the answer is ''. An outcome without options saw the released order. One
     answer a question is written: the first variant of draw 0.
-
-    Args:
-        outcomes: The answers.
-        path: The file to write.
-        released: Question id -> its options in the order of the released file.
-
-    Returns:
-        The ids of the questions whose letter has no counterpart in the released order; their answer is ''.
     """
     lines, without_counterpart = [], []
     for sample, outcome in _first(outcomes).items():

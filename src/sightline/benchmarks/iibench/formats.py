@@ -53,9 +53,6 @@ def question_id(values: Iterable[object]) -> str | None:
     >>> question_id([16, "images/test/test-17.jpg"])
     'test-17'
 
-    Args:
-        values: The values, the most reliable first.
-
     Returns:
         The id, or None if no value holds one.
     """
@@ -68,14 +65,7 @@ def question_id(values: Iterable[object]) -> str | None:
 
 
 def question_in(prompt: str) -> tuple[str, tuple[str, ...]]:
-    """Read the question and the six options from a prompt.
-
-    Args:
-        prompt: The text that a model got.
-
-    Returns:
-        The question and the options; ('', ()) if the prompt does not have the known form.
-    """
+    """Read the question and the six options from a prompt."""
     found = PROMPT.search(prompt)
     return (found[1], tuple(found.groups()[1:])) if found else ("", ())
 

@@ -9,16 +9,7 @@ from math import factorial, prod
 
 
 def option_orders(options: Sequence[str], count: int, seed: str) -> Iterator[tuple[str, ...]]:
-    """The order of the file, then shuffled ones.
-
-    Args:
-        options: The options in the order of the file.
-        count: The number of orders, at least 1.
-        seed: The seed of the shuffles, another one for each question.
-
-    Yields:
-        The orders. They differ from each other until every order has been shown; then all are free again.
-    """
+    """The order of the file, then shuffled ones."""
     order = tuple(options)
     yield order
     if count == 1:

@@ -29,13 +29,6 @@ def task_file(folder: Path | None, task: str) -> Path:
 
     Args:
         folder: The data folder, or None.
-        task: Rephrasing, restyling or context.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        UserError: There is no such file, or it was built for another task.
     """
     if folder is None:
         raise UserError(
@@ -60,10 +53,6 @@ def assigned_values(groups: Mapping[str, Sequence[GroupLine]], task: str) -> dic
 
     These files name the place in each image (indoor_labels.json, landmarks_labels.json), or its masked object
     and its three maskings (labels.json, types.json). No questions were released.
-
-    Args:
-        groups: The lines of each group.
-        task: Rephrasing, restyling or context.
 
     Returns:
         Group -> its references, and for context the colour, number of lines and shape of each masking; none

@@ -68,14 +68,7 @@ class Board(Struct, frozen=True):
 
 
 def signs(random: Random) -> Board:
-    """Create two or three signs, one above the other, with distinct words and colours.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its questions.
-    """
+    """Create two or three signs, one above the other, with distinct words and colours."""
     count = random.choice((2, 3))
     words, colours = random.sample(WORDS, count), random.sample(VIVID, count)
     places = ("top", "bottom") if count == 2 else ("top", "middle", "bottom")
@@ -100,14 +93,7 @@ def signs(random: Random) -> Board:
 
 
 def guidepost(random: Random) -> Board:
-    """Create a guidepost with three rows, each with a word and an arrow.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its questions.
-    """
+    """Create a guidepost with three rows, each with a word and an arrow."""
     words = random.sample(WORDS, 3)
     ways = [random.choice(("left", "right", "straight ahead")) for _ in words]
     ground = random.choice(("green", "blue", "slate"))
@@ -148,14 +134,7 @@ def guidepost(random: Random) -> Board:
 
 
 def shop(random: Random) -> Board:
-    """Create three or four goods with their prices below them.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its questions.
-    """
+    """Create three or four goods with their prices below them."""
     count = random.choice((3, 4))
     corners = random.sample(list(CORNERS), count)
     names, prices = random.sample(THINGS, count), random.sample(range(1, 10), count)
@@ -195,14 +174,7 @@ def shop(random: Random) -> Board:
 
 
 def clocks(random: Random) -> Board:
-    """Create two clocks of two colours that show full or half hours.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its questions.
-    """
+    """Create two clocks of two colours that show full or half hours."""
     colours = random.sample(VIVID, 2)
     times = [(random.randrange(1, 13), random.choice((0, 30))) for _ in colours]
     things: list[Thing] = []
@@ -250,14 +222,7 @@ def clocks(random: Random) -> Board:
 
 
 def tasks(random: Random) -> Board:
-    """Create a phone's list of three words, one of them ticked.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its questions.
-    """
+    """Create a phone's list of three words, one of them ticked."""
     words, ticked = random.sample(WORDS, 3), random.randrange(3)
     frame = random.choice(VIVID)
     things = [Thing("band", (0.5, 0.5), 0.96, frame), Thing("band", (0.5, 0.5), 0.88, "white")]
@@ -298,14 +263,7 @@ def tasks(random: Random) -> Board:
 
 
 def chart(random: Random) -> Board:
-    """Create a bar chart of three or four bars with their values above them.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its questions.
-    """
+    """Create a bar chart of three or four bars with their values above them."""
     count = random.choice((3, 4))
     colours, values = random.sample(VIVID, count), random.sample(range(1, 10), count)
     things = [Thing("band", (0.5, 0.95), 0.94, "slate", stretch=0.03)]

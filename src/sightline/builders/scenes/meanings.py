@@ -256,13 +256,6 @@ def meaning_scene(meaning: Meaning, random: Random) -> tuple[Scene, tuple[str, .
     """Compose a random image with a meaning.
 
     A logo gets a ring, a painting a frame, a comic a speech bubble, a poster or a meme a neutral word.
-
-    Args:
-        meaning: The pictogram.
-        random: The source of randomness.
-
-    Returns:
-        The scene, and its image types as II-Bench spells them.
     """
     kind = random.choice(IMAGE_TYPES)
     scale = random.choice((0.72, 0.76, 0.8)) if kind in ("Logo", "Painting", "Poster") else 0.88
@@ -282,14 +275,5 @@ def meaning_scene(meaning: Meaning, random: Random) -> tuple[Scene, tuple[str, .
 
 
 def layout_name(meaning: Meaning, scene: Scene, types: tuple[str, ...]) -> str:
-    """Name the combination of a meaning, an image type and a background, which may be held out for tests.
-
-    Args:
-        meaning: The pictogram.
-        scene: Its scene.
-        types: Its image types.
-
-    Returns:
-        The combination for `is_held_out`.
-    """
+    """Name the combination of a meaning, an image type and a background, which may be held out for tests."""
     return f"{meaning.name} {types[0]} {scene.background}"

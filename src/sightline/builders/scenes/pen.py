@@ -26,7 +26,6 @@ class Pen:
 
         Args:
             canvas: Where to draw, `side` by `side` pixels.
-            thing: The thing to draw.
             side: The size of the canvas in pixels.
         """
         self._canvas = canvas
@@ -36,27 +35,13 @@ class Pen:
         self._mirror = -1 if thing.flip else 1
 
     def polygon(self, points: Sequence[Point], colour: str) -> None:
-        """Fill a polygon.
-
-        Args:
-            points: Its corners.
-            colour: The fill.
-        """
+        """Fill a polygon."""
         self._canvas.polygon([self._pixel(*point) for point in points], fill=_rgb(colour))
 
     def box(
         self, left: float, top: float, right: float, bottom: float, colour: str, corner: float = 0
     ) -> None:
-        """Fill a rectangle.
-
-        Args:
-            left: The x of its left edge.
-            top: The y of its top edge.
-            right: The x of its right edge.
-            bottom: The y of its bottom edge.
-            colour: The fill.
-            corner: The radius of its corners.
-        """
+        """Fill a rectangle."""
         if not corner:
             self.polygon([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
             return
@@ -68,47 +53,20 @@ class Pen:
         """Fill a circle or an ellipse.
 
         Args:
-            x: The x of its centre.
-            y: The y of its centre.
-            r: Its horizontal radius.
-            colour: The fill.
             ry: Its vertical radius; None for a circle.
         """
         self.polygon(_arc(x, y, r, r if ry is None else ry, 0, 360), colour)
 
     def segment(self, x: float, y: float, r: float, arc: Arc, colour: str) -> None:
-        """Fill the part of a disc between an arc and its chord.
-
-        Args:
-            x: The x of the disc's centre.
-            y: The y of the disc's centre.
-            r: Its radius.
-            arc: The start and the end angle.
-            colour: The fill.
-        """
+        """Fill the part of a disc between an arc and its chord."""
         self.polygon(_arc(x, y, r, r, *arc), colour)
 
     def ring(self, x: float, y: float, r: float, colour: str, width: float, arc: Arc = (0, 360)) -> None:
-        """Draw the line of a circle or of an arc.
-
-        Args:
-            x: The x of its centre.
-            y: The y of its centre.
-            r: Its radius.
-            colour: The colour of the line.
-            width: The width of the line.
-            arc: The start and the end angle.
-        """
+        """Draw the line of a circle or of an arc."""
         self.line(_arc(x, y, r, r, *arc), colour, width)
 
     def line(self, points: Sequence[Point], colour: str, width: float) -> None:
-        """Draw a line with round ends and bends.
-
-        Args:
-            points: The points that it connects.
-            colour: Its colour.
-            width: Its width.
-        """
+        """Draw a line with round ends and bends."""
         pixels = [self._pixel(*point) for point in points]
         thick = max(1, round(width * self._half_size[0]))
         self._canvas.line(pixels, fill=_rgb(colour), width=thick, joint="curve")
@@ -117,15 +75,6 @@ class Pen:
             self._canvas.ellipse((x - r, y - r, x + r, y + r), fill=_rgb(colour))
 
     def text(self, x: float, y: float, text: str, height: float, colour: str = "black") -> None:
-        """Write text.
-
-        Args:
-            x: The x of its centre.
-            y: The y of its centre.
-            text: The text.
-            height: The font size; capitals are about 0.7 as high.
-            colour: Its colour.
-        """
         font = _font(max(6, round(height * self._half_size[1])))
         self._canvas.text(self._pixel(x, y), text, fill=_rgb(colour), font=font, anchor="mm")
 
@@ -159,9 +108,6 @@ Shapes = Mapping[str, Painter]
 
 def painters(*functions: Painter) -> Shapes:
     """Name drawing functions after themselves, without the leading underscore.
-
-    Args:
-        *functions: Functions that draw a thing with a pen.
 
     Returns:
         Shape -> function.

@@ -31,14 +31,7 @@ class Phrasings(Struct, frozen=True):
         return (*self.common, *self.rare, *self.unseen)
 
     def tier(self, phrase: str) -> Tier:
-        """Look up how often training uses a phrasing.
-
-        Args:
-            phrase: One of the phrasings.
-
-        Returns:
-            Its tier. An unknown phrasing is a KeyError.
-        """
+        """Look up how often training uses a phrasing."""
         tiers: dict[str, Tier] = {
             **dict.fromkeys(self.unseen, "unseen"),
             **dict.fromkeys(self.rare, "rare"),
@@ -47,37 +40,16 @@ class Phrasings(Struct, frozen=True):
         return tiers[phrase]
 
     def choose_for_training(self, random: Random) -> str:
-        """Sample a phrasing that training may use.
-
-        Args:
-            random: The source of randomness.
-
-        Returns:
-            A common phrasing, or with probability RARE a rare one.
-        """
+        """Sample a phrasing that training may use."""
         return random.choice(self.rare if self.rare and random.random() < RARE else self.common)
 
     def choose_for_test(self, random: Random) -> str:
-        """Sample from all phrasings.
-
-        Args:
-            random: The source of randomness.
-
-        Returns:
-            With probability 0.5 a phrasing that training never uses, if there is one.
-        """
+        """Sample from all phrasings."""
         in_training = (*self.common, *self.rare)
         return random.choice(self.unseen if self.unseen and random.random() < 0.5 else in_training)
 
     def fill(self, **slots: str) -> Phrasings:
-        """Replace {slots} in all phrasings.
-
-        Args:
-            **slots: The text of each slot.
-
-        Returns:
-            The completed phrasings.
-        """
+        """Replace {slots} in all phrasings."""
         common, rare, unseen = (
             tuple(phrase.format(**slots) for phrase in phrases)
             for phrases in (self.common, self.rare, self.unseen)
@@ -98,12 +70,5 @@ class Fact(Struct, frozen=True):
 
 
 def is_held_out(combination: str) -> bool:
-    """Tell whether a combination of attributes is held out for tests.
-
-    Args:
-        combination: The attributes as text.
-
-    Returns:
-        The same on every machine and in every version.
-    """
+    """Tell whether a combination of attributes is held out for tests."""
     return hashlib.sha256(f"{SALT} {combination}".encode()).digest()[0] % HELD_OUT == 0

@@ -52,7 +52,6 @@ def _coins(pen: Pen, thing: Thing) -> None:
 
 
 def _heart(pen: Pen, thing: Thing) -> None:
-    """A heart."""
     pen.disc(-0.46, -0.35, 0.49, thing.colour)
     pen.disc(0.46, -0.35, 0.49, thing.colour)
     pen.polygon([(-0.9, -0.12), (0, -0.35), (0.9, -0.12), (0, 0.95)], thing.colour)
@@ -84,7 +83,6 @@ def _candle(pen: Pen, thing: Thing) -> None:
 
 
 def _flame(pen: Pen, thing: Thing) -> None:
-    """A flame."""
     for scale, colour in ((1.0, "orange"), (0.6, "yellow")):
         foot = 0.55 + 0.4 * (1 - scale)
         pen.disc(0, foot - 0.1, 0.55 * scale, colour, 0.5 * scale)
@@ -300,7 +298,6 @@ def _bare_tree(pen: Pen, thing: Thing) -> None:
 
 
 def _book(pen: Pen, thing: Thing) -> None:
-    """An open book."""
     pen.polygon(
         [(-1, -0.35), (-0.5, -0.5), (0, -0.3), (0.5, -0.5), (1, -0.35), (1, 0.6), (0, 0.72), (-1, 0.6)],
         thing.colour,

@@ -111,15 +111,7 @@ _HELD_OUT = (({0, 1, 2}, {0, 1, 2}), ({3, 4, 5}, {3, 4, 5}), ({6, 7}, {2, 6, 7})
 
 
 def pictogram_meaning(symbol: Symbol, fate: Fate) -> Meaning:
-    """Combine a symbol and a fate.
-
-    Args:
-        symbol: The symbol of an idea.
-        fate: What happens to the idea.
-
-    Returns:
-        The pictogram with its labels.
-    """
+    """Combine a symbol and a fate."""
     text = f"{symbol.idea} {fate.text}"
     return Meaning(
         name=text,
@@ -137,28 +129,13 @@ def pictogram_is_held_out(symbol: Symbol, fate: Fate) -> bool:
     """Tell whether a combination is held out for tests.
 
     Whole blocks are held out, so that all options of a question can be held out too.
-
-    Args:
-        symbol: The symbol of an idea.
-        fate: What happens to the idea.
-
-    Returns:
-        True if it is.
     """
     row, column = SYMBOLS.index(symbol), FATES.index(fate)
     return any(row in symbols and column in fates for symbols, fates in _HELD_OUT)
 
 
 def choose_pictogram(random: Random, *, held_out: bool) -> SymbolAndFate:
-    """Sample a combination.
-
-    Args:
-        random: The source of randomness.
-        held_out: Sample from those held out for tests, or from all others.
-
-    Returns:
-        The symbol and the fate.
-    """
+    """Sample a combination."""
     return random.choice(random.choice(_grids(held_out)))
 
 
@@ -169,12 +146,7 @@ def distractors(pair: SymbolAndFate, random: Random, *, held_out: bool) -> list[
     So the options give no hint: over many questions of `choose_pictogram`, each is right equally often.
 
     Args:
-        pair: The right combination.
-        random: The source of randomness.
         held_out: Whether all six are held out for tests, or none.
-
-    Returns:
-        The wrong meanings.
     """
     grid = random.choice([grid for grid in _grids(held_out) if pair in grid])
     return [f"{symbol.idea} {fate.text}" for symbol, fate in grid if (symbol, fate) != pair]
@@ -193,15 +165,7 @@ def _grids(held_out: bool) -> list[list[SymbolAndFate]]:
 
 
 def pictogram_facts(symbol: Symbol, fate: Fate) -> list[Fact]:
-    """Ask about the symbol and the fate of a pictogram separately.
-
-    Args:
-        symbol: The symbol of an idea.
-        fate: What happens to the idea.
-
-    Returns:
-        Two facts.
-    """
+    """Ask about the symbol and the fate of a pictogram separately."""
     return [
         Fact("idea", Phrasings(("What does the thing in this picture stand for?",)), symbol.idea),
         Fact("fate", Phrasings(("What befalls the idea in this picture?",)), fate.text),

@@ -40,26 +40,11 @@ def render(scene: Scene) -> Image.Image:
 
 
 def render_png(scene: Scene) -> bytes:
-    """Render a scene to a PNG file.
-
-    Args:
-        scene: The scene.
-
-    Returns:
-        The content of the file.
-    """
     return png_bytes(render(scene))
 
 
 def png_bytes(image: Image.Image) -> bytes:
-    """Encode an image as a PNG file.
-
-    Args:
-        image: The image.
-
-    Returns:
-        The content of the file.
-    """
+    """Encode an image as a PNG file."""
     stream = BytesIO()
     image.save(stream, "PNG")
     return stream.getvalue()

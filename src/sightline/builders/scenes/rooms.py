@@ -66,14 +66,7 @@ class Room(Struct, frozen=True):
 
 
 def random_room(random: Random) -> Room:
-    """Create a place with two to four things.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The place.
-    """
+    """Create a place with two to four things."""
     place, night = random.choice(PLACES), random.random() < 0.35
     cells = tuple(random.sample(range(9), random.choice((2, 2, 3, 3, 4))))
     kinds = _kinds(random, place, len(cells))
@@ -86,14 +79,7 @@ def random_room(random: Random) -> Room:
 
 
 def room_with_large_thing(random: Random) -> Room:
-    """Create a place with a large thing that can be masked, and sometimes a small one in a corner.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The place; the large thing is the first one.
-    """
+    """Create a place with a large thing that can be masked, and sometimes a small one in a corner."""
     place, night = random.choice(PLACES), random.random() < 0.2
     left = random.random() < 0.5
     kinds = _kinds(random, place, 1 + (random.random() < 0.5))
@@ -112,14 +98,7 @@ def room_with_large_thing(random: Random) -> Room:
 
 
 def room_facts(room: Room) -> list[Fact]:
-    """List the questions about a place and the things in it.
-
-    Args:
-        room: The place.
-
-    Returns:
-        A fact per question.
-    """
+    """List the questions about a place and the things in it."""
     facts = [
         Fact("place", PLACE, room.place),
         Fact("time", TIME, room.time),
@@ -141,15 +120,7 @@ def room_facts(room: Room) -> list[Fact]:
 
 
 def thing_is_held_out(name: str, colour: str) -> bool:
-    """Tell whether a thing in a colour is held out for tests: one colour of each kind of thing is.
-
-    Args:
-        name: The kind of thing.
-        colour: Its colour.
-
-    Returns:
-        True if it is.
-    """
+    """Tell whether a thing in a colour is held out for tests: one colour of each kind of thing is."""
     return (VIVID.index(colour) + THINGS.index(name)) % len(VIVID) == 0
 
 
@@ -158,9 +129,6 @@ def any_is_held_out(things: Iterable[Thing]) -> bool:
 
     Args:
         things: Things of any shape and colour.
-
-    Returns:
-        True if one is.
     """
     return any(
         thing_is_held_out(thing.shape, thing.colour)
@@ -170,17 +138,7 @@ def any_is_held_out(things: Iterable[Thing]) -> bool:
 
 
 def existence_fact(room: Room, random: Random, *, held_out: bool = False) -> Fact:
-    """Ask whether a thing is in the image: the answers yes and no are equally frequent.
-
-    Args:
-        room: The place.
-        random: The source of randomness.
-        held_out: Ask about things that are held out for tests (the first thing, or one that is not in the
-            image); otherwise only about other things, absent ones in a colour that the image has.
-
-    Returns:
-        The question with its answer.
-    """
+    """Ask whether a thing is in the image: the answers yes and no are equally frequent."""
     present = {(thing.shape, thing.colour) for thing in room.things}
     if random.random() < 0.5:
         thing = room.things[0] if held_out else random.choice(room.things)
@@ -194,15 +152,7 @@ def existence_fact(room: Room, random: Random, *, held_out: bool = False) -> Fac
 
 
 def room_description(room: Room, *, fully: bool = False) -> str:
-    """Describe a place in two sentences, with its things in reading order.
-
-    Args:
-        room: The place.
-        fully: Also give the size and the colour of each thing.
-
-    Returns:
-        The description.
-    """
+    """Describe a place in two sentences, with its things in reading order."""
     parts = []
     for i in sorted(range(len(room.things)), key=room.cells.__getitem__):
         thing = room.things[i]
@@ -212,15 +162,7 @@ def room_description(room: Room, *, fully: bool = False) -> str:
 
 
 def room_listing(room: Room, random: Random) -> str:
-    """List the things of a place in random order, with their attributes in random order.
-
-    Args:
-        room: The place.
-        random: The source of randomness.
-
-    Returns:
-        The list as text.
-    """
+    """List the things of a place in random order, with their attributes in random order."""
     parts = []
     for i in random.sample(range(len(room.things)), len(room.things)):
         thing, size, at = room.things[i], room.sizes[i], POSITIONS[room.cells[i]]
@@ -238,15 +180,7 @@ def room_listing(room: Room, random: Random) -> str:
 
 
 def backdrop(place: str, random: Random) -> tuple[Thing, ...]:
-    """Create the background of a place.
-
-    Args:
-        place: One of PLACES.
-        random: The source of randomness.
-
-    Returns:
-        The things of the background from back to front.
-    """
+    """Create the background of a place."""
     return _BACKDROPS[place](random.uniform(0.45, 0.6), random)
 
 

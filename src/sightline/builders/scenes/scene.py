@@ -82,15 +82,6 @@ def transformed(
 ) -> tuple[Thing, ...]:
     """Scale, move and mirror things as a group.
 
-    Args:
-        things: Things that fill a whole image.
-        centre: The new position of the image's centre.
-        scale: The factor of all sizes and distances.
-        mirror: Mirror the group horizontally.
-
-    Returns:
-        The transformed things in the same order.
-
     >>> transformed([Thing("tree", (0.75, 0.5), 0.2)], scale=0.5, mirror=True)[0].at
     (0.375, 0.5)
     """

@@ -8,39 +8,18 @@ from PIL import Image, ImageChops, ImageFilter, ImageOps
 
 
 def grayscale(image: Image.Image) -> Image.Image:
-    """Remove the colours.
-
-    Args:
-        image: An RGB image.
-
-    Returns:
-        The restyled image, RGB, of the same size.
-    """
+    """Remove the colours."""
     return ImageOps.grayscale(image).convert("RGB")
 
 
 def candy(image: Image.Image) -> Image.Image:
-    """Swap red, green and blue, and reduce them to a few bright tones.
-
-    Args:
-        image: An RGB image.
-
-    Returns:
-        The restyled image, RGB, of the same size.
-    """
+    """Swap red, green and blue, and reduce them to a few bright tones."""
     red, green, blue = image.split()
     return ImageOps.posterize(Image.merge("RGB", (green, blue, red)), 2).filter(ImageFilter.MedianFilter(5))
 
 
 def mosaic(image: Image.Image) -> Image.Image:
-    """Split the image into square tiles of one colour, with dark joints and a warm tint.
-
-    Args:
-        image: An RGB image.
-
-    Returns:
-        The restyled image, RGB, of the same size.
-    """
+    """Split the image into square tiles of one colour, with dark joints and a warm tint."""
     width, height = image.size
     tile = max(2, round(width / 24))
     small = image.resize((-(-width // tile), -(-height // tile)), Image.Resampling.BOX)
@@ -59,14 +38,7 @@ def mosaic(image: Image.Image) -> Image.Image:
 
 
 def udnie(image: Image.Image) -> Image.Image:
-    """Invert the image, mute its colours and add bright outlines.
-
-    Args:
-        image: An RGB image.
-
-    Returns:
-        The restyled image, RGB, of the same size.
-    """
+    """Invert the image, mute its colours and add bright outlines."""
     flat = image.filter(ImageFilter.MedianFilter(5))
     edges = ImageOps.grayscale(image.filter(ImageFilter.FIND_EDGES))
     muted = ImageOps.invert(flat).point(lambda value: 20 + value * 0.55)

@@ -26,20 +26,7 @@ KIND = "scenes"
 def build_once(
     folder: Path, settings: Mapping[str, Any], generate: Callable[[Path], object], *, force: bool = False
 ) -> bool:
-    """Generate synthetic data, unless the folder holds them already.
-
-    Args:
-        folder: The folder of one benchmark.
-        settings: All settings that decide the content.
-        generate: Writes the data into a folder; earlier synthetic data there are replaced.
-        force: Generate again, and replace data of other settings.
-
-    Returns:
-        Whether the data were generated; False if the folder was finished.
-
-    Raises:
-        UserError: The folder holds data of other settings, changed data, or files that are not synthetic.
-    """
+    """Generate synthetic data, unless the folder holds them already."""
     identity = build_identity(KIND, settings, versions=image_versions())
     if (folder / MANIFEST).exists():
         if not force and _is_finished(folder, identity.fingerprint, identity.header):

@@ -18,15 +18,7 @@ def generate_codis(folder: Path, *, pairs: int = 42, seed: int = 0) -> Path:
     """Generate CODIS-like pairs, equally many of every kind of image.
 
     Args:
-        folder: Where to write; earlier synthetic data there are replaced.
-        pairs: The number of pairs.
         seed: The same seed gives the same bytes.
-
-    Returns:
-        `folder`.
-
-    Raises:
-        UserError: The folder holds files that are not synthetic data.
     """
     random = Random(f"codis {seed}")
     images: dict[str, bytes] = {}

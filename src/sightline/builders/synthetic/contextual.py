@@ -19,16 +19,7 @@ def generate_contextual(folder: Path, *, questions: int = 60, val: int = 60, see
     The column `image_url` holds paths, images/NAME.
 
     Args:
-        folder: Where to write; earlier synthetic data there are replaced.
-        questions: The number of questions of the test split.
-        val: The number of questions of the val split.
         seed: The same seed gives the same bytes.
-
-    Returns:
-        `folder`.
-
-    Raises:
-        UserError: The folder holds files that are not synthetic data.
     """
     random = Random(f"contextual {seed}")
     files: dict[str, bytes] = {}

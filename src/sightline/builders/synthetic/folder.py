@@ -17,16 +17,6 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
     """Write the files of a synthetic data set, images first.
 
     Files of an earlier data set in the folder are removed, unless they are written again.
-
-    Args:
-        folder: Where to write.
-        files: Path in the folder -> content.
-
-    Returns:
-        `folder`.
-
-    Raises:
-        UserError: The folder holds files that are not synthetic data.
     """
     if folder.exists() and not (folder / MARKER).exists() and _is_not_empty(folder):
         raise UserError(
@@ -62,14 +52,7 @@ def _written_earlier(folder: Path) -> list[str]:
 
 
 def json_bytes(content: Any) -> bytes:
-    """Encode an indented JSON file.
-
-    Args:
-        content: Plain data.
-
-    Returns:
-        The content of the file.
-    """
+    """Encode an indented JSON file."""
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 

@@ -29,16 +29,7 @@ def generate_iibench(folder: Path, *, questions: int = 60, dev: int = 60, seed: 
     """Generate II-Bench-like questions, half of them about combinations of a symbol and a fate.
 
     Args:
-        folder: Where to write; earlier synthetic data there are replaced.
-        questions: The number of questions of the test split.
-        dev: The number of questions of the dev split.
         seed: The same seed gives the same bytes.
-
-    Returns:
-        `folder`.
-
-    Raises:
-        UserError: The folder holds files that are not synthetic data.
     """
     random = Random(f"iibench {seed}")
     files: dict[str, bytes] = {}

@@ -52,18 +52,7 @@ def generate_mmr3(folder: Path, *, groups: int = 40, seed: int = 0, held_out: bo
     images with an instances.json, for `sightline build mask`.
 
     Args:
-        folder: Where to write; earlier synthetic data there are replaced.
-        groups: The number of groups of each task.
         seed: The same seed gives the same bytes.
-        held_out: Use combinations that are held out from the training of `mini`; False uses only others,
-            to train an adapter on. With the few combinations of the test, the words alone would give it
-            the answers.
-
-    Returns:
-        `folder`.
-
-    Raises:
-        UserError: The folder holds files that are not synthetic data.
     """
     large_things = [
         _large_thing(THINGS[number % len(THINGS)], Random(f"mmr3 context {seed} {number}"), held_out)

@@ -113,12 +113,6 @@ class BatchClient:
     """
 
     def __init__(self, endpoint: OpenAICompatible, settings: BatchSettings) -> None:
-        """Prepare it; nothing is sent.
-
-        Args:
-            endpoint: The endpoint, with its key.
-            settings: How its batches are used.
-        """
         self._endpoint = endpoint
         self._settings = settings
         self._host = endpoint.host
@@ -134,18 +128,7 @@ class BatchClient:
             await self._session.close()
 
     async def upload(self, file: Path) -> str:
-        """Upload an input file, which is read piece by piece.
-
-        Args:
-            file: The file.
-
-        Returns:
-            The provider's id of the file.
-
-        Raises:
-            CallFailedError: The provider does not take the file.
-            UserError: The provider refuses the key, or has no files.
-        """
+        """Upload an input file, which is read piece by piece."""
 
         async def send() -> str:
             import aiohttp
@@ -160,35 +143,11 @@ class BatchClient:
         return await _repeated(send)
 
     async def create(self, file: str) -> Batch:
-        """Create a batch. A call that fails is not repeated: the batch may exist nevertheless.
-
-        Args:
-            file: The id of the input file.
-
-        Returns:
-            The batch.
-
-        Raises:
-            CallFailedError: The call failed; the batch does not exist if the failure has a status below 500.
-            UserError: The provider refuses the key, or has no batches.
-        """
+        """Create a batch. A call that fails is not repeated: the batch may exist nevertheless."""
         body = {"input_file_id": file, "endpoint": CHAT, "completion_window": self._settings.window}
         return self._decode(await self._call("POST", "/batches", json=body), Batch)
 
     async def retrieve(self, batch: str) -> Batch:
-        """Look at a batch.
-
-        Args:
-            batch: Its id.
-
-        Returns:
-            The batch.
-
-        Raises:
-            CallFailedError: The call failed.
-            UserError: The provider refuses the key, or has no such batch.
-        """
-
         async def get() -> Batch:
             return self._decode(await self._call("GET", f"/batches/{batch}"), Batch)
 
@@ -198,15 +157,10 @@ class BatchClient:
         """Find the batch that was created from an input file, unless the provider refused it.
 
         Args:
-            file: The id of the file.
             created: When the batch was created at the earliest, in seconds since 1970.
 
         Returns:
             The batch; None if the list of batches does not have it.
-
-        Raises:
-            CallFailedError: The call failed.
-            UserError: The provider refuses the key, or has no batches.
         """
         after = ""
         while True:
@@ -227,18 +181,7 @@ class BatchClient:
             after = last.id
 
     async def lines(self, file: str) -> AsyncIterator[bytes]:
-        """Read the lines of a file as they arrive; one that is too long ends after `MAX_BYTES`.
-
-        Args:
-            file: The id of the file.
-
-        Yields:
-            The lines, without the key of the endpoint.
-
-        Raises:
-            CallFailedError: The transfer failed.
-            UserError: The provider refuses the key.
-        """
+        """Read the lines of a file as they arrive; one that is too long ends after `MAX_BYTES`."""
         import aiohttp
 
         session, reader = self.session, LineReader()
@@ -258,7 +201,6 @@ class BatchClient:
 
     @property
     def session(self) -> aiohttp.ClientSession:
-        """The open session."""
         assert self._session is not None, "used outside 'async with'"
         return self._session
 

@@ -47,12 +47,6 @@ class BatchEndpoint(Model):
     parallel: int | None = 1
 
     def __init__(self, live: OpenAICompatible, settings: BatchSettings) -> None:
-        """Prepare the model; nothing is sent before `async with`.
-
-        Args:
-            live: The endpoint.
-            settings: How its batches are used.
-        """
         self.live = live
         self.name = live.name
         self.identity = live.identity
@@ -65,13 +59,7 @@ class BatchEndpoint(Model):
         self._tell: Callable[[str], None] = lambda _: None
 
     def connect(self, journal: Journal, show: Callable[[str], None], tell: Callable[[str], None]) -> None:
-        """Say where batches are recorded, and how the user learns of them.
-
-        Args:
-            journal: The journal.
-            show: Shows the state of all batches, which changes often; '' for nothing.
-            tell: Prints a line about an event.
-        """
+        """Say where batches are recorded, and how the user learns of them."""
         self._journal = journal
         self._progress = BatchProgress(show)
         self._tell = tell
@@ -113,7 +101,6 @@ class BatchEndpoint(Model):
             self._progress.end()
 
     async def _work(self, requests: Sequence[Request], results: asyncio.Queue[_Result | None]) -> None:
-        """Put the result of each request into a queue."""
         index = {request.key: number for number, request in enumerate(requests)}
 
         async def put(key: str, result: Answer | Failure) -> None:

@@ -40,16 +40,6 @@ class Follower:
         put: Put,
         host: str,
     ) -> None:
-        """Prepare it; nothing is sent.
-
-        Args:
-            client: The files and batches of the endpoint.
-            journal: Where the batches are recorded.
-            settings: How often it looks at a batch.
-            progress: Shows the states.
-            put: Takes the result of a request by its key.
-            host: The host, for messages.
-        """
         self._client = client
         self._journal = journal
         self._settings = settings
@@ -63,13 +53,6 @@ class Follower:
 
         Requests without an answer leave the journal before they get their failure: they may be sent again.
         If the provider cannot be reached, they stay there for the next run.
-
-        Args:
-            record: The batch; its `keys` are the requests that are waited for.
-            is_new: Whether the provider surely has no batch of this file.
-
-        Raises:
-            UserError: The provider refuses the key or the whole batch, before anything was answered.
         """
         waiting = set(record.keys)
         try:
@@ -172,7 +155,6 @@ class Follower:
                     raise
 
     def _slower(self, pause: float) -> float:
-        """The pause after another one."""
         return min(pause * SLOWER, max(self._settings.poll, self._settings.slowest_poll))
 
     async def _read(self, record: OpenBatch, batch: Batch, waiting: set[str]) -> None:

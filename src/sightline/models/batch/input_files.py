@@ -39,20 +39,7 @@ class Unwritable(Struct, frozen=True):
 async def input_files(
     requests: Sequence[Request], encode: Encode, settings: BatchSettings, folder: Path
 ) -> AsyncIterator[InputFile | Unwritable]:
-    """Write requests to files, one request at a time. A file may be deleted when the next one is asked for.
-
-    Args:
-        requests: The requests.
-        encode: Encodes one as the body of a call.
-        settings: The limits of the provider.
-        folder: An empty folder.
-
-    Yields:
-        Each file as soon as it is complete, and each request that cannot be in one.
-
-    Raises:
-        EnvironmentFailedError: A file cannot be written.
-    """
+    """Write requests to files, one request at a time. A file may be deleted when the next one is asked for."""
     number, keys, size = 0, list[str](), 0
     with writing(folder), ExitStack() as stack:
         file = stack.enter_context(_path(folder, number).open("wb"))
@@ -79,15 +66,7 @@ async def input_files(
 
 
 def input_line(key: str, body: bytes) -> bytes:
-    """Write the line of a request.
-
-    Args:
-        key: The key of the request, by which its result is found.
-        body: The JSON body of the call.
-
-    Returns:
-        The line.
-    """
+    """Write the line of a request."""
     return b'{"custom_id":%b,"method":"POST","url":"%b","body":%b}\n' % (
         json.dumps(key).encode(),
         CHAT.encode(),

@@ -12,14 +12,8 @@ class OpenBatch(Struct, frozen=True, kw_only=True):
     """A batch whose answers are not all in the store.
 
     Attributes:
-        number: Its number in the journal.
-        address: The root of the API at which it is.
-        file: The provider's id of its input file.
         batch: The provider's id of the batch; None if the batch may not exist.
-        state: Its latest known state.
-        requests: The requests in its input file.
         created: When the journal learned of it, in seconds since 1970.
-        keys: The keys of those requests that were looked for; they have no answer yet.
     """
 
     number: int
@@ -38,59 +32,31 @@ class Journal(Protocol):
     async def add(self, address: str, file: str, keys: Sequence[str]) -> OpenBatch | None:
         """Add a batch that will be created from an uploaded file.
 
-        Args:
-            address: The root of the API.
-            file: The provider's id of the file.
-            keys: The keys of its requests.
-
         Returns:
             The batch; None, and nothing is added, if a request is in another batch or has an answer by now.
         """
         ...
 
     async def find(self, keys: Sequence[str]) -> list[OpenBatch]:
-        """Find the batches that hold any of some requests.
-
-        Args:
-            keys: Request keys.
-
-        Returns:
-            The batches, in the order in which they were added.
-        """
+        """Find the batches that hold any of some requests."""
         ...
 
     async def record_id(self, number: int, batch: str | None) -> None:
         """Record the provider's id of a batch.
 
         Args:
-            number: The number of the batch in the journal.
             batch: The id; None if the batch was refused, so that another one is made from its file.
         """
         ...
 
     async def record_state(self, number: int, state: str) -> None:
-        """Record the state of a batch.
-
-        Args:
-            number: The number of the batch in the journal.
-            state: What the provider says.
-        """
+        """Record the state of a batch."""
         ...
 
     async def leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
-        """Do not follow a batch any more: another process may, for the requests that are not named here.
-
-        Args:
-            batch: The batch, which this process has followed since `add` or since it took up its requests.
-            keys: The keys of the requests whose results this process stores now.
-        """
+        """Do not follow a batch any more: another process may, for the requests that are not named here."""
         ...
 
     async def remove(self, number: int, keys: Sequence[str]) -> None:
-        """Remove requests that a batch did not answer, so that another batch may hold them.
-
-        Args:
-            number: The number of the batch in the journal, which ends with its last request.
-            keys: The keys of the requests.
-        """
+        """Remove requests that a batch did not answer, so that another batch may hold them."""
         ...

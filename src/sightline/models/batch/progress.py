@@ -13,41 +13,23 @@ class BatchProgress:
     """The state of the batches that a process follows, as one short text."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
-        """Start without batches.
-
-        Args:
-            show: Shows a text in the place of the one before; '' for nothing.
-        """
         self._show = show
         self._batches: dict[int, Batch] = {}
         self._ended = 0
         self._event = ""
 
     def say(self, event: str) -> None:
-        """Say what goes on besides the waiting.
-
-        Args:
-            event: What goes on; '' for nothing.
-        """
+        """Say what goes on besides the waiting."""
         self._event = event
         self._update()
 
     def see(self, number: int, batch: Batch) -> None:
-        """Show a batch as the provider describes it now.
-
-        Args:
-            number: Its number in the journal.
-            batch: The batch.
-        """
+        """Show a batch as the provider describes it now."""
         self._batches[number] = batch
         self._update()
 
     def done(self, number: int) -> None:
-        """Count a batch whose results were read.
-
-        Args:
-            number: Its number in the journal.
-        """
+        """Count a batch whose results were read."""
         self._ended += self._batches.pop(number, None) is not None
         self._update()
 

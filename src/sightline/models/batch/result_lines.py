@@ -85,10 +85,6 @@ class LineReader:
 def read_line(line: bytes, host: str) -> LineResult | None:
     """Read a line of an output file or an error file.
 
-    Args:
-        line: The line.
-        host: The host, for messages.
-
     Returns:
         The key of the request and its result; None for a line that names no request.
     """

@@ -14,12 +14,6 @@ class Connection(asyncio.Protocol):
     """One connection. What ends a call early closes it, so that no call reads the reply of another."""
 
     def __init__(self, opened: Callable[[Connection], None], lost: Callable[[Connection], None]) -> None:
-        """Prepare it; `create_connection` of the event loop opens it.
-
-        Args:
-            opened: Called when it is open.
-            lost: Called when it is closed.
-        """
         self._opened = opened
         self._lost = lost
         self._reader = ReplyReader()
@@ -38,17 +32,7 @@ class Connection(asyncio.Protocol):
         )
 
     async def exchange(self, request: Sequence[bytes]) -> Reply:
-        """Send a request and wait for its reply.
-
-        Args:
-            request: The parts of the request.
-
-        Returns:
-            The reply.
-
-        Raises:
-            CallError: The connection is lost, or what arrives is no reply.
-        """
+        """Send a request and wait for its reply."""
         if self._transport.is_closing():
             raise CallError("the server closed the connection")
         self.has_received = False
@@ -64,11 +48,7 @@ class Connection(asyncio.Protocol):
             self._waiter = None
 
     def rest(self, seconds: float) -> None:
-        """Stay open for another call.
-
-        Args:
-            seconds: How long.
-        """
+        """Stay open for another call."""
         self._idle_timer = asyncio.get_running_loop().call_later(seconds, self.abort)
 
     def wake(self) -> None:
@@ -82,7 +62,6 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
         self._opened(self)
 

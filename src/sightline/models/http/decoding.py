@@ -11,9 +11,6 @@ class Decoder:
     def __init__(self, coding: str) -> None:
         """Prepare it.
 
-        Args:
-            coding: The Content-Encoding.
-
         Raises:
             ValueError: The coding is neither gzip nor deflate.
         """
@@ -26,7 +23,6 @@ class Decoder:
         """Decompress a piece.
 
         Args:
-            piece: What arrived, at least one byte.
             most: The most bytes to return. What would exceed them is lost: the caller has reached its limit.
 
         Returns:

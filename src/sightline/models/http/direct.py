@@ -20,12 +20,6 @@ class DirectClient:
     """Calls one server over as many connections as there are calls at a time, and keeps them a while."""
 
     def __init__(self, target: Target, timeouts: Timeouts) -> None:
-        """Prepare the client; nothing is opened.
-
-        Args:
-            target: The server.
-            timeouts: How long calls may take.
-        """
         self._target = target
         self._timeouts = timeouts
         self._tls: ssl.SSLContext | None = None

@@ -24,10 +24,7 @@ class Reply(Struct, frozen=True):
     """What a server replied.
 
     Attributes:
-        status: The HTTP status.
-        headers: The header fields, by their names in lower case.
         body: The body, decompressed: at most the first `reply_body.MAX_BYTES` bytes.
-        is_whole: Whether this is the whole body.
     """
 
     status: int
@@ -55,26 +52,12 @@ class NoAnswerError(CallError):
 
 
 def no_connection(seconds: float) -> CallError:
-    """The error where a connection takes too long.
-
-    Args:
-        seconds: The limit.
-
-    Returns:
-        The error.
-    """
+    """The error where a connection takes too long."""
     return CallError(f"no connection within {seconds:g} s")
 
 
 def broken(error: Exception) -> CallError:
-    """The error for one of the system or of a library.
-
-    Args:
-        error: The error.
-
-    Returns:
-        The same as a CallError.
-    """
+    """The error for one of the system or of a library."""
     return CallError(f"{type(error).__name__}: {error}".rstrip(": "), getattr(error, "errno", None))
 
 
@@ -85,16 +68,8 @@ class HTTPClient(Protocol):
         """Make one call. Redirects are not followed: key and images go to the named server only.
 
         Args:
-            path: Path below the address of the client, such as `/models`.
             body: JSON to post; None for GET.
             total: Seconds that this call may take; None: the limit of the client.
-
-        Returns:
-            The reply, whatever its status is.
-
-        Raises:
-            NoAnswerError: The reply is not complete in time.
-            CallError: There is no reply.
         """
 
     async def aclose(self) -> None:

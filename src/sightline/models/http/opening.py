@@ -20,17 +20,8 @@ def open_client(
     """Open a client; nothing is sent, and no connection is made.
 
     Args:
-        address: The server, with the start of all paths, such as `http://host:8000/v1`.
         key: The key that goes with each call; None for none.
-        timeouts: How long calls may take.
         proxy: URL of a proxy; None: the environment decides.
-        uses_environment_proxy: Whether a proxy of the environment is used.
-
-    Returns:
-        The client; the caller closes it.
-
-    Raises:
-        UserError: Address or key contain control characters.
     """
     target = Target(address, key)
     if proxy is None and not (uses_environment_proxy and has_environment_proxy(address)):
@@ -42,14 +33,7 @@ def open_client(
 
 
 def has_environment_proxy(address: str) -> bool:
-    """Whether the environment names a proxy for an address.
-
-    Args:
-        address: The address.
-
-    Returns:
-        Whether `http_proxy`, `https_proxy` or the system's settings do, and `no_proxy` does not exempt it.
-    """
+    """Whether the environment names a proxy for an address."""
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(address)

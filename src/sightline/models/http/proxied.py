@@ -17,8 +17,6 @@ class ProxiedClient:
         """Open a session; nothing is sent.
 
         Args:
-            target: The server.
-            timeouts: How long calls may take.
             proxy: URL of the proxy; None: that of the environment.
         """
         self._address = target.address
@@ -61,13 +59,7 @@ def new_session(
     """Open a session of aiohttp with a server.
 
     Args:
-        target: The server.
-        timeouts: How long calls may take.
         proxy: URL of a proxy; None: none, or that of the environment.
-        uses_environment_proxy: Whether a proxy of the environment is used.
-
-    Returns:
-        The session; the caller closes it.
     """
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),

@@ -38,14 +38,6 @@ class ReplyReader:
         self._problem = ""
 
     def feed(self, data: bytes) -> None:
-        """Read some bytes.
-
-        Args:
-            data: What the connection received.
-
-        Raises:
-            CallError: They are no HTTP reply, or over a limit.
-        """
         before = self._on_wire
         try:
             self._parser.feed_data(data)
@@ -102,7 +94,6 @@ class ReplyReader:
                 self._fail(str(error))
 
     def on_body(self, piece: bytes) -> None:
-        """A piece of the body."""
         if not self._has_headers:
             return  # The body of an interim reply, which counts as framing.
         self._on_wire += len(piece)

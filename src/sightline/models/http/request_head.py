@@ -24,11 +24,7 @@ class Target:
         """Read the address.
 
         Args:
-            address: The server, with the start of all paths, such as `http://host:8000/v1`.
             key: The key; None for none.
-
-        Raises:
-            UserError: One of them contains a control character.
         """
         if _CONTROL.search(address):
             raise UserError("the URL of a server contains a control character", found=address)
@@ -54,11 +50,7 @@ class Target:
         """The head of a request.
 
         Args:
-            path: Path below the address.
             body: JSON to post; None for GET.
-
-        Returns:
-            The request line and the header fields.
 
         Raises:
             ValueError: The path contains a control character.

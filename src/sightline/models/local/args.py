@@ -18,19 +18,7 @@ BATCH = 32
 
 
 class LocalArgs(Struct, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for local models.
-
-    Attributes:
-        dtype: Number type; `auto` is the checkpoint's own.
-        device: `auto` is the first accelerator, otherwise the processor.
-        attention: Implementation of attention.
-        batch: Requests in one forward pass, halved while memory does not suffice.
-        revision: Branch, tag or commit on the Hugging Face Hub.
-        trust_remote_code: Whether code in the checkpoint may run.
-        template: `auto` is the processor's chat template if there is one, otherwise the architecture's own
-            prompt.
-        adapter: Folder of an adapter that was trained on this model.
-    """
+    """`--model-arg` for local models."""
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     device: Annotated[
@@ -56,17 +44,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def effective(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Reduce options to those that affect the answer; omitted ones have their neutral value.
-
-    Args:
-        options: The requested options.
-
-    Returns:
-        The options that are used.
-
-    Raises:
-        UserError: A local model does not have an option, or a value is out of range.
-    """
+    """Reduce options to those that affect the answer; omitted ones have their neutral value."""
     for name in options:
         if name not in Sampling.__struct_fields__:
             raise unknown_name("sampling option of a local model", name, Sampling.__struct_fields__)
@@ -85,12 +63,5 @@ def effective(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sampling(options: Mapping[str, Any]) -> Sampling:
-    """Check types and ranges of sampling options.
-
-    Args:
-        options: The options.
-
-    Returns:
-        The options as a struct. Raises UserError for an invalid value.
-    """
+    """Check types and ranges of sampling options."""
     return read_values("--gen", options, Sampling)

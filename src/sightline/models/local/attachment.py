@@ -15,54 +15,20 @@ class Attachment(Protocol):
     identity: str
 
     def check_base(self, base: str) -> None:
-        """Check that the adapter was trained on this model.
-
-        Args:
-            base: The model's identity.
-
-        Raises:
-            UserError: It was trained on another model.
-        """
+        """Check that the adapter was trained on this model."""
 
     def refusal(self, request: Request) -> str:
-        """Check whether a request may be sent.
-
-        Args:
-            request: The request.
-
-        Returns:
-            Why not: training included one of its images; otherwise ''.
-        """
+        """Check whether a request may be sent."""
 
     def training_overlap(self, folder: Path) -> str:
-        """Check whether data was made from images of the training.
-
-        Args:
-            folder: The data folder.
-
-        Returns:
-            A warning for the user; otherwise ''.
-        """
+        """Check whether data was made from images of the training."""
 
     def attach(self, loaded: Loaded) -> Loaded:
-        """Attach the adapter.
-
-        Args:
-            loaded: The model.
-
-        Returns:
-            The model with the adapter.
-
-        Raises:
-            UserError: The adapter does not fit the model.
-        """
+        """Attach the adapter."""
 
 
 def language_model(loaded: Loaded) -> Any:
     """Find the language model within a model.
-
-    Args:
-        loaded: The model.
 
     Returns:
         The module, None if there is no separate one.
@@ -76,9 +42,6 @@ def language_model(loaded: Loaded) -> Any:
 
 def embedding_receiver(loaded: Loaded) -> Any:
     """Find the part that receives the embeddings of a whole prompt, images included.
-
-    Args:
-        loaded: The model.
 
     Returns:
         The language model, or its encoder if it has one; None if there is no such part.

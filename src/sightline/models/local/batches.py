@@ -16,13 +16,6 @@ def similar_chunks(requests: Sequence[Request], size: int) -> Iterator[list[int]
 
     Requests are sorted by sampling, then image size, then images, then the longest text for these images:
     a shared image is encoded once, and similar lengths need little padding.
-
-    Args:
-        requests: The requests.
-        size: Largest size of a chunk.
-
-    Yields:
-        The positions of the requests in each chunk.
     """
     images_of_request = [images_in(request) for request in requests]
     longest: dict[tuple[Any, ...], int] = {}
@@ -50,12 +43,6 @@ def compatible_batches(encoded: Iterable[tuple[int, Encoded]]) -> list[list[tupl
 
     Requests of a batch have the same sampling, the same limit of answer tokens, and inputs whose shapes
     fit together; if choices are scored, also prompts of one length.
-
-    Args:
-        encoded: Positions and encoded requests.
-
-    Returns:
-        The batches.
     """
     batches: dict[Any, list[tuple[int, Encoded]]] = {}
     for position, request in encoded:
@@ -74,13 +61,6 @@ def collate(batch: Sequence[Encoded], pad: int) -> dict[str, Any]:
 
     Inputs along the tokens are padded on the left, those of the Q-Former on the right; images follow each
     other.
-
-    Args:
-        batch: The requests.
-        pad: The padding token.
-
-    Returns:
-        The inputs, first dimension: requests (or images).
     """
     import torch
 

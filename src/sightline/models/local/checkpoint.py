@@ -34,14 +34,7 @@ class Checkpoint(Struct, frozen=True):
     """A folder that holds a model.
 
     Attributes:
-        folder: The folder.
-        kind: Transformers' name of the architecture (`model_type`).
-        architecture: The class name in config.json.
-        dtype: The number type in which the model runs.
-        weights: The files with its parameters, relative to the folder.
-        parameters: How many parameters these files hold, 0 if they do not say.
         chat_template: The processor's chat template, None without one.
-        takes_images: Whether the model accepts images.
     """
 
     folder: Path
@@ -68,29 +61,13 @@ class Checkpoint(Struct, frozen=True):
         )
 
     def identity(self) -> str:
-        """Compute the digest of every file that affects the answers; the folder's name does not matter.
-
-        Returns:
-            Architecture, digest and number type.
-        """
+        """Compute the digest of every file that affects the answers; the folder's name does not matter."""
         digest = digest_of_files(self.folder, {*answer_files(self.folder), *self.weights})
         return f"{self.architecture} sha256:{digest} {self.dtype}"
 
 
 def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
-    """Find a model on this machine: a folder, or a snapshot of a model of the Hugging Face Hub.
-
-    Args:
-        name: A folder, or ORG/NAME.
-        args: The user's arguments, with the revision.
-        fetch: Whether a missing model is downloaded.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: The model is not here, and cannot be downloaded.
-    """
+    """Find a model on this machine: a folder, or a snapshot of a model of the Hugging Face Hub."""
     folder = folder_of(name)
     if folder is None:
         return _snapshot(_hub_name(name), args.revision, fetch)
@@ -102,15 +79,6 @@ def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
 def find_config(name: str) -> Path:
     """Find the folder with the config.json of a model; from the Hugging Face Hub only this file is
     downloaded.
-
-    Args:
-        name: A folder, or ORG/NAME.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: There is no such model.
     """
     folder = folder_of(name)
     if folder is not None:
@@ -187,18 +155,7 @@ def _has_safetensors(name: str, revision: str | None) -> bool:
 
 
 def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
-    """Read what a folder says about its model.
-
-    Args:
-        folder: The folder.
-        args: The user's arguments, with the number type.
-
-    Returns:
-        The checkpoint.
-
-    Raises:
-        UserError: The folder lacks config, processor or weights, or a file is damaged.
-    """
+    """Read what a folder says about its model."""
     config = _json(folder, "config.json", "the config of a transformers model")
     kind = config.get("model_type")
     if not isinstance(kind, str):

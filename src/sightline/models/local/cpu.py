@@ -13,14 +13,7 @@ _KEEP_BYTES = 1 << 30
 
 
 def share_threads(most: int) -> int:
-    """Divide the processor's threads among parallel batches, and keep freed memory.
-
-    Args:
-        most: The most batches that run at the same time.
-
-    Returns:
-        The batches that run at the same time: at most one for each thread.
-    """
+    """Divide the processor's threads among parallel batches, and keep freed memory."""
     import torch
 
     batches = min(most, _threads())

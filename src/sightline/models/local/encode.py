@@ -27,13 +27,8 @@ class Encoded(Struct, frozen=True):
     """A request as the model receives it.
 
     Attributes:
-        request: The request.
-        prompt: Its prompt.
-        inputs: Tensors with a first dimension of one request (of its images, for `pixel_values` and
-            similar).
         tokens: Tokens of the prompt.
         limit: Largest number of answer tokens.
-        sampling: Sampling options.
     """
 
     request: Request
@@ -61,14 +56,6 @@ class Encoder:
             self._processor.image_processor = _CachedImageProcessor(self._processor.image_processor)
 
     def encode(self, request: Request) -> Encoded | Failure:
-        """Encode a request.
-
-        Args:
-            request: The request.
-
-        Returns:
-            The inputs, or why the request cannot be sent.
-        """
         try:
             prompt = prompt_of(request, self._processor, self._loaded.kind, self._template)
             images = [self._open(file) for file in prompt.images]

@@ -21,12 +21,6 @@ def generate(loaded: Loaded, batch: Sequence[Encoded], stop: Event, version: str
     `completion_tokens` includes the token that ends an answer. Once `stop` is set, answers are cut off
     and must not be used.
 
-    Args:
-        loaded: The model.
-        batch: Requests of one batch of `compatible_batches`.
-        stop: Set when the answers are no longer needed.
-        version: The model's version, for the answers.
-
     Returns:
         The answers in the order of the requests; `latency` is the batch's time in seconds, divided evenly.
     """

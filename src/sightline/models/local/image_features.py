@@ -18,7 +18,6 @@ class Features(NamedTuple):
 
     Attributes:
         images: A tensor (vectors, width) for each image.
-        stacked: Whether the architecture expects the images of a batch as one tensor.
     """
 
     images: list[Any]
@@ -26,17 +25,7 @@ class Features(NamedTuple):
 
 
 def share_images(loaded: Loaded, batch: Sequence[Encoded], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Encode each distinct image of a batch once.
-
-    Args:
-        loaded: The model.
-        batch: The requests.
-        inputs: Their combined inputs.
-
-    Returns:
-        The inputs with encoded images; unchanged if no image is shared, or the architecture does not allow
-        it.
-    """
+    """Encode each distinct image of a batch once."""
     distinct = {encoded.image_keys: encoded for encoded in batch}
     if len(distinct) == len(batch) or "pixel_values" not in inputs:
         return dict(inputs)
@@ -52,10 +41,6 @@ def encoded_images(loaded: Loaded, requests: Sequence[Encoded]) -> list[Features
 
     An architecture allows it if its images become vectors that do not depend on the text, and its forward
     pass accepts them in place of the images.
-
-    Args:
-        loaded: The model.
-        requests: The requests.
 
     Returns:
         The features of each request; None if the architecture does not allow it.
@@ -75,15 +60,7 @@ def encoded_images(loaded: Loaded, requests: Sequence[Encoded]) -> list[Features
 
 
 def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dict[str, Any]:
-    """Replace images by encoded images.
-
-    Args:
-        inputs: The inputs of a batch.
-        features: The features of each request.
-
-    Returns:
-        The inputs with encoded images.
-    """
+    """Replace images by encoded images."""
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -94,14 +71,7 @@ def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dic
 
 
 def takes_encoded(model: Any) -> bool:
-    """Check whether a model accepts encoded images in place of images, in `generate` too.
-
-    Args:
-        model: The transformers model.
-
-    Returns:
-        Whether it does.
-    """
+    """Check whether a model accepts encoded images in place of images, in `generate` too."""
     from transformers import GenerationMixin
 
     own_generate = type(model).generate is not GenerationMixin.generate
@@ -138,15 +108,7 @@ def _parts(features: Any, requests: Sequence[Encoded]) -> list[range] | None:
 
 
 def to_device(inputs: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
-    """Move inputs to the model's device, images in its number type.
-
-    Args:
-        inputs: The inputs.
-        loaded: The model.
-
-    Returns:
-        The moved inputs.
-    """
+    """Move inputs to the model's device, images in its number type."""
     return {
         name: tensor.to(loaded.device, loaded.model.dtype if tensor.is_floating_point() else None)
         for name, tensor in inputs.items()

@@ -10,11 +10,7 @@ def images_of(inputs: Mapping[str, Any], tokens: int) -> dict[str, Any]:
     """Select the inputs that hold images.
 
     Args:
-        inputs: The inputs of a request.
         tokens: Tokens of its prompt.
-
-    Returns:
-        The inputs without a token dimension.
     """
     return {name: tensor for name, tensor in inputs.items() if not is_token_aligned(name, tensor, tokens)}
 
@@ -23,12 +19,7 @@ def is_token_aligned(name: str, tensor: Any, tokens: int) -> bool:
     """Check whether an input has one entry for each token, of the prompt or of the Q-Former's text.
 
     Args:
-        name: The input's name.
-        tensor: The input.
         tokens: Tokens of the prompt.
-
-    Returns:
-        Whether it has.
     """
     if name.startswith("qformer_"):
         return True
@@ -41,11 +32,6 @@ def pad_tensors(tensors: Sequence[Any], value: int, *, left: bool = True) -> lis
 
     Args:
         tensors: Tensors of shape (1, tokens, ...).
-        value: The padding.
-        left: Whether the padding is on the left.
-
-    Returns:
-        Tensors of equal length.
     """
     import torch
 
@@ -58,16 +44,7 @@ def pad_tensors(tensors: Sequence[Any], value: int, *, left: bool = True) -> lis
 
 
 def with_placeholders(inputs: Mapping[str, Any], length: int, pad: int) -> dict[str, Any]:
-    """Put padding before a prompt, for vectors that an adapter writes there.
-
-    Args:
-        inputs: The inputs of a request.
-        length: How many vectors.
-        pad: The padding token.
-
-    Returns:
-        The wider inputs.
-    """
+    """Put padding before a prompt, for vectors that an adapter writes there."""
     import torch
 
     tokens = inputs["input_ids"].shape[1]

@@ -19,14 +19,6 @@ def score_choices(loaded: Loaded, batch: Sequence[Encoded], version: str) -> lis
 
     The prompts of a batch have one length, so there is no padding. Of equally likely choices the first one
     wins. `completion_tokens` are those of the choice.
-
-    Args:
-        loaded: The model.
-        batch: Requests of one batch of `compatible_batches`.
-        version: The model's version, for the answers.
-
-    Returns:
-        The answers in the order of the requests.
     """
     import torch
 
@@ -53,15 +45,7 @@ def score_choices(loaded: Loaded, batch: Sequence[Encoded], version: str) -> lis
 
 
 def choice_tokens(loaded: Loaded, encoded: Encoded) -> list[list[int]]:
-    """Tokenize choices as they would follow the prompt, without special tokens.
-
-    Args:
-        loaded: The model.
-        encoded: The request.
-
-    Returns:
-        The tokens of each choice.
-    """
+    """Tokenize choices as they would follow the prompt, without special tokens."""
 
     def tokens(text: str) -> list[int]:
         token_ids: list[int] = loaded.processor.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -153,14 +137,7 @@ def _tensor(numbers: Any, loaded: Loaded) -> Any:
 
 
 def decoder_start(model: Any) -> int:
-    """Find the token that starts the answers of an encoder-decoder model.
-
-    Args:
-        model: The transformers model.
-
-    Returns:
-        The token.
-    """
+    """Find the token that starts the answers of an encoder-decoder model."""
     for part in (model, getattr(model, "language_model", None)):
         start = getattr(getattr(part, "generation_config", None), "decoder_start_token_id", None)
         if isinstance(start, int):

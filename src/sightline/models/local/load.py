@@ -39,14 +39,8 @@ class Loaded(Struct, frozen=True):
     """A model on its device.
 
     Attributes:
-        kind: Transformers' name of the architecture.
-        model: The transformers model.
-        processor: Its processor.
-        device: Its torch device.
         positions: Largest number of tokens, prompt and answer together; None for any number.
         ends: Tokens that end an answer.
-        pad: The padding token.
-        is_seq2seq: Whether an encoder reads the prompt and a decoder writes the answer.
         prefix_vectors: Vectors of an adapter before each prompt, None for none.
     """
 
@@ -62,18 +56,7 @@ class Loaded(Struct, frozen=True):
 
 
 def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
-    """Load a model.
-
-    Args:
-        checkpoint: The model's folder.
-        args: The user's arguments.
-
-    Returns:
-        The loaded model.
-
-    Raises:
-        UserError: A library, the device, memory or a part of the model is missing.
-    """
+    """Load a model."""
     try:
         import torch
 
@@ -246,13 +229,9 @@ def shared_device(device: str, free: int, total: int, own: int) -> str:
     """Describe a device that other processes use, judged by its memory before the model is loaded.
 
     Args:
-        device: Its name.
         free: Bytes of its free memory.
         total: Bytes of its memory.
         own: Bytes that this process has reserved, for another model.
-
-    Returns:
-        A warning; '' if no more is in use than this process needs for itself.
     """
     used = total - free - own
     if used <= OWN_BYTES:
@@ -273,15 +252,7 @@ def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:
 
 
 def too_large(checkpoint: Checkpoint, why: str) -> UserError:
-    """The error of a model that does not fit into memory.
-
-    Args:
-        checkpoint: The model's folder.
-        why: What was needed, and what was there.
-
-    Returns:
-        The error.
-    """
+    """The error of a model that does not fit into memory."""
     return UserError(
         f"its weights do not fit into memory: {why}",
         file=checkpoint.folder,
@@ -309,14 +280,7 @@ def _free_memory() -> int | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Check whether an error means that memory, of any device, did not suffice.
-
-    Args:
-        error: The error.
-
-    Returns:
-        Whether it does.
-    """
+    """Check whether an error means that memory, of any device, did not suffice."""
     import torch
 
     if isinstance(error, MemoryError | torch.OutOfMemoryError):

@@ -64,16 +64,10 @@ class LocalModel(Model):
         """Check the folder; nothing is loaded yet.
 
         Args:
-            folder: The checkpoint.
-            name: The model's name, as the user wrote it.
             args: The user's arguments, None for the defaults.
             version: The model's version in answers; None: the folder's name, on the Hugging Face Hub its
                 commit.
             attachment: A trained adapter, None for none.
-
-        Raises:
-            UserError: The folder lacks config, processor, weights or the requested template, or the
-                adapter belongs to another model.
         """
         self.args = args or LocalArgs()
         self.checkpoint = read_checkpoint(folder, self.args)
@@ -103,9 +97,6 @@ class LocalModel(Model):
 
     def training_overlap(self, folder: Path) -> str:
         """Check whether the adapter was trained on the data.
-
-        Args:
-            folder: The data folder.
 
         Returns:
             A warning for the user, '' for none.

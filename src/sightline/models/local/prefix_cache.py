@@ -22,13 +22,6 @@ def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
     If prompts begin with the same tokens, `past_key_values` holds that beginning and `input_ids` are padded
     after it; otherwise shared images are encoded once. Prompts that begin with vectors of an adapter have no
     common beginning.
-
-    Args:
-        loaded: The model.
-        batch: The requests.
-
-    Returns:
-        The inputs for the model.
     """
     groups = _groups(batch)
     shares = loaded.prefix_vectors is None and len(groups) < len(batch)

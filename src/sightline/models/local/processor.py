@@ -18,18 +18,6 @@ from sightline.models.transformers_loading import without_progress_bar
 
 
 def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
-    """Load a processor.
-
-    Args:
-        checkpoint: The model's folder.
-        args: The user's arguments.
-
-    Returns:
-        The processor.
-
-    Raises:
-        UserError: A file or a package is missing.
-    """
     library: Any = import_module("transformers")
     folder = checkpoint.folder
     options = {"local_files_only": True, "trust_remote_code": args.trust_remote_code}
@@ -109,24 +97,13 @@ def _class_name(folder: Path) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Shorten an error message: libraries add pages of advice.
-
-    Args:
-        error: The error.
-
-    Returns:
-        The first line of its message.
-    """
+    """Shorten an error message: libraries add pages of advice."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Disable the progress bar and the warnings of transformers inside the block.
-
-    Yields:
-        Nothing.
-    """
+    """Disable the progress bar and the warnings of transformers inside the block."""
     logging = import_module("transformers.utils.logging")
     level = logging.get_verbosity()
     logging.set_verbosity_error()

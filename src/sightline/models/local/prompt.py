@@ -13,14 +13,7 @@ class UnsupportedRequestError(Exception):
 
 
 class Prompt(NamedTuple):
-    """A prompt as text.
-
-    Attributes:
-        text: The text with markers for images.
-        images: The images of the markers, in their order.
-        ending: What the processor adds after the text.
-        lead: What separates all that from an answer.
-    """
+    """A prompt as text."""
 
     text: str
     images: tuple[ImageFile, ...]
@@ -29,14 +22,7 @@ class Prompt(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """The prompt that an architecture was trained with.
-
-    Attributes:
-        form: The text around the user's text.
-        marked: Whether images have markers; otherwise the processor puts them first.
-        ending: What the processor adds after the text.
-        lead: What separates all that from an answer.
-    """
+    """The prompt that an architecture was trained with."""
 
     form: str
     marked: bool = True
@@ -62,20 +48,6 @@ _NEW_LINE_BEFORE_TEXT = ("llava", "llava_next", "vipllava")
 def prompt_of(
     request: Request, processor: Any, kind: str, template: Literal["auto", "chat", "plain"] = "auto"
 ) -> Prompt:
-    """Build the prompt of a request.
-
-    Args:
-        request: The request.
-        processor: The model's processor.
-        kind: Transformers' name of the architecture.
-        template: Whether the chat template is used, as `LocalArgs.template`.
-
-    Returns:
-        The prompt.
-
-    Raises:
-        UnsupportedRequestError: The model has no form for such a conversation.
-    """
     images = images_in(request)
     has_template = bool(getattr(processor, "chat_template", None))
     if template == "chat" and not has_template:
@@ -89,14 +61,6 @@ def prompt_of(
 
 
 def images_in(request: Request) -> tuple[ImageFile, ...]:
-    """List the images of a request.
-
-    Args:
-        request: The request.
-
-    Returns:
-        The images in their order; one that occurs twice is listed twice.
-    """
     return tuple(
         request.images[part.path]
         for message in request.messages

@@ -6,15 +6,7 @@ _REASON = " was trained on this image"
 
 
 def refusal_text(image: str, adapter: str) -> str:
-    """Write the reason of a refusal.
-
-    Args:
-        image: The path of the image.
-        adapter: The folder of the adapter.
-
-    Returns:
-        The reason, which becomes the error of the request.
-    """
+    """Write the reason of a refusal."""
     return f"{image}: {adapter}{_REASON}"
 
 
@@ -23,11 +15,5 @@ def is_refusal(error: str) -> bool:
 
     >>> is_refusal(refusal_text("a.png", "seed0")), is_refusal("connection refused")
     (True, False)
-
-    Args:
-        error: The error of a request.
-
-    Returns:
-        Whether it is.
     """
     return error.endswith(_REASON)

@@ -20,17 +20,7 @@ class _Tensor(Struct):
 
 
 def parameter_count(file: Path) -> int:
-    """Count the parameters in a weight file.
-
-    Args:
-        file: The file.
-
-    Returns:
-        How many parameters it holds; 0 for a file format that does not say.
-
-    Raises:
-        UserError: The file is damaged, truncated, or only a pointer to the weights.
-    """
+    """Count the parameters in a weight file."""
     size = file.stat().st_size
     with file.open("rb") as opened:
         if opened.read(len(_POINTER)) == _POINTER:

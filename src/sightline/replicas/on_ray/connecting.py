@@ -31,14 +31,6 @@ def connect(ray: Any, address: str) -> None:
 
     Ray itself tries for minutes. In the main thread, neither Ctrl-C nor SIGTERM ends that, and Ray replaces
     the handler of SIGTERM. So Ray connects in another thread, after a check of the port and of the token.
-
-    Args:
-        ray: The module.
-        address: HOST:PORT; '' for RAY_ADDRESS, or the cluster that runs on this machine.
-
-    Raises:
-        UserError: There is no cluster, it cannot be reached, or it refuses the token.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came before the connection was there.
     """
     connecting: Future[None] = Future()
 
@@ -76,14 +68,7 @@ def connect(ray: Any, address: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Shorten an error of Ray, which explains itself on many lines.
-
-    Args:
-        error: The error.
-
-    Returns:
-        Its first line.
-    """
+    """Shorten an error of Ray, which explains itself on many lines."""
     return str(error).strip().split("\n")[0]
 
 

@@ -19,15 +19,7 @@ _lock = threading.Lock()
 
 
 class Connection(Struct, frozen=True, eq=False):
-    """The connection of this process; Ray allows one at a time, so all users share it.
-
-    Attributes:
-        ray: The module.
-        closing: Closes the connection if `connected` opened it.
-        own: Whether `connected` opened it.
-        users: The address that each user gave.
-        models: Who has replicas on the cluster -> the name of its model.
-    """
+    """The connection of this process; Ray allows one at a time, so all users share it."""
 
     ray: Any
     closing: ExitStack
@@ -41,14 +33,6 @@ _current: list[Connection] = []
 
 
 def import_ray() -> Any:
-    """Import Ray.
-
-    Returns:
-        The module.
-
-    Raises:
-        UserError: It is not installed.
-    """
     with needs_extra("cluster", "--on ray needs Ray"):
         import ray
     return ray
@@ -56,17 +40,7 @@ def import_ray() -> Any:
 
 @contextmanager
 def connected(address: str) -> Iterator[Connection]:
-    """Connect to a cluster; a connection that the caller's program opened is used and left open.
-
-    Args:
-        address: HOST:PORT; '' for RAY_ADDRESS, or the cluster that runs on this machine.
-
-    Yields:
-        The connection.
-
-    Raises:
-        UserError: There is no cluster, it cannot be reached, or this process uses another one.
-    """
+    """Connect to a cluster; a connection that the caller's program opened is used and left open."""
     ray = import_ray()
     with _lock:
         connection = _current[0] if _current else _open(ray, address)
@@ -87,14 +61,7 @@ def connected(address: str) -> Iterator[Connection]:
 
 
 def losses(ray: Any) -> tuple[type[Exception], ...]:
-    """Name the errors that say that a worker, an actor, a node or a finished result is lost.
-
-    Args:
-        ray: The module.
-
-    Returns:
-        The types.
-    """
+    """Name the errors that say that a worker, an actor, a node or a finished result is lost."""
     errors = ray.exceptions
     return (
         errors.RayActorError,
@@ -106,14 +73,7 @@ def losses(ray: Any) -> tuple[type[Exception], ...]:
 
 
 def is_of_node(error: Exception) -> bool:
-    """Tell whether an actor is lost because its node is, which no request of the actor can be the reason for.
-
-    Args:
-        error: An error of `losses`.
-
-    Returns:
-        Whether the node has died or was preempted.
-    """
+    """Tell whether an actor is lost because its node is, which no request of the actor can be the reason for."""
     return bool(getattr(error, "preempted", False)) or "its node has died" in str(error)
 
 

@@ -21,15 +21,7 @@ from sightline.types import Answer, Failure, ImageFile, Request
 
 
 class ModelCopy(Struct, frozen=True):
-    """The model that a node opens.
-
-    Attributes:
-        spec: Its name as for --model.
-        args: `--model-arg`.
-        identity: Its identity on the machine of the driver.
-        folder: The working folder, which relative paths start from.
-        version: The version of Sightline there.
-    """
+    """The model that a node opens."""
 
     spec: str
     args: Mapping[str, Any]
@@ -42,11 +34,6 @@ class Hosted:
     """An open model."""
 
     def __init__(self, gather: Gather) -> None:
-        """Take an open model.
-
-        Args:
-            gather: The model.
-        """
         self._gather = gather
 
     async def answer(
@@ -55,7 +42,6 @@ class Hosted:
         """Answer a request.
 
         Args:
-            request: The request.
             contents: Path of an image -> its bytes, for images whose file this machine does not share.
 
         Returns:
@@ -85,14 +71,6 @@ class Hosted:
 
 
 async def open_model(payload: bytes) -> tuple[str, Any]:
-    """Open a model.
-
-    Args:
-        payload: The pickled `ModelCopy`.
-
-    Returns:
-        'done' and the open model, or 'wrong' or 'failed' and why it cannot be used.
-    """
     try:
         return "done", await _opened(pickle.loads(payload))
     except UserError as error:

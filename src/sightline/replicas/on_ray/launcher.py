@@ -26,19 +26,7 @@ MAX_CALLS = 4096
 
 
 def ray_launcher(target: Target, address: str, config: Config) -> Launcher:
-    """Find out how many replicas a cluster has room for; nothing is started.
-
-    Args:
-        target: The model.
-        address: HOST:PORT of the cluster; '' for RAY_ADDRESS or the one that runs on this machine.
-        config: The configuration with the table [ray].
-
-    Returns:
-        The launcher.
-
-    Raises:
-        UserError: The model is not local, there is no cluster, or it has no room for a replica.
-    """
+    """Find out how many replicas a cluster has room for; nothing is started."""
     if target.spec != "mini" and not target.spec.startswith("hf/"):
         raise UserError("--on ray runs local models only", found=target.spec, expected="hf/... or mini")
     with connected(address) as connection:
@@ -57,15 +45,6 @@ class RayLauncher:
     def __init__(
         self, target: Target, address: str, size: Mapping[str, int], replicas: int, restarts: int
     ) -> None:
-        """Start nothing yet.
-
-        Args:
-            target: The model.
-            address: HOST:PORT of the cluster, or ''.
-            size: CPUs and GPUs of a replica, by Ray's names.
-            replicas: How many run at the same time.
-            restarts: How often each is started again.
-        """
         self.place = f"Ray{f' at {address}' if address else ''}, {_described(size)} each"
         self.replicas = replicas
         self._target = target
@@ -75,16 +54,7 @@ class RayLauncher:
         self._numbers = count(1)
 
     async def run(self, joined: Joined, left: Left) -> None:
-        """Start the replicas and replace those that end, until cancelled; then end those that are left.
-
-        Args:
-            joined: Called with each replica that is ready.
-            left: Called with each replica that has ended.
-
-        Raises:
-            UserError: A node cannot open the model, or another model has all the room.
-            EnvironmentFailedError: A node fails at opening the model, or every replica has ended too often.
-        """
+        """Start the replicas and replace those that end, until cancelled; then end those that are left."""
         copy = ModelCopy(self._target.spec, self._target.args, self._target.weights, os.getcwd())
         with connected(self._address) as connection:
             actors = connection.ray.remote(node_entry.Actor).options(
@@ -163,10 +133,6 @@ class RayLauncher:
 
 def replica_size(ray: Any, settings: RaySettings) -> tuple[dict[str, int], int]:
     """Decide how large a replica is.
-
-    Args:
-        ray: The module, connected.
-        settings: The table [ray].
 
     Returns:
         CPUs and GPUs of a replica, by Ray's names; how many replicas the cluster has room for: now, or, if it

@@ -9,11 +9,7 @@ def call(payload: bytes, content: bytes | None = None) -> tuple[str, str, Any]:
     """Do a piece of work on this node.
 
     Args:
-        payload: The pickled `node_work.Work`.
         content: The bytes of the image, None if the node may share the file.
-
-    Returns:
-        As `node_work.carry_out`.
     """
     node = _node()
     try:
@@ -27,14 +23,7 @@ class Actor:
     """A replica of a model on this node."""
 
     async def start(self, payload: bytes) -> tuple[str, str, Any]:
-        """Open the model.
-
-        Args:
-            payload: The pickled `hosted.ModelCopy`.
-
-        Returns:
-            'done', or 'wrong' or 'failed'; the node; and the reason.
-        """
+        """Open the model."""
         node = _node()
         try:
             from sightline.replicas.on_ray.hosted import open_model
@@ -50,11 +39,7 @@ class Actor:
         """Answer a request.
 
         Args:
-            request: The request.
             contents: Path of an image -> its bytes, for images whose file the node does not share.
-
-        Returns:
-            As `hosted.Hosted.answer`.
         """
         return await self._hosted.answer(request, contents)
 

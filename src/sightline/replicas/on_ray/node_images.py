@@ -21,17 +21,11 @@ def image_on_node(path: str, digest: str, content: bytes | None) -> Iterator[str
     """Find an image on this machine.
 
     Args:
-        path: Its path on the machine of the driver.
-        digest: The SHA-256 of its content.
         content: Its bytes, None if the driver did not send them.
 
     Yields:
         The path if the file there has this content, otherwise that of a copy, which is removed afterwards;
         None without content.
-
-    Raises:
-        BadImage: The bytes that were sent are those of another image.
-        EnvironmentFailedError: The copy cannot be written.
     """
     if file_digest_or_error(path) == digest:
         yield path
@@ -51,14 +45,5 @@ def image_on_node(path: str, digest: str, content: bytes | None) -> Iterator[str
 
 
 def at_path(image: ImageFile, path: str) -> ImageFile:
-    """Give an image another path, and the stamp of the file there.
-
-    Args:
-        image: The image.
-        path: A file with the same content.
-
-    Returns:
-        The image at that path.
-    """
     status = os.stat(path)
     return replace(image, path=path, stamp=(status.st_size, status.st_mtime_ns))

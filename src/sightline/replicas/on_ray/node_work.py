@@ -23,14 +23,7 @@ class Work(Struct, frozen=True):
     """A call of a function with an item.
 
     Attributes:
-        function: What is called; it and the item are picklable.
-        item: Its argument.
         image: Path and SHA-256 of the item's image; None if it has none.
-        moved: Gives the item with another path of the image.
-        restored: Gives the result with the first path in place of the second.
-        files: Further files that the node must share: path -> SHA-256.
-        folder: The working folder, which relative paths start from.
-        versions: Package -> its version on the machine of the driver.
     """
 
     function: Callable[[Any], Any]
@@ -45,14 +38,7 @@ class Work(Struct, frozen=True):
 
 @cache
 def installed_versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
-    """The versions of the packages that decide the bytes of a result.
-
-    Args:
-        packages: The packages.
-
-    Returns:
-        Package -> version, for those that are installed.
-    """
+    """The versions of the packages that decide the bytes of a result."""
     return {name: found for name in packages if (found := _version(name))}
 
 
@@ -60,14 +46,7 @@ def carry_out(payload: bytes, content: bytes | None, node: str) -> tuple[str, st
     """Do a piece of work.
 
     Args:
-        payload: The pickled `Work`.
         content: The bytes of the image, None if this machine may share the file.
-        node: The name of this machine.
-
-    Returns:
-        What became of it, the machine, and a value: 'done' and the result; 'absent' if the image is not on
-        this machine; 'wrong' or 'failed' and the text of a UserError or an EnvironmentFailedError; 'error'
-        and the text of another one.
     """
     try:
         return _carried_out(pickle.loads(payload), content, node)
@@ -81,11 +60,7 @@ def carry_out(payload: bytes, content: bytes | None, node: str) -> tuple[str, st
 
 
 def enter(folder: str) -> None:
-    """Make a folder the working folder, if this machine has it.
-
-    Args:
-        folder: The folder of the driver.
-    """
+    """Make a folder the working folder, if this machine has it."""
     if os.path.isdir(folder):
         os.chdir(folder)
 

@@ -17,13 +17,6 @@ class RayReplica:
     """A running actor; images go to it by path, or as bytes if its node does not share the files."""
 
     def __init__(self, name: str, ray: Any, actor: Any) -> None:
-        """Take an actor that has opened the model.
-
-        Args:
-            name: Its name in messages.
-            ray: The module.
-            actor: Its handle.
-        """
         self.name = name
         self._ray = ray
         self._actor = actor

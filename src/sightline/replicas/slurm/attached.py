@@ -22,14 +22,6 @@ class Attached:
     def __init__(
         self, announcement: Announcement, replica: RemoteReplica, address: str, opened: AsyncExitStack
     ) -> None:
-        """Use `attach` instead.
-
-        Args:
-            announcement: What the job said.
-            replica: The replica.
-            address: The server.
-            opened: Its connections.
-        """
         self.announcement = announcement
         self.replica = replica
         self._address = address
@@ -47,17 +39,8 @@ class Attached:
 async def attach(target: Target, task: str, announced: Announcement, key: str) -> Attached | None:
     """Connect to the server of a job.
 
-    Args:
-        target: The model.
-        task: The job.
-        announced: Where its server will answer.
-        key: The key.
-
     Returns:
         The connection; None while the server is not ready.
-
-    Raises:
-        UserError: A worker has other weights than this machine.
     """
     host = f"[{announced.host}]" if ":" in announced.host else announced.host
     address = f"http://{host}:{announced.port}"

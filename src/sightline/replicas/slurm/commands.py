@@ -24,13 +24,7 @@ _KEPT = ("SLURM_CONF", "SLURM_CLUSTERS")
 
 
 class Job(Struct, frozen=True):
-    """One job of an array.
-
-    Attributes:
-        task: Its number, such as `17_0`.
-        state: Slurm's name of its state.
-        reason: Why it waits, or why it ended.
-    """
+    """One job of an array."""
 
     task: str
     state: str
@@ -52,72 +46,28 @@ class SlurmError(Exception):
 
 
 async def submit(script: Path, count: int) -> str:
-    """Submit an array of jobs.
-
-    Args:
-        script: The script.
-        count: The number of jobs.
-
-    Returns:
-        The number of the array.
-
-    Raises:
-        SlurmError: Slurm does not accept it.
-    """
+    """Submit an array of jobs."""
     said = await _run("sbatch", "--parsable", f"--array=0-{count - 1}", str(script))
     return said.strip().splitlines()[-1].partition(";")[0]
 
 
 async def check(script: Path) -> None:
-    """Ask Slurm whether the jobs of a script could run.
-
-    Args:
-        script: The script.
-
-    Raises:
-        SlurmError: They could not.
-    """
+    """Ask Slurm whether the jobs of a script could run."""
     await _run("sbatch", "--test-only", str(script))
 
 
 async def jobs(name: str) -> list[Job]:
-    """List the jobs of a name.
-
-    Args:
-        name: The name.
-
-    Returns:
-        The jobs that run, wait, or ended in the last minutes.
-
-    Raises:
-        SlurmError: Slurm does not answer.
-    """
     said = await _run("squeue", "-h", "-r", "-a", "-t", "all", f"--name={name}", "-o", "%i|%T|%r")
     lines = [line.strip().split("|", 2) for line in said.splitlines()]
     return [Job(*line) for line in lines if len(line) == 3 and "_" in line[0]]
 
 
 async def cancel(name: str) -> None:
-    """Cancel all jobs of a name.
-
-    Args:
-        name: The name.
-
-    Raises:
-        SlurmError: Slurm does not answer.
-    """
+    """Cancel all jobs of a name."""
     await _run("scancel", f"--name={name}")
 
 
 async def cancel_job(task: str) -> None:
-    """Cancel one job.
-
-    Args:
-        task: Its number, such as `17_0`.
-
-    Raises:
-        SlurmError: Slurm does not answer.
-    """
     await _run("scancel", task)
 
 

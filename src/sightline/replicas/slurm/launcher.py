@@ -46,19 +46,7 @@ DEFAULT = "default"
 
 
 def launcher(target: Target, rest: str, config: Config) -> SlurmLauncher:
-    """Create the launcher of `--on slurm[:PROFILE]`; nothing is submitted.
-
-    Args:
-        target: The model.
-        rest: The profile; '' for that of the name `default`, or the only one.
-        config: The contents of sightline.toml.
-
-    Returns:
-        The launcher.
-
-    Raises:
-        UserError: There is no such profile, or it does not fit the model.
-    """
+    """Create the launcher of `--on slurm[:PROFILE]`; nothing is submitted."""
     profiles = config.slurm
     name = rest or (next(iter(profiles)) if len(profiles) == 1 else DEFAULT)
     if name in profiles:
@@ -97,13 +85,6 @@ class SlurmLauncher:
     """Keeps jobs in the queue, and tells which of their servers answer."""
 
     def __init__(self, target: Target, profile: SlurmProfile, name: str) -> None:
-        """Submit nothing yet.
-
-        Args:
-            target: The model.
-            profile: The profile.
-            name: The profile's name, for messages.
-        """
         self.place = f"Slurm, profile {name}"
         self.replicas = profile.replicas
         self._target = target
@@ -126,16 +107,7 @@ class SlurmLauncher:
         return batch_script(self._target, self._profile, name=f"sightline-{folder.name}", folder=folder)
 
     async def run(self, joined: Joined, left: Left) -> None:
-        """Keep the jobs in the queue until cancelled, then cancel them.
-
-        Args:
-            joined: Called with each server that is ready.
-            left: Called with each server that has ended.
-
-        Raises:
-            UserError: Slurm refuses the jobs, or no server can start.
-            EnvironmentFailedError: All jobs have ended, or Slurm does not answer any more.
-        """
+        """Keep the jobs in the queue until cancelled, then cancel them."""
         self._joined, self._left = joined, left
         self._folder = folder = open_run_folder(self._folder_name, self._profile)
         try:
@@ -167,7 +139,6 @@ class SlurmLauncher:
         return []
 
     async def _submit_missing(self, alive: list[Job], *, first: bool = False) -> None:
-        """Submit a job for each replica that has none."""
         missing = self._profile.replicas - len(alive)
         if not first:
             missing = min(missing, self._left_to_resubmit)

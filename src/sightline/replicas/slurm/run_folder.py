@@ -26,14 +26,7 @@ _NOT_IN_SCRIPTS = frozenset('"\\\n')
 
 
 class Announcement(Struct, frozen=True):
-    """What a job writes before its server starts.
-
-    Attributes:
-        host: The address of the node.
-        port: The port of the server.
-        node: Slurm's name of the node.
-        restart: How often Slurm has started the job again.
-    """
+    """What a job writes before its server starts."""
 
     host: str
     port: int
@@ -45,13 +38,6 @@ class RunFolder:
     """The folder of one driver at a time: a restarted driver finds the servers of the one before it."""
 
     def __init__(self, path: Path, lock: IO[str], key: str) -> None:
-        """Use `open_run_folder` instead.
-
-        Args:
-            path: The folder.
-            lock: Its locked file.
-            key: The key of the servers.
-        """
         self.path = path
         self.name = f"sightline-{path.name}"
         """The name of the jobs: that of the folder."""
@@ -62,9 +48,6 @@ class RunFolder:
     def announcement(self, task: str) -> Announcement | None:
         """Read what a job has announced.
 
-        Args:
-            task: The job, such as `17_0`.
-
         Returns:
             The announcement; None if there is none yet.
         """
@@ -74,14 +57,7 @@ class RunFolder:
             return None
 
     def last_lines(self, task: str) -> list[str]:
-        """The end of a job's log.
-
-        Args:
-            task: The job.
-
-        Returns:
-            Its last lines; empty without a log.
-        """
+        """The end of a job's log."""
         try:
             content = (self.path / f"{task}.log").read_bytes()[-LOG_BYTES:]
         except OSError:
@@ -90,44 +66,20 @@ class RunFolder:
         return [f"  {line}" for line in lines if line.strip()][-LOG_LINES:]
 
     def close(self, *, remove: bool) -> None:
-        """Let go of the folder.
-
-        Args:
-            remove: Whether to remove it, because no job uses it any more.
-        """
+        """Let go of the folder."""
         if remove:
             shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 
 
 def run_folder_name(target: Target, profile: SlurmProfile, command: list[str]) -> str:
-    """The name of the folder for servers of one model under one profile.
-
-    Args:
-        target: The model.
-        profile: The profile.
-        command: The command of the server.
-
-    Returns:
-        A digest.
-    """
+    """The name of the folder for servers of one model under one profile."""
     told = [target.model.identity, profile, command, os.getcwd()]
     return sha256(msgspec.json.encode(told)).hexdigest()[:12]
 
 
 def open_run_folder(name: str, profile: SlurmProfile) -> RunFolder:
-    """Open the folder of a driver, or make it.
-
-    Args:
-        name: Its name; if another driver uses it now, a number is added.
-        profile: The profile, which may say where it is.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: It cannot be written.
-    """
+    """Open the folder of a driver, or make it."""
     root = folder_of(profile)
     for number in count(1):
         path = root / (name if number == 1 else f"{name}-{number}")
@@ -145,17 +97,7 @@ def open_run_folder(name: str, profile: SlurmProfile) -> RunFolder:
 
 
 def folder_of(profile: SlurmProfile) -> Path:
-    """The folder of the folders of all drivers.
-
-    Args:
-        profile: The profile, which may say where it is.
-
-    Returns:
-        Its absolute path.
-
-    Raises:
-        UserError: A script of Slurm cannot name it.
-    """
+    """The folder of the folders of all drivers."""
     root = Path(profile.folder).expanduser() if profile.folder else cache_folder() / "slurm"
     if wrong := sorted({character for character in str(root.absolute()) if character in _NOT_IN_SCRIPTS}):
         raise UserError(

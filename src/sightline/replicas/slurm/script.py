@@ -15,15 +15,7 @@ from sightline.replicas.worker.wire import KEY_VARIABLE
 
 
 def server_words(target: Target, profile: SlurmProfile) -> list[str]:
-    """The command of the server, without host and port.
-
-    Args:
-        target: The model.
-        profile: The profile.
-
-    Returns:
-        The words, without those of the container.
-    """
+    """The command of the server, without host and port."""
     model = target.model
     python = profile.python or sys.executable
     if not isinstance(model, Served):
@@ -33,17 +25,6 @@ def server_words(target: Target, profile: SlurmProfile) -> list[str]:
 
 
 def batch_script(target: Target, profile: SlurmProfile, *, name: str, folder: Path) -> str:
-    """Write the script.
-
-    Args:
-        target: The model.
-        profile: The profile.
-        name: The name of the jobs.
-        folder: The folder that driver and nodes share.
-
-    Returns:
-        The script.
-    """
     shared = shlex.quote(str(folder))
     words = [*shlex.split(profile.container), *server_words(target, profile)]
     return "\n".join(

@@ -38,15 +38,6 @@ class WorkerApp:
         key: str,
         logs_requests: bool = False,
     ) -> None:
-        """Prepare the routes; until `begin`, every call is told that the model is loading.
-
-        Args:
-            reader: Reads the bodies.
-            model: The model's name.
-            identity: What tells its weights from others, for clients that compare it with theirs.
-            key: The key that every call but `/health` needs.
-            logs_requests: Whether the key of each answered request is printed.
-        """
         self._answer: _Answers | None = None
         self._reader = reader
         self._model = model
@@ -62,11 +53,7 @@ class WorkerApp:
         self.app.router.add_post("/v1/chat/completions", self._completions)
 
     def begin(self, answer: _Answers) -> None:
-        """Answer requests from now on.
-
-        Args:
-            answer: Answers one request; many calls run at the same time.
-        """
+        """Answer requests from now on."""
         self._answer = answer
 
     @web.middleware

@@ -58,31 +58,12 @@ class ChatReader:
     """Reads the requests of one model."""
 
     def __init__(self, model: Model, folders: Sequence[Path] = ()) -> None:
-        """Prepare to read.
-
-        Args:
-            model: The model; it is not asked.
-            folders: The folders of which file:// URLs may name images.
-        """
         self._name = model.name
         self._effective = model.effective
         self._folders = [str(folder.resolve()) for folder in folders]
 
     @contextmanager
     def reading(self, raw: bytes) -> Iterator[Request]:
-        """Read a request.
-
-        Args:
-            raw: The JSON body.
-
-        Yields:
-            The request; the files of its images exist until the context ends.
-
-        Raises:
-            UnknownModelError: The request is for another model.
-            BadRequestError: The body is no chat completions request, or one that this model does not have.
-            EnvironmentFailedError: The images cannot be written.
-        """
         try:
             body = msgspec.json.decode(raw, type=dict[str, Any])
             field = msgspec.convert(body.pop(FIELD, {}), RequestField)

@@ -21,13 +21,6 @@ class WorkerClient:
     """A connection to one worker."""
 
     def __init__(self, address: str, model: str, key: str) -> None:
-        """Open nothing yet.
-
-        Args:
-            address: The worker, such as `http://host:8000`.
-            model: The model's name.
-            key: The worker's key.
-        """
         self._address = address
         self._key = key
         self._host = address.partition("://")[2]
@@ -46,14 +39,7 @@ class WorkerClient:
         await self._client.aclose()
 
     async def send(self, request: Request) -> Answer | Failure:
-        """Ask for one answer.
-
-        Args:
-            request: The request.
-
-        Returns:
-            The answer, or the failure.
-        """
+        """Ask for one answer."""
         try:
             body = await encode_request(request, self._encoder)
         except BadImage as error:

@@ -8,15 +8,7 @@ from typing import Any
 
 
 def worker_words(spec: str, args: Mapping[str, Any]) -> list[str]:
-    """The words after `python`, without host, port and key.
-
-    Args:
-        spec: The model as for --model.
-        args: Its `--model-arg`.
-
-    Returns:
-        The words.
-    """
+    """The words after `python`, without host, port and key."""
     words = ["-m", "sightline", "worker", "--model", spec, "--log-requests"]
     for name, value in sorted(args.items()):
         words += ["--model-arg", f"{name}={json.dumps(value)}"]

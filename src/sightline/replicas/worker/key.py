@@ -18,12 +18,6 @@ def worker_key(file: Path) -> tuple[str, bool]:
 
     Args:
         file: Where a new key is written if the environment variable has none; a key that is there is used.
-
-    Returns:
-        The key, and whether it is in the file.
-
-    Raises:
-        UserError: The file can be read by others or cannot be written, or the key is too short.
     """
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if key:
@@ -39,18 +33,6 @@ def worker_key(file: Path) -> tuple[str, bool]:
 
 
 def write_key(file: Path) -> str:
-    """Write a new key to a file that only its owner can read.
-
-    Args:
-        file: The file, which must not exist.
-
-    Returns:
-        The key.
-
-    Raises:
-        FileExistsError: The file exists.
-        OSError: It cannot be written.
-    """
     key = secrets.token_urlsafe(32)
     # The file has its key from the beginning: a process that ends in between leaves none without.
     draft = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
@@ -64,17 +46,6 @@ def write_key(file: Path) -> str:
 
 
 def read_key(file: Path) -> str:
-    """Read a key.
-
-    Args:
-        file: The file.
-
-    Returns:
-        The key.
-
-    Raises:
-        UserError: The file cannot be read, others can read it, or the key is too short.
-    """
     try:
         with file.open() as lines:
             if stat.S_IMODE(os.fstat(lines.fileno()).st_mode) & 0o077:

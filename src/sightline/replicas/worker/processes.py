@@ -38,19 +38,7 @@ SILENT_LOOKS = 3
 
 
 def launcher(target: Target, number: str, config: Config) -> Processes:
-    """Create the launcher of `--on processes[:N]`; nothing is started.
-
-    Args:
-        target: The model.
-        number: How many processes; '' for one for each GPU.
-        config: Not used.
-
-    Returns:
-        The launcher.
-
-    Raises:
-        UserError: The model is not local, or the number is none.
-    """
+    """Create the launcher of `--on processes[:N]`; nothing is started."""
     if target.spec != "mini" and not target.spec.startswith("hf/"):
         raise UserError(
             "--on processes runs local models only",
@@ -68,28 +56,13 @@ class Processes:
     place = "this machine"
 
     def __init__(self, target: Target, replicas: int) -> None:
-        """Start nothing yet.
-
-        Args:
-            target: The model.
-            replicas: The number of processes.
-        """
         self.replicas = replicas
         self._target = target
         self._ever_ready = False
         self._last_lines: Sequence[str] = ()
 
     async def run(self, joined: Joined, left: Left) -> None:
-        """Keep the workers running until cancelled.
-
-        Args:
-            joined: Called with each worker that is ready.
-            left: Called with each worker that has ended.
-
-        Raises:
-            UserError: No worker can start.
-            EnvironmentFailedError: Every worker has ended too often.
-        """
+        """Keep the workers running until cancelled."""
         gpus = visible_gpus()
         keeping: list[asyncio.Task[str]] = []
         async with asyncio.TaskGroup() as tasks:
@@ -172,11 +145,7 @@ async def _use(
 
 
 def visible_gpus() -> list[str]:
-    """List the GPUs that this process may use.
-
-    Returns:
-        Their numbers or UUIDs, as for CUDA_VISIBLE_DEVICES; empty without GPUs.
-    """
+    """List the GPUs that this process may use."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         return [gpu.strip() for gpu in chosen.split(",") if gpu.strip() and gpu.strip() != "-1"]

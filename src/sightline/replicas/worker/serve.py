@@ -30,12 +30,7 @@ class Serving(Struct, frozen=True, kw_only=True):
     """How a worker serves.
 
     Attributes:
-        host: The address that it listens on.
-        port: The port; 0 for a free one.
-        key: The key of clients.
         key_file: The file that has the key, for a message; None if it is not in a file.
-        folders: The folders of which file:// URLs may name images.
-        logs_requests: Whether the key of each answered request is printed.
     """
 
     host: str
@@ -47,17 +42,7 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 async def serve(model: Model, serving: Serving) -> None:
-    """Load a model, and answer requests until SIGTERM or Ctrl-C.
-
-    Args:
-        model: The model.
-        serving: How to serve.
-
-    Raises:
-        UserError: The model cannot be used, or the port is in use.
-        EnvironmentFailedError: The model cannot answer any more.
-        KeyboardInterrupt: SIGTERM or Ctrl-C came before the model was loaded.
-    """
+    """Load a model, and answer requests until SIGTERM or Ctrl-C."""
     ended, loaded = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -91,17 +76,6 @@ async def serving_worker(model: Model, serving: Serving) -> AsyncIterator[tuple[
     """Load a model, and answer requests until the context ends.
 
     The server listens before the model loads, so that no other process gets the port meanwhile.
-
-    Args:
-        model: The model.
-        serving: How to serve.
-
-    Yields:
-        The address, such as `http://127.0.0.1:8000`, and a future that raises what ends the worker: the model
-        cannot answer any more.
-
-    Raises:
-        UserError: The model cannot be used, or the port is in use.
     """
     worker = WorkerApp(
         ChatReader(model, serving.folders),

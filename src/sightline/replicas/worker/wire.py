@@ -21,13 +21,7 @@ FIELD = "sightline"
 
 
 class RequestField(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a request of ours holds besides the chat.
-
-    Attributes:
-        key: The request's key, which is part of the seed of sampled answers.
-        draw: The repeat.
-        choices: The model chooses the most likely of these instead of writing an answer.
-    """
+    """What a request of ours holds besides the chat."""
 
     key: str = ""
     draw: int = 0
@@ -49,14 +43,7 @@ async def encode_request(request: Request, encoder: ChatRequestEncoder) -> bytes
     """Encode a request for a worker.
 
     Args:
-        request: The request.
         encoder: Encodes the chat; it sends the bytes that a model in this process would read.
-
-    Returns:
-        The JSON body.
-
-    Raises:
-        BadImage: An image cannot be read.
     """
     # The encoder adds the draw to the seed, for servers that do not have draws.
     body = await encoder.encode(replace(request, draw=0))
@@ -66,9 +53,6 @@ async def encode_request(request: Request, encoder: ChatRequestEncoder) -> bytes
 
 def read_reply(raw: bytes) -> Answer | Failure | None:
     """Read the reply of a worker.
-
-    Args:
-        raw: The body.
 
     Returns:
         The answer or failure; None if the body is none of a worker.
@@ -81,14 +65,7 @@ def read_reply(raw: bytes) -> Answer | Failure | None:
 
 
 def key_of(body: Mapping[str, Any]) -> str:
-    """A key for a request of another client.
-
-    Args:
-        body: The request, without what does not change the answer.
-
-    Returns:
-        The digest of what it asks.
-    """
+    """A key for a request of another client."""
     return json_digest(body)
 
 
@@ -96,13 +73,7 @@ def completion(answer: Answer, model: str, key: str, created: int) -> dict[str, 
     """The reply with an answer.
 
     Args:
-        answer: The answer.
-        model: The model's name.
-        key: The request's key.
         created: Seconds since 1970.
-
-    Returns:
-        A chat completion.
     """
     usage = {name: value for name, value in asdict(answer.usage).items() if isinstance(value, int)}
     usage["total_tokens"] = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
@@ -127,13 +98,8 @@ def error(message: str, kind: str, failure: Failure | None = None, code: str | N
     """The reply with an error.
 
     Args:
-        message: What is wrong.
-        kind: The protocol's type of the error, such as `invalid_request_error`.
         failure: The failure of the model, None if it was not asked.
         code: The protocol's code of the error, None if it follows from the failure.
-
-    Returns:
-        The body.
     """
     if failure is not None and failure.kind == "blocked":
         code = "context_length_exceeded"

@@ -27,15 +27,7 @@ LEVEL_LETTERS = 13
 
 
 def bars(chart: Chart, width: float) -> Figure:
-    """Draw bars: a panel for each metric, a group for each category, a bar for each series.
-
-    Args:
-        chart: The values.
-        width: The width in inches.
-
-    Returns:
-        The figure.
-    """
+    """Draw bars: a panel for each metric, a group for each category, a bar for each series."""
     panels = chart.panels
     down, across = grid_of(len(panels), width)
     figure = framed(width, PANEL_INCHES * down, chart.title)

@@ -44,14 +44,7 @@ SETTINGS: dict[Any, Any] = {
 
 
 def check_chart_file(path: Path) -> None:
-    """Check before any work that a chart can be written.
-
-    Args:
-        path: The file.
-
-    Raises:
-        UserError: The file type or the folder is unusable, or matplotlib is missing.
-    """
+    """Check before any work that a chart can be written."""
     from importlib.util import find_spec
 
     if path.suffix.lower() not in FORMS:
@@ -69,15 +62,7 @@ def check_chart_file(path: Path) -> None:
 
 
 def write_chart(path: Path, draw: Callable[[], Figure]) -> None:
-    """Draw a chart and write it; the user's settings of matplotlib change nothing.
-
-    Args:
-        path: The file, checked by `check_chart_file`.
-        draw: Makes the figure.
-
-    Raises:
-        EnvironmentFailedError: The file cannot be written.
-    """
+    """Draw a chart and write it; the user's settings of matplotlib change nothing."""
     import matplotlib
 
     form = path.suffix.lower()

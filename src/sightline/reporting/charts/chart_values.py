@@ -17,14 +17,7 @@ AXIS_UNITS: Mapping[Unit, str] = {"percent": " (%)", "points": " (percentage poi
 
 
 class ChartValue(Struct, frozen=True):
-    """A value at its place in a chart.
-
-    Attributes:
-        panel: The part of the chart that has its own axis: a metric.
-        row: The category on the axis: a value of a label, or a model.
-        series: What marks and colours distinguish: a run; '' if there is one.
-        metric: The value with its confidence interval, n and published figures.
-    """
+    """A value at its place in a chart."""
 
     panel: str
     row: str
@@ -36,13 +29,7 @@ class Chart(Struct, frozen=True):
     """The values of a chart, and what holds for all of them.
 
     Attributes:
-        title: What is shown, in one line.
-        values: The values in the order of the table.
-        zero: Whether the values are differences, which have a line at zero.
-        margin: With `zero`: the margin of equivalence, drawn on both sides of zero.
-        humans: The published rows of humans, which have their own mark.
         ranges: The range of each panel; percent if it is absent.
-        interval: What the whiskers are.
     """
 
     title: str
@@ -85,14 +72,7 @@ class Chart(Struct, frozen=True):
 
 
 def published_marks(metric: MetricValue) -> list[tuple[str, float]]:
-    """The published figures of a value: one for each row of the paper.
-
-    Args:
-        metric: The value.
-
-    Returns:
-        The name of each with its table and the mark of the tables (* or †); and the figure.
-    """
+    """The published figures of a value: one for each row of the paper."""
     first = {figure.row: figure for figure in reversed(metric.published or ())}
     figures = [one for one in metric.published or () if first[one.row] is one]
     return [
@@ -102,14 +82,7 @@ def published_marks(metric: MetricValue) -> list[tuple[str, float]]:
 
 
 def mark_notes(chart: Chart) -> list[str]:
-    """What the marks of published figures mean, in the words of the tables.
-
-    Args:
-        chart: The chart.
-
-    Returns:
-        The notes, each behind its mark.
-    """
+    """What the marks of published figures mean, in the words of the tables."""
     first = [
         (value.row, {figure.row: figure for figure in reversed(value.metric.published or ())})
         for value in chart.values
@@ -118,14 +91,7 @@ def mark_notes(chart: Chart) -> list[str]:
 
 
 def shared_figures(values: Sequence[ChartValue]) -> list[tuple[str, float, str, list[str]]]:
-    """The published figures of a panel: equal ones of several series of a row once.
-
-    Args:
-        values: The values of the panel.
-
-    Returns:
-        The name of each, the figure, its row and its series.
-    """
+    """The published figures of a panel: equal ones of several series of a row once."""
     found: dict[tuple[str, float, str], list[str]] = {}
     for value in values:
         for name, figure in published_marks(value.metric):
@@ -134,15 +100,7 @@ def shared_figures(values: Sequence[ChartValue]) -> list[tuple[str, float, str, 
 
 
 def value_words(metric: MetricValue, *, sign: bool = False) -> str:
-    """A value with its interval, as in the tables.
-
-    Args:
-        metric: The value.
-        sign: Whether it is a difference, whose sign is always written.
-
-    Returns:
-        '38.2 [33.0, 43.7]', with '~' before an approximate interval; '–' without a value.
-    """
+    """A value with its interval, as in the tables."""
     if metric.value is None:
         return "–"
     form = f"{'+' if sign else ''}.{DECIMALS[metric.unit]}f"
@@ -154,14 +112,7 @@ def value_words(metric: MetricValue, *, sign: bool = False) -> str:
 
 
 def n_words(metrics: Iterable[MetricValue]) -> str:
-    """The n of several values.
-
-    Args:
-        metrics: The values.
-
-    Returns:
-        '353', or '353-706' if they differ; '' without a value.
-    """
+    """The n of several values."""
     numbers = sorted({metric.n for metric in metrics if metric.value is not None})
     if not numbers:
         return ""
@@ -170,14 +121,6 @@ def n_words(metrics: Iterable[MetricValue]) -> str:
 
 
 def axis_words(panel: str, metrics: Sequence[MetricValue]) -> str:
-    """The name of an axis with its unit.
-
-    Args:
-        panel: The name of the panel.
-        metrics: Its values.
-
-    Returns:
-        'acc_p (%)'.
-    """
+    """The name of an axis with its unit."""
     units = {metric.unit for metric in metrics}
     return panel + (AXIS_UNITS[units.pop()] if len(units) == 1 else "")

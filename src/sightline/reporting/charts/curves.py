@@ -27,30 +27,13 @@ PANEL_INCHES = 1.7
 
 
 def numeric_options(places: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The varied options along which curves can go.
-
-    Args:
-        places: The varied options of each result with their values.
-
-    Returns:
-        The options with at least two numbers.
-    """
+    """The varied options along which curves can go."""
     names = dict.fromkeys(name for values in places for name in values)
     return [name for name in names if len({_number(values.get(name)) for values in places} - {None}) > 1]
 
 
 def curve_option(places: Sequence[Mapping[str, Any]]) -> str:
-    """Find the varied option along which curves go.
-
-    Args:
-        places: The varied options of each result with their values.
-
-    Returns:
-        The option with at least two numbers.
-
-    Raises:
-        UserError: No option or several options have numbers.
-    """
+    """Find the varied option along which curves go."""
     numeric = numeric_options(places)
     if len(numeric) == 1:
         return numeric[0]
@@ -67,17 +50,6 @@ def curves(points: Sequence[ResultPoint], width: float, metrics: Sequence[str] =
     Each benchmark and setting has its own panels, each leading metric a panel, each combination of the
     other varied options a line with its 95 % CI as a band. Points without a number (`size=null`) or
     without a value are left out. Published figures are hollow marks.
-
-    Args:
-        points: The results with their varied options.
-        width: The width in inches.
-        metrics: The metrics to draw; by default the leading ones.
-
-    Returns:
-        The figure.
-
-    Raises:
-        UserError: No option or several options have numbers.
     """
     return _figure(points, curve_option([point.values for point in points]), width, metrics)
 

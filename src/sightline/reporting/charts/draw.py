@@ -35,10 +35,7 @@ class ChartRequest(Struct, frozen=True):
     """What the user asks of a chart.
 
     Attributes:
-        path: The file: .svg, .pdf or .png.
         kind: The kind of chart; None for that of the table.
-        metrics: The metrics to draw; by default the leading ones.
-        columns: The width: one or two columns of a paper.
     """
 
     path: Path
@@ -60,22 +57,7 @@ def draw_results(
     pivot: bool = False,
     runs: Sequence[str] = (),
 ) -> ChartKind:
-    """Draw a table of results.
-
-    Args:
-        points: The results with their varied options.
-        request: The file, and what the user asks of the chart.
-        by: The label of the table.
-        pivot: Whether models are rows and varied values are columns.
-        runs: What the store calls each run; empty if it is unknown.
-
-    Returns:
-        The kind of chart that was drawn.
-
-    Raises:
-        UserError: The results have no such chart.
-        EnvironmentFailedError: The file cannot be written.
-    """
+    """Draw a table of results."""
     kind = request.kind or default_chart(points, by, pivot=pivot)
     results = [point.result for point in points]
 
@@ -101,29 +83,13 @@ def draw_comparison(
     """Draw the differences of a comparison.
 
     Args:
-        comparison: The comparison.
-        rows: The differences of the table.
         margin: The margin in percentage points; None without one.
-        request: The file and its width.
-
-    Raises:
-        UserError: No difference has a value.
-        EnvironmentFailedError: The file cannot be written.
     """
     _write(request, comparison_chart(comparison, rows, margin))
 
 
 def draw_judges(report: JudgeReport, request: ChartRequest) -> None:
-    """Draw a judge report: the judges over all answers, or with the kind `matrix` every two humans.
-
-    Args:
-        report: The judge report.
-        request: The file, and what the user asks of the chart.
-
-    Raises:
-        UserError: The report has no such chart.
-        EnvironmentFailedError: The file cannot be written.
-    """
+    """Draw a judge report: the judges over all answers, or with the kind `matrix` every two humans."""
     if request.kind == "matrix":
         pairs = report.humans.pairs
         write_chart(request.path, lambda: matrix("Agreement of every two humans", pairs, request.width))

@@ -27,15 +27,7 @@ N_POINTS = 126
 
 
 def forest(chart: Chart, width: float) -> Figure:
-    """Draw a forest plot: a panel for each metric, a row for each category, a mark for each series.
-
-    Args:
-        chart: The values.
-        width: The width in inches.
-
-    Returns:
-        The figure.
-    """
+    """Draw a forest plot: a panel for each metric, a row for each category, a mark for each series."""
     panels = chart.panels
     down, across = grid_of(len(panels), width)
     series = chart.series

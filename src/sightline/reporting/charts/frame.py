@@ -23,30 +23,13 @@ LINE_INCHES = 0.16
 
 
 def grid_of(panels: int, width: float) -> tuple[int, int]:
-    """Arrange panels.
-
-    Args:
-        panels: Their number.
-        width: The width of the chart in inches.
-
-    Returns:
-        The rows and the columns.
-    """
+    """Arrange panels."""
     across = min(panels, 1 if width < WIDE else 2)
     return -(-panels // across), across
 
 
 def framed(width: float, height: float, title: str) -> Figure:
-    """Make an empty figure with its title.
-
-    Args:
-        width: The width in inches.
-        height: The height of the panels in inches.
-        title: The title, which is wrapped.
-
-    Returns:
-        The figure.
-    """
+    """Make an empty figure with its title."""
     from matplotlib.figure import Figure
 
     lines = textwrap.wrap(for_plot(title), int(width * LETTERS * 0.8))
@@ -56,14 +39,7 @@ def framed(width: float, height: float, title: str) -> Figure:
 
 
 def add_legend(figure: Figure, handles: Mapping[str, Any], order: Sequence[str], note: str) -> None:
-    """Add one legend below all panels, and a note above its entries.
-
-    Args:
-        figure: The figure; it grows by the height of both.
-        handles: The marks by name; that without a name is left out.
-        order: The names in their order.
-        note: What the whiskers, numbers and marks are.
-    """
+    """Add one legend below all panels, and a note above its entries."""
     from matplotlib.lines import Line2D
 
     width, height = figure.get_size_inches()
@@ -92,16 +68,7 @@ def add_legend(figure: Figure, handles: Mapping[str, Any], order: Sequence[str],
 
 
 def note_of(chart: Chart, *, whiskers: str = "Whiskers", also: str = "") -> str:
-    """What the parts of a chart are.
-
-    Args:
-        chart: The chart.
-        whiskers: What draws the intervals.
-        also: A further sentence.
-
-    Returns:
-        The note.
-    """
+    """What the parts of a chart are."""
     parts = [f"{whiskers}: {chart.interval}."]
     parts += [also] if also else []
     if chart.margin is not None:

@@ -17,27 +17,12 @@ HUMAN = "*"
 
 
 def series_style(nth: int) -> dict[str, Any]:
-    """The colour and the mark of a series.
-
-    Args:
-        nth: Its number.
-
-    Returns:
-        Properties of matplotlib.
-    """
+    """The colour and the mark of a series."""
     return {"color": COLOURS[nth % len(COLOURS)], "marker": MARKS[(nth + nth // len(COLOURS)) % len(MARKS)]}
 
 
 def published_style(nth: int, *, human: bool = False) -> dict[str, Any]:
-    """The mark of a published row: hollow and grey.
-
-    Args:
-        nth: Its number among the published rows.
-        human: Whether it is the row of humans.
-
-    Returns:
-        Properties of matplotlib.
-    """
+    """The mark of a published row: hollow and grey."""
     mark = HUMAN if human else HOLLOW[nth % len(HOLLOW)]
     return {
         "color": GREY,
@@ -49,13 +34,5 @@ def published_style(nth: int, *, human: bool = False) -> dict[str, Any]:
 
 
 def is_human(name: str, chart: Chart) -> bool:
-    """Whether a published row of a chart is one of humans.
-
-    Args:
-        name: The name in the chart.
-        chart: The chart.
-
-    Returns:
-        Whether it is.
-    """
+    """Whether a published row of a chart is one of humans."""
     return any(name.startswith(f"{row}, ") for row in chart.humans)

@@ -22,19 +22,7 @@ BETWEEN = " and "
 
 
 def matrix(title: str, values: Sequence[MetricValue], width: float) -> Figure:
-    """Draw a symmetrical matrix.
-
-    Args:
-        title: What is shown.
-        values: The values, whose subsets name two things each, as 'judges=A and B'.
-        width: The width in inches.
-
-    Returns:
-        The figure.
-
-    Raises:
-        UserError: No value is about two things.
-    """
+    """Draw a symmetrical matrix."""
     pairs = [(*both, value) for value in values if (both := _names(value)) is not None]
     if not pairs:
         raise UserError("a matrix needs values of every two judges or humans", expected="another --plot-kind")

@@ -18,15 +18,7 @@ def comparison_chart(
     """The differences of a table, with the margin of equivalence.
 
     Args:
-        comparison: The comparison.
-        rows: The differences of the table.
         margin: The margin in percentage points; None without one.
-
-    Returns:
-        The chart: a panel for each metric if there is a label, otherwise a row for each metric.
-
-    Raises:
-        UserError: No difference has a value.
     """
     labelled = any(row.subset != "all" for row in rows)
     values = tuple(

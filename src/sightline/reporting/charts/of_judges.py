@@ -11,14 +11,7 @@ NAMES = {"roc_auc": "ROC-AUC", "spearman": "Spearman", "agreement": "agreement"}
 
 
 def judges_chart(report: JudgeReport) -> Chart:
-    """The judges over all answers.
-
-    Args:
-        report: The judge report.
-
-    Returns:
-        The chart: a panel for each statistic, a row for each judge.
-    """
+    """The judges over all answers."""
     values = [
         ChartValue(NAMES[name], row.judge, "", metric)
         for name in MEASURES

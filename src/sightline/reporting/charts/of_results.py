@@ -20,13 +20,7 @@ def default_chart(points: Sequence[ResultPoint], by: str | None, *, pivot: bool)
     """The chart of a table of results.
 
     Args:
-        points: The results with their varied options.
         by: The label of the table; None for a table over all samples.
-        pivot: Whether models are rows and varied values are columns.
-
-    Returns:
-        Curves along a number that varies; a matrix of judges; a radar of a label that the benchmark
-        declares; bars of a pivot; otherwise a forest plot.
     """
     from sightline.reporting.charts.curves import numeric_options
 
@@ -49,16 +43,7 @@ def results_chart(
     label.
 
     Args:
-        results: The results.
         by: The label whose values are rows; None for the metrics over all samples.
-        metrics: The metrics to draw; by default see above.
-        runs: What the store calls each run; empty if it is unknown.
-
-    Returns:
-        The chart.
-
-    Raises:
-        UserError: No result has the label, or one of the metrics.
     """
     chosen = _chosen(results, by, metrics)
     names = run_names(results, runs) if len(results) > 1 else [""]
@@ -83,18 +68,7 @@ def results_chart(
 
 
 def varied_chart(points: Sequence[ResultPoint], metrics: Sequence[str] = ()) -> Chart:
-    """The values of a chart with models as rows and varied options as series.
-
-    Args:
-        points: The results with their varied options.
-        metrics: The metrics to draw; by default the leading ones.
-
-    Returns:
-        The chart.
-
-    Raises:
-        UserError: No result has one of the metrics.
-    """
+    """The values of a chart with models as rows and varied options as series."""
     results = [point.result for point in points]
     points = in_label_order(points)
     chosen = _chosen(results, None, metrics, several=True)

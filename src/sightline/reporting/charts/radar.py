@@ -28,18 +28,7 @@ LARGEST_INCHES = 4.0
 
 
 def radar(chart: Chart, width: float) -> Figure:
-    """Draw a radar: a panel for each metric, a spoke for each value of the label, a line for each series.
-
-    Args:
-        chart: The values.
-        width: The width in inches.
-
-    Returns:
-        The figure.
-
-    Raises:
-        UserError: The label has fewer than three values.
-    """
+    """Draw a radar: a panel for each metric, a spoke for each value of the label, a line for each series."""
     panels = chart.panels
     for panel in panels:
         if len(chart.rows(panel)) < FEWEST_SPOKES:

@@ -40,16 +40,7 @@ class MetricPair(Struct, frozen=True):
 def metric_pairs(
     results: Sequence[Result], names: tuple[str, str], runs: Sequence[str] = ()
 ) -> list[MetricPair]:
-    """Two metrics over all samples of each run that has both, then of each published row.
-
-    Args:
-        results: The results.
-        names: The metrics, the one of the horizontal axis first.
-        runs: What the store calls each run; empty if it is unknown.
-
-    Returns:
-        The pairs.
-    """
+    """Two metrics over all samples of each run that has both, then of each published row."""
     found: list[MetricPair] = []
     printed: dict[str, MetricPair] = {}
     for run, result in zip(run_names(results, runs), results, strict=True):
@@ -77,14 +68,7 @@ def plotted_pairs(benchmark: str, metrics: Sequence[str]) -> list[tuple[str, str
     """The pairs of metrics of a scatter plot.
 
     Args:
-        benchmark: The name of the benchmark.
         metrics: The metrics that the user names: two, the horizontal one first; or none.
-
-    Returns:
-        The pair of the user, or those whose correlation the paper discusses.
-
-    Raises:
-        UserError: There is no pair.
     """
     if len(metrics) == 2:
         return [(metrics[0], metrics[1])]
@@ -104,16 +88,7 @@ def scatter(
     """Draw a scatter plot: a panel for each pair of metrics, a mark with two 95 % CI for each run.
 
     Args:
-        results: The results.
-        width: The width in inches.
         metrics: The two metrics; by default those whose correlation the paper discusses.
-        runs: What the store calls each run; empty if it is unknown.
-
-    Returns:
-        The figure.
-
-    Raises:
-        UserError: There is no pair of metrics, or no result has both.
     """
     panels = {
         names: pairs

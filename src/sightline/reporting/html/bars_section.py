@@ -67,10 +67,6 @@ class Bars(Struct, frozen=True):
 def pair_counts(section: PairCounts, runs: Sequence[NamedResult]) -> Bars | None:
     """The pairs of which both answers, one or none are right, by label.
 
-    Args:
-        section: What the benchmark declares.
-        runs: The runs.
-
     Returns:
         The section; None without numbers.
     """
@@ -130,10 +126,6 @@ def _pair_row(
 
 def shares(section: Shares, runs: Sequence[NamedResult]) -> Bars | None:
     """The shares of responses that add up to all, by label.
-
-    Args:
-        section: What the benchmark declares.
-        runs: The runs.
 
     Returns:
         The section; None without numbers.

@@ -75,17 +75,7 @@ class Value2D(Struct, frozen=True):
 
 
 def scatter(points: Sequence[Value2D], x: Scale, y: Scale, names: tuple[str, str]) -> Scatter:
-    """Draw points of two metrics.
-
-    Args:
-        points: The points.
-        x: The scale of the first metric.
-        y: The scale of the second metric.
-        names: The names of the metrics.
-
-    Returns:
-        The chart.
-    """
+    """Draw points of two metrics."""
 
     def at_x(value: float) -> float:
         return round(LEFT + (WIDTH - LEFT - RIGHT) * (value - x.low) / (x.high - x.low), 1)
@@ -107,16 +97,7 @@ def scatter(points: Sequence[Value2D], x: Scale, y: Scale, names: tuple[str, str
 
 
 def radar(labels: Sequence[str], values: Sequence[tuple[str, Sequence[float]]], scale: Scale) -> Radar:
-    """Draw the values of runs under labels; three labels or more.
-
-    Args:
-        labels: The labels.
-        values: The name of each run, and its value under each label.
-        scale: The scale of the metric.
-
-    Returns:
-        The chart.
-    """
+    """Draw the values of runs under labels; three labels or more."""
 
     def place(number: int, share: float) -> tuple[float, float]:
         angle = 2 * math.pi * number / len(labels) - math.pi / 2

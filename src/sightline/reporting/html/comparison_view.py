@@ -139,14 +139,7 @@ def comparison_view(
     """Arrange a comparison for a page.
 
     Args:
-        comparison: The comparison.
-        names: What the page calls both runs.
-        lists: The changed groups to show.
-        shown: The metrics to show, the leading one first; empty for all.
         by: The metric that is shown by label; the first one that is shown if it is none of them.
-
-    Returns:
-        The view: groups that are right if there are groups of several answers, otherwise answers.
     """
     counts = comparison.counts[-1]
     changes = dict(comparison.by_label)
@@ -169,30 +162,13 @@ def comparison_view(
 
 
 def change_list(change: Change, page: ChangePage, shown: ImageSource) -> ChangeList:
-    """Arrange the groups with one change.
-
-    Args:
-        change: The change.
-        page: The groups.
-        shown: Finds how an image is shown.
-
-    Returns:
-        The list.
-    """
+    """Arrange the groups with one change."""
     groups = tuple(changed_group_view(one, shown) for one in page.rows)
     return ChangeList(TITLES[change], page.total, groups)
 
 
 def changed_group_view(changed: ChangedGroup, shown: ImageSource) -> ChangedGroupView:
-    """Arrange a group of both runs.
-
-    Args:
-        changed: The group.
-        shown: Finds how an image is shown.
-
-    Returns:
-        The view; probes are paired in their order.
-    """
+    """Arrange a group of both runs."""
     view = group_view(changed.base, shown)
     row = changed.base.row
     return ChangedGroupView(

@@ -44,10 +44,6 @@ class DifferencesSection(Struct, frozen=True):
 def differences_section(section: Differences, runs: Sequence[NamedResult]) -> DifferencesSection | None:
     """Draw metrics beside those of other answers.
 
-    Args:
-        section: What the benchmark declares.
-        runs: The runs.
-
     Returns:
         The section; None if no run measures a difference.
     """

@@ -26,12 +26,6 @@ def mark_differences(responses: Sequence[str]) -> list[tuple[Piece, ...]]:
 
     Responses without a common word, and a single response, have no marks: there is nothing to compare.
 
-    Args:
-        responses: The responses.
-
-    Returns:
-        The pieces of each response, which together are its text.
-
     >>> mark_differences(["It is east.", "It is west."])[0]
     (Piece(text='It is ', marked=False), Piece(text='east.', marked=True))
     """

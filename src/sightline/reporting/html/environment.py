@@ -26,15 +26,6 @@ def environment(*folders: Path) -> Environment:
     """The environment of the templates of this package, and of those in other folders.
 
     Texts pass `visible`, then are escaped. The filter `lines` keeps their line feeds.
-
-    Args:
-        *folders: Folders with more templates; those of this package are found as well.
-
-    Returns:
-        The environment; an undefined name in a template is an error.
-
-    Raises:
-        UserError: Jinja2 is not installed.
     """
     with needs_extra("web", "Jinja2 is not installed"):
         from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -13,10 +13,6 @@ def number(value: float | None, unit: Unit = "percent") -> str:
 
     Args:
         value: The number; None if there is none.
-        unit: Its unit.
-
-    Returns:
-        The number with the decimals of its unit, or a dash.
 
     >>> number(38.24), number(-0.5, "number"), number(None)
     ('38.2', '−0.500', '–')
@@ -29,10 +25,6 @@ def signed(value: float | None, unit: Unit = "percent") -> str:
 
     Args:
         value: The difference; None if there is none.
-        unit: Its unit.
-
-    Returns:
-        The number with its sign, or a dash.
 
     >>> signed(3.72), signed(-1.81)
     ('+3.7', '−1.8')
@@ -52,13 +44,6 @@ def interval(
 
     Args:
         low: The lower bound; None without an interval.
-        high: The upper bound.
-        unit: The unit of the bounds.
-        method: The method of the interval.
-        sign: Whether the bounds are those of a difference.
-
-    Returns:
-        '[33.0, 43.7]', with '~' before an approximate one; '' without an interval.
 
     >>> interval(33.0, 43.66), interval(-1.8, 9.1, sign=True)
     ('[33.0, 43.7]', '[−1.8, +9.1]')

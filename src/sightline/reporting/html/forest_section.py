@@ -63,10 +63,6 @@ class Forest(Struct, frozen=True):
 def by_label(section: ByLabel, runs: Sequence[NamedResult]) -> Forest | None:
     """A metric under each value of a label.
 
-    Args:
-        section: What the benchmark declares.
-        runs: The runs.
-
     Returns:
         The section; None without numbers.
     """
@@ -88,10 +84,6 @@ def by_label(section: ByLabel, runs: Sequence[NamedResult]) -> Forest | None:
 def together(section: Together, runs: Sequence[NamedResult]) -> Forest | None:
     """Several metrics over all samples.
 
-    Args:
-        section: What the benchmark declares.
-        runs: The runs.
-
     Returns:
         The section; None without numbers.
     """
@@ -111,10 +103,6 @@ def together(section: Together, runs: Sequence[NamedResult]) -> Forest | None:
 
 def by_judge(section: ByJudge, runs: Sequence[NamedResult]) -> Forest | None:
     """The metric by each judge; the agreement of the judges is a note.
-
-    Args:
-        section: What the benchmark declares.
-        runs: The runs.
 
     Returns:
         The section; None without numbers.
@@ -137,15 +125,7 @@ def by_judge(section: ByJudge, runs: Sequence[NamedResult]) -> Forest | None:
 
 
 def corrected(metric: str, runs: Sequence[NamedResult]) -> Forest:
-    """A metric by judge, humans and both.
-
-    Args:
-        metric: The metric, which humans corrected in some of the runs.
-        runs: The runs.
-
-    Returns:
-        The section.
-    """
+    """A metric by judge, humans and both."""
     found = [(run, one) for run in runs for one in run.result.corrected if one.metric == metric]
     cells = [
         (name, run.name, value)

@@ -32,11 +32,7 @@ class ShownImage(Struct, frozen=True):
     """An image on a page.
 
     Attributes:
-        name: The path in the data folder.
-        source: The address of the image: a data URL or a path of the server; '' if it is not shown.
         width: The width of the shown image in pixels.
-        height: Its height.
-        notice: Why it is not shown, or what differs from the image that was sent.
     """
 
     name: str
@@ -63,17 +59,7 @@ class ProbeView(Struct, frozen=True):
     """A probe beside the others of its group: its own parts, without those that all share.
 
     Attributes:
-        number: The number of the probe in the group, from 1.
-        name: Its variant, and its draw where the group has several.
-        outcome: Its line of answers.jsonl.
-        images: Its own images.
-        question: Its own question.
-        references: Its own references.
-        facts: Its own labels.
-        pieces: The beginning of the response, with the words marked that other responses do not have.
         notice: What of the response is not shown, or why there is none.
-        scores: The numbers of the answer by name, without flags.
-        judges: The verdicts of every judge on the answer.
     """
 
     number: int
@@ -90,7 +76,6 @@ class ProbeView(Struct, frozen=True):
 
     @property
     def verdict(self) -> VerdictName:
-        """The verdict that counts."""
         return self.outcome.verdict
 
     @property
@@ -122,21 +107,7 @@ class MatrixCell(Struct, frozen=True):
 
 
 class GroupView(Struct, frozen=True):
-    """A group on a page.
-
-    Attributes:
-        row: The group in lists.
-        images: The images that all probes share.
-        question: The question that all probes share; '' if they differ.
-        references: The references that all probes share.
-        facts: The labels that all probes share.
-        probes: The probes.
-        options: A row for each option of the question; empty without options.
-        matrix: A row of cells for each probe; empty if similarity was not measured.
-        variants: The names of the rows and columns of the matrix.
-        threshold: The similarity above which two answers are consistent.
-        misfits: A sentence for each pair of answers that does not fit together, the least similar first.
-    """
+    """A group on a page."""
 
     row: GroupRow
     images: tuple[ShownImage, ...]
@@ -175,15 +146,7 @@ class GroupView(Struct, frozen=True):
 
 
 def group_view(detail: GroupDetail, shown: ImageSource) -> GroupView:
-    """Arrange a group for a page.
-
-    Args:
-        detail: The group.
-        shown: Finds how an image is shown.
-
-    Returns:
-        The view.
-    """
+    """Arrange a group for a page."""
     outcomes = detail.outcomes
     same_images = len(set(detail.images)) == 1
     same_question = len({outcome.question for outcome in outcomes}) == 1

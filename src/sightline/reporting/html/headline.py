@@ -48,12 +48,6 @@ class ResultRow(Struct, frozen=True):
 
     Attributes:
         name: The run or the row of the paper.
-        source: Where the numbers come from.
-        plot: The first metric.
-        values: The metrics of a run.
-        figures: The metrics of a published row.
-        is_run: Whether it is a run of this report.
-        comparable: Whether the published figures are comparable with the runs.
     """
 
     name: str
@@ -77,14 +71,7 @@ class ResultTable(Struct, frozen=True):
 
 
 def stats(run: NamedResult) -> list[Stat]:
-    """The leading metrics of a run.
-
-    Args:
-        run: The run.
-
-    Returns:
-        A record for each of them that the result lists, with its reason if it has no value.
-    """
+    """The leading metrics of a run."""
     benchmark = run.result.benchmark
     found = [value for name in leading([run]) if (value := run.value(name)) is not None]
     return [
@@ -104,14 +91,7 @@ def stats(run: NamedResult) -> list[Stat]:
 
 
 def result_table(runs: Sequence[NamedResult]) -> ResultTable:
-    """The runs of one benchmark and setting beside the rows of its paper.
-
-    Args:
-        runs: The runs.
-
-    Returns:
-        The table; without published rows if the data are not the paper's.
-    """
+    """The runs of one benchmark and setting beside the rows of its paper."""
     metrics = leading(runs)[:MOST_COLUMNS]
     scale = metric_scale(runs, metrics[0], [v for run in runs if (v := run.value(metrics[0])) is not None])
     own = [_run_row(run, metrics, scale) for run in runs]

@@ -35,12 +35,6 @@ class Scale(Struct, frozen=True):
     def x(self, value: float) -> str:
         """The place of a value on the axis, within its ends.
 
-        Args:
-            value: The value.
-
-        Returns:
-            The distance from the left edge of the cell.
-
         >>> PERCENT_SCALE.x(50)
         '50.00%'
         """
@@ -85,20 +79,11 @@ class PlotCell(Struct, frozen=True):
         return ", ".join(words) or "no value"
 
     def of_kind(self, kind: PointKind) -> list[PlotPoint]:
-        """The points of one kind."""
         return [point for point in self.points if point.kind == kind]
 
 
 def scale_of(bounds: Range, values: Iterable[float | None]) -> Scale:
-    """The scale of a metric.
-
-    Args:
-        bounds: The smallest and the largest possible value.
-        values: The values, and the bounds of their intervals, to show.
-
-    Returns:
-        The whole range if it has two ends; otherwise a scale that holds the values.
-    """
+    """The scale of a metric."""
     if bounds == PERCENT:
         return PERCENT_SCALE
     low, high = bounds
@@ -110,12 +95,6 @@ def scale_of(bounds: Range, values: Iterable[float | None]) -> Scale:
 
 def difference_scale(values: Iterable[float | None]) -> Scale:
     """A scale with zero in the middle.
-
-    Args:
-        values: The differences, and the bounds of their intervals.
-
-    Returns:
-        The smallest scale with round ends that holds them.
 
     >>> difference_scale([3.0, -12.0, None]).ticks
     (-20.0, -10.0, 0.0, 10.0, 20.0)
@@ -131,13 +110,7 @@ def metric_plot(
     """The plot of a value beside published figures that are comparable.
 
     Args:
-        metric: The value.
-        scale: The scale.
         humans: The rows of humans in the paper.
-        chance: The value that guessing gives, if it is known.
-
-    Returns:
-        The plot.
     """
     published = [
         PlotPoint("human" if one.row in humans else "published", one.value, name=_row_words(one.row, humans))

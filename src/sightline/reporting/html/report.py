@@ -91,16 +91,7 @@ class Report(Struct, frozen=True):
 
 
 def report_page(parts: Sequence[PartContent], date: str, notice: str = "") -> str:
-    """The HTML of a report.
-
-    Args:
-        parts: The parts.
-        date: The date to print.
-        notice: What was left out; '' if nothing was.
-
-    Returns:
-        A whole page that needs no other file.
-    """
+    """The HTML of a report."""
     made = tuple(map(_part, parts))
     report = Report(_title(parts), date, _lede(parts, made), made, notice=notice)
     template = environment().get_template("report.html")

@@ -58,22 +58,7 @@ def write_report(
     date: str,
     groups: int = GROUPS,
 ) -> int:
-    """Write a report. A report that would be too large has smaller images, then fewer groups, and says so.
-
-    Args:
-        index: The index of the store; the runs are indexed.
-        runs: The runs.
-        file: The file; an existing one is replaced.
-        date: The date to print.
-        groups: The groups of each part.
-
-    Returns:
-        The number of groups of each part that the report shows.
-
-    Raises:
-        UserError: The runs alone do not fit.
-        EnvironmentFailedError: The file cannot be written.
-    """
+    """Write a report. A report that would be too large has smaller images, then fewer groups, and says so."""
     for shown, width in _sizes(groups):
         notice = "" if shown == groups else f"{groups} groups of each part were asked for; {shown} fit"
         content = [_part(index, part, shown, width) for part in parts_of(runs)]
@@ -88,14 +73,7 @@ def write_report(
 
 
 def parts_of(runs: Sequence[ReportedRun]) -> list[list[ReportedRun]]:
-    """Sort runs into parts: those of one benchmark with the same setting or the same samples.
-
-    Args:
-        runs: The runs.
-
-    Returns:
-        The parts, in the order of their first runs.
-    """
+    """Sort runs into parts: those of one benchmark with the same setting or the same samples."""
     parts: list[list[ReportedRun]] = []
     for run in runs:
         for part in parts:
@@ -108,14 +86,7 @@ def parts_of(runs: Sequence[ReportedRun]) -> list[list[ReportedRun]]:
 
 
 def names_of(runs: Sequence[ReportedRun]) -> list[str]:
-    """What a page calls runs: their names if all have one, otherwise what distinguishes them.
-
-    Args:
-        runs: The runs.
-
-    Returns:
-        The names; they differ if the labels do.
-    """
+    """What a page calls runs: their names if all have one, otherwise what distinguishes them."""
     if are_named([run.label for run in runs]):
         return [run.label for run in runs]
     short = short_names(run.result.model for run in runs)

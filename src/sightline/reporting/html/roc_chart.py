@@ -43,9 +43,6 @@ class RocChart(Struct, frozen=True):
 def roc_chart(rows: Sequence[JudgeResult]) -> RocChart | None:
     """Draw the curves of judges.
 
-    Args:
-        rows: The judges over all answers.
-
     Returns:
         The chart, with the largest areas first; None if humans call all answers right, or all wrong.
     """

@@ -19,8 +19,6 @@ class NamedResult(Struct, frozen=True):
     """A result, and what the page calls it.
 
     Attributes:
-        name: The model, and more where that does not tell runs apart.
-        result: The result.
         count: The number of groups that a filter selects; None where the answers are not indexed.
     """
 
@@ -48,7 +46,6 @@ def leading(runs: Sequence[NamedResult]) -> list[str]:
 
 
 def human_rows(benchmark: str) -> Sequence[str]:
-    """The rows of humans in the paper of a benchmark."""
     paper = paper_of(benchmark)
     return paper.human_rows if paper else ()
 
@@ -59,7 +56,6 @@ def chance_of(benchmark: str, metric: str) -> float | None:
 
 
 def metric_scale(runs: Sequence[NamedResult], metric: str, values: Iterable[MetricValue]) -> Scale:
-    """The scale on which values of a metric are drawn."""
     definitions = (run.result.metric_definitions.get(metric) for run in runs)
     definition = next((one for one in definitions if one is not None), None)
     if definition is None:
@@ -75,7 +71,6 @@ def meaning(runs: Sequence[NamedResult], metric: str) -> str:
 
 
 def number_of(value: MetricValue | None) -> float:
-    """A value as a number; 0 if there is none."""
     return 0.0 if value is None or value.value is None else value.value
 
 

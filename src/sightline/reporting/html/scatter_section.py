@@ -27,10 +27,6 @@ class ScatterSection(Struct, frozen=True):
 def against(section: Against, runs: Sequence[NamedResult]) -> ScatterSection | None:
     """One metric against another, with the rows of the paper that print both.
 
-    Args:
-        section: What the benchmark declares.
-        runs: The runs.
-
     Returns:
         The section; None without numbers.
     """

@@ -27,15 +27,7 @@ SectionView = Forest | Bars | ScatterSection | DifferencesSection
 
 
 def section_views(runs: Sequence[NamedResult]) -> list[SectionView]:
-    """The sections of some runs of one benchmark; those without numbers are left out.
-
-    Args:
-        runs: The runs.
-
-    Returns:
-        The sections that the benchmark declares; without any, its first leading metric by each label. Then
-        the metrics that humans corrected.
-    """
+    """The sections of some runs of one benchmark; those without numbers are left out."""
     declared = benchmark_class(runs[0].result.benchmark).report_sections or _by_default(runs)
     views = [view for section in declared if (view := _view(section, runs)) is not None]
     return [*views, *(corrected(metric, runs) for metric in _corrected_metrics(runs))]

@@ -31,13 +31,6 @@ class ShortText(Struct, frozen=True):
 def shorten(text: str, most: int = RESPONSE) -> ShortText:
     """Shorten a text for display.
 
-    Args:
-        text: Any text.
-        most: The number of characters that are shown.
-
-    Returns:
-        The beginning; the whole text if it is not longer.
-
     >>> shorten("a long response", 6).notice
     '[9 of 15 characters are not shown]'
     """
@@ -46,12 +39,6 @@ def shorten(text: str, most: int = RESPONSE) -> ShortText:
 
 def without_servers(names: str) -> str:
     """Names of models or judges without the addresses of their servers.
-
-    Args:
-        names: One or several names; text around them is kept.
-
-    Returns:
-        The names.
 
     >>> without_servers("rules, http://localhost:8000/v1#qwen (decides: first)")
     'rules, qwen (decides: first)'

@@ -20,11 +20,7 @@ def thumbnails(images: RunImages, side: int = SIDE) -> ImageSource:
     """Show images as parts of the page itself.
 
     Args:
-        images: The images of a run.
         side: The longest side in pixels.
-
-    Returns:
-        The source of images; each image is read once.
     """
 
     @cache

@@ -50,7 +50,6 @@ class Desk(Struct, frozen=True):
         return RedirectResponse(f"{self.place}/{path}", 303)
 
     def image_url(self, item: Item) -> Callable[[ItemImage], str]:
-        """Make the URLs of the images of an item."""
         row = self.holder.live.row
         return lambda one: (
             f"{self.place}/items/{item.number}/images/{image_name(row, item.number, one.digest)}"
@@ -79,14 +78,6 @@ class Desk(Struct, frozen=True):
 
 
 def desk_of(viewer: Viewer, request: Request) -> Desk:
-    """Look up who asks.
-
-    Args:
-        viewer: What pages share.
-        request: A request that the gate let in.
-
-    Returns:
-        The annotator's desk, with the state as it is now.
-    """
+    """Look up who asks."""
     holder = holder_of(request)
     return Desk(viewer, holder, holder.live.refresh())

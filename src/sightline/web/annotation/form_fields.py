@@ -27,16 +27,6 @@ FormPage = Callable[[Viewer, Request, Fields], Response]
 
 
 def endpoint(viewer: Viewer, page: FormPage) -> Callable[[Request], Awaitable[Response]]:
-    """Make an endpoint of a form.
-
-    Args:
-        viewer: What pages share.
-        page: What the form does.
-
-    Returns:
-        The endpoint; it reads the form, and calls `page` in a thread.
-    """
-
     async def respond(request: Request) -> Response:
         return await run_in_threadpool(page, viewer, request, read_form(await request.body()))
 
@@ -44,17 +34,6 @@ def endpoint(viewer: Viewer, page: FormPage) -> Callable[[Request], Awaitable[Re
 
 
 def read_form(body: bytes) -> Fields:
-    """Read the body of a form.
-
-    Args:
-        body: The body, in the encoding of HTML forms.
-
-    Returns:
-        Its fields; line ends are line feeds.
-
-    Raises:
-        UserError: It is no form.
-    """
     try:
         fields = parse_qs(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS
@@ -68,24 +47,11 @@ def read_form(body: bytes) -> Fields:
 
 
 def one(fields: Fields, name: str) -> str:
-    """Look a field up.
-
-    Args:
-        fields: The fields of a form.
-        name: The name of a field.
-
-    Returns:
-        Its first text; '' if the form does not hold it.
-    """
     return (fields.get(name) or [""])[0]
 
 
 def number(fields: Fields, name: str) -> float:
     """Look a number up.
-
-    Args:
-        fields: The fields of a form.
-        name: The name of a field.
 
     Returns:
         The number; 0 if the form holds none.
@@ -98,19 +64,7 @@ def number(fields: Fields, name: str) -> float:
 
 
 def given_values(task: Task, item: Item, fields: Fields) -> Given:
-    """Read the values of an item's fields. A form names options by their position, from 0.
-
-    Args:
-        task: The task.
-        item: The item.
-        fields: The fields of the form.
-
-    Returns:
-        Name of a field -> its values.
-
-    Raises:
-        UserError: A field has no option of this position.
-    """
+    """Read the values of an item's fields. A form names options by their position, from 0."""
     given = {}
     for field in task.fields:
         texts = fields.get(PREFIX + field.name, ())

@@ -32,39 +32,17 @@ class Gate:
     """Lets annotators in: `/annotate/TOKEN` sets the cookie of a project, its other pages need the cookie."""
 
     def __init__(self, projects: Projects, port: int, *, encrypted: bool) -> None:
-        """Begin without guesses.
-
-        Args:
-            projects: The projects.
-            port: The port, which separates the cookies of several servers on one host.
-            encrypted: Whether browsers use TLS.
-        """
         self._projects = projects
         self._prefix = f"sightline-annotate-{port}-"
         self._encrypted = encrypted
         self._guesses = Guesses()
 
     def is_for(self, path: str) -> bool:
-        """Whether a path is one of annotators.
-
-        Args:
-            path: The path.
-
-        Returns:
-            Whether it is.
-        """
+        """Whether a path is one of annotators."""
         return path == ROOT or path.startswith(f"{ROOT}/")
 
     def shares(self, scope: Scope, cookies: Mapping[str, str]) -> bool:
-        """Whether an annotator may have what is not of a project: styles, scripts, the icon.
-
-        Args:
-            scope: The request.
-            cookies: Its cookies.
-
-        Returns:
-            Whether the path is one of them, and a cookie is one of an annotator.
-        """
+        """Whether an annotator may have what is not of a project: styles, scripts, the icon."""
         if not scope["path"].startswith(("/static/", "/favicon.ico")):
             return False
         tokens = [value for name, value in cookies.items() if name.startswith(self._prefix)]
@@ -72,10 +50,6 @@ class Gate:
 
     def answer(self, scope: Scope, cookies: Mapping[str, str]) -> Response | None:
         """Refuse a request, or set the cookie, or let the request pass with its holder.
-
-        Args:
-            scope: The request.
-            cookies: Its cookies.
 
         Returns:
             The response; None if the request passes.
@@ -119,13 +93,6 @@ class Gate:
 
 
 def holder_of(request: Request) -> Holder:
-    """The holder of the link with which a request came.
-
-    Args:
-        request: A request that the gate let pass.
-
-    Returns:
-        The holder.
-    """
+    """The holder of the link with which a request came."""
     holder: Holder = request.scope[_KEY]
     return holder

@@ -24,8 +24,6 @@ class Guesses:
         """Note a wrong token.
 
         Args:
-            address: The address that sent it.
-            token: The token.
             now: Seconds since 1970.
         """
         digest = bytes.fromhex(text_digest(token))
@@ -41,11 +39,7 @@ class Guesses:
         """Whether an address has tried too many wrong tokens.
 
         Args:
-            address: The address.
             now: Seconds since 1970.
-
-        Returns:
-            Whether it has.
         """
         with self._lock:
             return len(self._recent(address, now)) >= WRONG_TOKENS

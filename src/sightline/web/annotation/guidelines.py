@@ -13,14 +13,7 @@ if TYPE_CHECKING:
 
 @cache
 def as_html(markdown: str) -> Markup:
-    """Write a text of a task as HTML.
-
-    Args:
-        markdown: The text.
-
-    Returns:
-        The HTML; headings begin below those of the page.
-    """
+    """Write a text of a task as HTML."""
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 

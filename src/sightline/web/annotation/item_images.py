@@ -20,19 +20,7 @@ MISSING = "This image cannot be shown. If you need it, report the item as broken
 
 
 def item_image(viewer: Viewer, live: LiveProject, request: Request) -> Response:
-    """Answer a request for an image of an item: `number` and `name` are in its path.
-
-    Args:
-        viewer: What pages share.
-        live: The project.
-        request: The request.
-
-    Returns:
-        The image, as it is in the data folder; browsers turn it as its metadata say.
-
-    Raises:
-        NotFoundError: The item has no image of this name, or its file cannot be shown.
-    """
+    """Answer a request for an image of an item: `number` and `name` are in its path."""
     item = live.state.items.get(request.path_params["number"])
     name = request.path_params["name"]
     row = live.row

@@ -61,16 +61,8 @@ class ItemView(Struct, frozen=True):
     """What a page shows of an item.
 
     Attributes:
-        parts: The parts that are shown.
-        fields: The fields that are filled in now.
         buttons: The one field whose options are buttons that send the form; None if there is none.
-        in_bar: Whether these buttons are short, and stand in the bar.
-        filled: The fields that were filled in before; the form sends them again.
-        later: The fields of later steps that were filled in before the annotator went back.
         step: The number of this step, from 0.
-        steps: The number of steps: a part can be shown only after an answer.
-        can_go_back: Whether the fields of the step before can be changed. Not after a part of the item was
-            shown: the answer was to be given without it.
     """
 
     parts: Sequence[ShownPart]
@@ -87,18 +79,7 @@ class ItemView(Struct, frozen=True):
 def view_item(
     task: Task, item: Item, given: Given, image_url: Callable[[ItemImage], str], step: int
 ) -> ItemView:
-    """Choose what the page of an item shows.
-
-    Args:
-        task: The task.
-        item: The item.
-        given: What is filled in or proposed.
-        image_url: Makes the URL of an image.
-        step: The number of the step, or ALL_STEPS.
-
-    Returns:
-        The view.
-    """
+    """Choose what the page of an item shows."""
     steps = _steps(task, item)
     filled = [] if step == ALL_STEPS else [field for fields in steps[:step] for field in fields]
     asked = [field for fields in steps for field in fields] if step == ALL_STEPS else steps[step]
@@ -122,44 +103,18 @@ def view_item(
 
 
 def fields_until(task: Task, item: Item, step: int) -> tuple[Field, ...]:
-    """List the fields that are filled in up to a step.
-
-    Args:
-        task: The task.
-        item: The item.
-        step: The number of the step.
-
-    Returns:
-        The fields of this step and of those before.
-    """
+    """List the fields that are filled in up to a step."""
     return tuple(field for fields in _steps(task, item)[: step + 1] for field in fields)
 
 
 def can_go_back(task: Task, item: Item, step: int) -> bool:
-    """Whether an annotator can go back from a step to the one before.
-
-    Args:
-        task: The task.
-        item: The item.
-        step: The number of the step, above 0.
-
-    Returns:
-        True if the step shows only what follows from the annotator's own words: similar items.
-    """
+    """Whether an annotator can go back from a step to the one before."""
     before = {field.name for field in _steps(task, item)[step - 1]}
     return all(part.kind == "similar" for part in task.shows if part.after in before)
 
 
 def steps_of(task: Task, item: Item) -> int:
-    """Count the steps in which an item is filled in.
-
-    Args:
-        task: The task.
-        item: The item.
-
-    Returns:
-        The number of steps.
-    """
+    """Count the steps in which an item is filled in."""
     return len(_steps(task, item))
 
 

@@ -59,9 +59,6 @@ class PersonalLink(Struct, frozen=True):
 def growth_chart(points: Sequence[AgreementPoint]) -> GrowthChart | None:
     """Draw the agreement as it grows.
 
-    Args:
-        points: The agreement after more and more items.
-
     Returns:
         The chart from 0 to 1; None with fewer than two points that have a value.
     """
@@ -93,9 +90,6 @@ def growth_chart(points: Sequence[AgreementPoint]) -> GrowthChart | None:
 def quality_of(seen: Overview) -> LabelQuality | str:
     """Estimate labels and annotators by Dawid and Skene.
 
-    Args:
-        seen: The overview.
-
     Returns:
         The quality, or why there is none. Items and annotators are named by their numbers.
     """
@@ -112,13 +106,7 @@ def doubtful_items(
     """List the items to adjudicate: those without a decision, then those whose majority is doubtful.
 
     Args:
-        state: The state.
-        seen: The overview.
-        annotators: The annotators.
         quality: The labels by Dawid and Skene; a reason if there are none.
-
-    Returns:
-        The items; within each kind the most doubtful first.
     """
     names = {one.number: one.name for one in annotators}
     labels = {} if isinstance(quality, str) else {int(one.item): one for one in quality.items}
@@ -144,15 +132,7 @@ def doubtful_items(
 
 
 def item_text(task: Task, item: Item) -> str:
-    """Say in one line what an item is about.
-
-    Args:
-        task: The task.
-        item: The item.
-
-    Returns:
-        The first text that is judged, or the first text at all; '' if it has only images.
-    """
+    """Say in one line what an item is about."""
     parts = sorted(task.shows, key=lambda part: not part.highlight)
     return next((text for part in parts for text in item.texts.get(part.name, ())), "")
 
@@ -163,13 +143,7 @@ def personal_links(
     """List the personal links of a project.
 
     Args:
-        row: The project.
-        annotators: The annotators.
-        base: The URL before `/annotate`.
         now: Seconds since 1970.
-
-    Returns:
-        The links.
     """
     links = []
     for one in annotators:
@@ -180,15 +154,7 @@ def personal_links(
 
 
 def said(task: Task, values: Values) -> str:
-    """Write values in one line, with the labels of their options.
-
-    Args:
-        task: The task.
-        values: The values of an entry.
-
-    Returns:
-        The line.
-    """
+    """Write values in one line, with the labels of their options."""
     labels = {(field.name, option.value): option.text for field in task.fields for option in field.options}
     words = []
     for field in task.fields:
@@ -201,9 +167,6 @@ def said(task: Task, values: Values) -> str:
 
 def seconds_of(entries: Sequence[Entry]) -> float | None:
     """Average the time that annotators took for an item.
-
-    Args:
-        entries: The entries of the item.
 
     Returns:
         The mean in seconds; None without any.

@@ -28,10 +28,7 @@ class Projects:
     """The annotation projects of a store; threads may share it.
 
     Attributes:
-        annotations: The projects in the store.
-        data: Data folders that the user named, for images whose folder moved.
         clock: Returns the seconds since 1970.
-        base: The URL before `/annotate` in the links; '' for that of the owner's own request.
     """
 
     def __init__(
@@ -40,10 +37,7 @@ class Projects:
         """Read nothing yet.
 
         Args:
-            store: The store.
             clock: Returns the seconds since 1970.
-            data: Data folders that the user named.
-            base: The URL before `/annotate` in the links.
         """
         self.annotations = AnnotationStore(store, clock)
         self.data = data
@@ -53,56 +47,23 @@ class Projects:
         self._lock = Lock()
 
     def rows(self) -> list[ProjectRow]:
-        """Read all projects.
-
-        Returns:
-            The projects, the newest first.
-        """
         return self.annotations.projects()[::-1]
 
     def row(self, number: int) -> ProjectRow:
-        """Read a project: whether it is closed may have changed.
-
-        Args:
-            number: Its number.
-
-        Returns:
-            The project.
-
-        Raises:
-            NotFoundError: There is no such project.
-        """
+        """Read a project: whether it is closed may have changed."""
         for row in self.annotations.projects():
             if row.number == number:
                 return row
         raise NotFoundError("There is no such project.")
 
     def live(self, number: int) -> LiveProject:
-        """Open a project.
-
-        Args:
-            number: Its number.
-
-        Returns:
-            The project; the same object at each call.
-
-        Raises:
-            NotFoundError: There is no such project.
-        """
         with self._lock:
             if number not in self._live:
                 self._live[number] = LiveProject(self.annotations, self.row(number), self.clock)
             return self._live[number]
 
     def holder(self, token: str) -> Holder | Problem:
-        """Find who holds a personal link.
-
-        Args:
-            token: The token of the link, from anywhere.
-
-        Returns:
-            The holder, or why the link gives no access.
-        """
+        """Find who holds a personal link."""
         claim = claim_of(token)
         if claim is None:
             return "invalid"

@@ -20,14 +20,7 @@ CATEGORY = "Attributes"
 
 
 def cups(random: Random) -> PuzzleImage:
-    """Create two cups, and a finger that points at one of them.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create two cups, and a finger that points at one of them."""
     first, second = random.sample(VIVID, 2)
     pointed = random.choice((0, 1))
     things = (
@@ -67,14 +60,7 @@ def cups(random: Random) -> PuzzleImage:
 
 
 def weights(random: Random) -> PuzzleImage:
-    """Create two balls that differ only in their colour.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create two balls that differ only in their colour."""
     first, second = random.sample(VIVID, 2)
     things = (Thing("ball", (0.28, 0.6), 0.36, first), Thing("ball", (0.72, 0.6), 0.36, second))
     puzzle = Puzzle(
@@ -111,14 +97,7 @@ def weights(random: Random) -> PuzzleImage:
 
 
 def belongings(random: Random) -> PuzzleImage:
-    """Create three things of three colours; the context names the owner by the colour.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create three things of three colours; the context names the owner by the colour."""
     names, colours = random.sample(THINGS, 3), random.sample(VIVID, 3)
     things = tuple(
         Thing(name, (x, random.uniform(0.4, 0.6)), 0.26, colour)

@@ -20,14 +20,7 @@ MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augus
 
 
 def doors(random: Random) -> PuzzleImage:
-    """Create a door with a number that is unlucky in one culture and neutral in another.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create a door with a number that is unlucky in one culture and neutral in another."""
     number, colour = random.choice(("4", "13")), random.choice(VIVID)
     things = (Thing("door", (0.5, 0.5), 0.9, colour, text=number),)
     unlucky = "China" if number == "4" else "the United States"
@@ -62,14 +55,7 @@ def doors(random: Random) -> PuzzleImage:
 
 
 def invitation(random: Random) -> PuzzleImage:
-    """Create a card with a date in digits, which two countries read in two ways.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create a card with a date in digits, which two countries read in two ways."""
     one, other = random.sample(range(1, 10), 2)
     colour = random.choice(VIVID)
     things = (Thing("card", (0.5, 0.5), 0.85, colour, text=f"{one}/{other}"),)
@@ -99,14 +85,7 @@ def invitation(random: Random) -> PuzzleImage:
 
 
 def wedding(random: Random) -> PuzzleImage:
-    """Create three people in three colours; the country's custom tells who the bride is.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create three people in three colours; the country's custom tells who the bride is."""
     shirts = random.sample(VIVID, 3)
     things = tuple(
         Thing("person", (x, 0.56), 0.5, shirt) for shirt, x in zip(shirts, ROW.values(), strict=True)

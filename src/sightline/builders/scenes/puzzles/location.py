@@ -21,14 +21,7 @@ COMPASS = ("north", "east", "south", "west")
 
 
 def landmark(random: Random) -> PuzzleImage:
-    """Create a house with a landmark on one side; the context tells where north is.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create a house with a landmark on one side; the context tells where north is."""
     side = random.choice(list(AROUND))
     name, colour = random.choice([("tree", "green"), ("tower", "grey"), ("tent", random.choice(VIVID))])
     things = (
@@ -66,14 +59,7 @@ def landmark(random: Random) -> PuzzleImage:
 
 
 def hill(random: Random) -> PuzzleImage:
-    """Create a car on a slope that looks the same from both ends; the context tells where it was before.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create a car on a slope that looks the same from both ends; the context tells where it was before."""
     flip = random.random() < 0.5
     ground, colour = random.choice(("grass", "sand", "brown")), random.choice(VIVID)
     things = (
@@ -110,14 +96,7 @@ def hill(random: Random) -> PuzzleImage:
 
 
 def crossing(random: Random) -> PuzzleImage:
-    """Create four things around a centre; the context tells where the viewer stands.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create four things around a centre; the context tells where the viewer stands."""
     names = random.sample(THINGS, 4)
     colours = [random.choice(VIVID) for _ in names]
     things = tuple(

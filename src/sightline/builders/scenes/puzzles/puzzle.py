@@ -56,15 +56,7 @@ class PosedPuzzle(Struct, frozen=True):
 
 
 def pose(puzzle: Puzzle, random: Random) -> PosedPuzzle:
-    """Phrase a puzzle for a test, in two situations with different answers.
-
-    Args:
-        puzzle: The puzzle.
-        random: The source of randomness.
-
-    Returns:
-        The question with two contexts.
-    """
+    """Phrase a puzzle for a test, in two situations with different answers."""
     while True:
         first, second = random.sample(puzzle.situations, 2)
         if first.answer != second.answer:
@@ -78,13 +70,4 @@ def pose(puzzle: Puzzle, random: Random) -> PosedPuzzle:
 
 
 def on_tinted_background(random: Random, things: tuple[Thing, ...]) -> Scene:
-    """Put things on a random pale background.
-
-    Args:
-        random: The source of randomness.
-        things: The things from back to front.
-
-    Returns:
-        The scene.
-    """
     return Scene(things, random.choice(TINTS))

@@ -46,14 +46,7 @@ _BROTHER_CONTEXT = Phrasings(
 
 
 def siblings(random: Random) -> PuzzleImage:
-    """Create two people with a present between them: who is who, and who gives.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create two people with a present between them: who is who, and who gives."""
     giver, taker = random.sample(VIVID, 2)
     flip = random.random() < 0.5
     left, right = (taker, giver) if flip else (giver, taker)
@@ -93,14 +86,7 @@ def siblings(random: Random) -> PuzzleImage:
 
 
 def family(random: Random) -> PuzzleImage:
-    """Create three people in a row; the context names one by the position.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create three people in a row; the context names one by the position."""
     shirts = random.sample(VIVID, 3)
     things = tuple(
         Thing("person", (x, 0.56), 0.5, shirt) for shirt, x in zip(shirts, ROW.values(), strict=True)

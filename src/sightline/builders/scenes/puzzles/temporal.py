@@ -20,14 +20,7 @@ CATEGORY = "Temporal Information"
 
 
 def clock(random: Random) -> PuzzleImage:
-    """Create a clock whose hands fit a time before noon and one after.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create a clock whose hands fit a time before noon and one after."""
     hour, minute = random.randrange(5, 11), random.choice((0, 30))
     things = (
         Thing("clock", (0.5, 0.5), 0.8, random.choice(VIVID)),
@@ -62,14 +55,7 @@ def clock(random: Random) -> PuzzleImage:
 
 
 def seaside(random: Random) -> PuzzleImage:
-    """Create the sun over the sea; the side of the east tells whether it rises or sets.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create the sun over the sea; the side of the east tells whether it rises or sets."""
     sun = random.choice(("left", "right"))
     colour, mark = random.choice(("orange", "red", "yellow")), random.choice(("tower", "house", "tree"))
     things = (
@@ -106,14 +92,7 @@ def seaside(random: Random) -> PuzzleImage:
 
 
 def panels(random: Random) -> PuzzleImage:
-    """Create three things in a row; the context tells in which direction to read them.
-
-    Args:
-        random: The source of randomness.
-
-    Returns:
-        The image with its puzzles.
-    """
+    """Create three things in a row; the context tells in which direction to read them."""
     names = random.sample(THINGS, 3)
     colours = [random.choice(VIVID) for _ in names]
     panel = tuple(Thing("band", (x, 0.5), 0.29, "white", stretch=1.9) for x in ROW.values())
