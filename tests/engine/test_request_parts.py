@@ -18,7 +18,7 @@ _MESSAGES = st.lists(
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just("picture"), inner, max_size=3)
+        st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just("image"), inner, max_size=3)
     ),
     max_leaves=8,
 )
@@ -49,10 +49,10 @@ def test_so_are_parts_of_any_form(messages: list[tuple[str, list[object]]]) -> N
 
 
 def test_so_is_a_request_whose_role_or_key_looks_like_a_part() -> None:
-    hole = b'{"messages":[["user",["user","messages","\\u0000",{"picture":"' + _DIGEST.encode()
+    hole = b'{"messages":[["user",["user","messages","\\u0000",{"image":"' + _DIGEST.encode()
     for canonical in (
         hole + b'"}]]],"model":"user"}',
-        hole + b'","picture":"' + _DIGEST.encode() + b'"}]]]}',
+        hole + b'","image":"' + _DIGEST.encode() + b'"}]]]}',
         b'{"messages":[["a",["b"]]],"messages":[["b",["a"]]]}',
         b'{"messages":[["user",["x"]]]}\x00',
     ):

@@ -36,7 +36,7 @@ COMMON_TEXTS = (
     b'"finish_reason":"length","usage":{"prompt_tokens":1024,"completion_tokens":512,"reasoning_tokens":256},'
     b'{"kind":"transient","message":"the server returned ","retry_after":null,"status":500}'
     b'{"draw":0,"messages":[["system",["You are a helpful assistant."]],["user",["Answer:\\n",'
-    b'{"picture":"","transform":""}]]],"model":"http://127.0.0.1:8000/v1 ","sampling":{"max_tokens":1024,'
+    b'{"image":"","transform":""}]]],"model":"http://127.0.0.1:8000/v1 ","sampling":{"max_tokens":1024,'
     b'"temperature":0,"top_p":1},"v":1}'
     b'{"text":"","reasoning":"","finish_reason":"stop","usage":{"prompt_tokens":1000,"completion_tokens":10},'
     b'"latency":0.1234,"version":"'

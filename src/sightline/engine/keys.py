@@ -82,8 +82,7 @@ def _message(message: Message, images: Mapping[str, ImageFile]) -> list[Any]:
             parts.append(part.text)
         else:
             image = images[part.path]
-            # Existing stores hold this name; another one would change the key of every image request.
-            parts.append({"picture": image.digest, "transform": image.transform})
+            parts.append({"image": image.digest, "transform": image.transform})
     return [message.role, parts]
 
 

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 _HOLE = b"\0"
 """Stands for a part in a frame. JSON cannot contain this byte."""
-_IMAGE = re.compile(rb'"picture":"([0-9a-f]{64})"')
+_IMAGE = re.compile(rb'"image":"([0-9a-f]{64})"')
 
 
 class RequestParts(NamedTuple):
