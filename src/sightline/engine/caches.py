@@ -28,6 +28,8 @@ class CacheTable:
     @repeat_if_lost
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Look up bodies."""
+        if not keys:
+            return {}
         with self._database.read() as connection:
             query = f"SELECT key, body FROM {self._table} WHERE key IN ({{}})"
             rows = rows_in(connection, query, keys)

@@ -92,10 +92,7 @@ class RequestSender:
             await self._stack.aclose()
 
     async def ask_model(
-        self,
-        requests: Iterator[KeyedRequest],
-        plan: Plan,
-        samples: AnsweredSamples,
+        self, requests: Iterator[KeyedRequest], plan: Plan, samples: AnsweredSamples
     ) -> Counts:
         """Send the requests of the probes that have no answer yet.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from sightline.scoring.containment import normalised
 from sightline.scoring.letters import LETTERS
@@ -34,12 +35,7 @@ def chosen_letter(response: str, options: Sequence[str]) -> str | None:
     >>> chosen_letter("(A) is too red. The answer is B.", fruits), chosen_letter("A or B", fruits)
     ('B', None)
     """
-    by_letter = dict(zip(LETTERS, options, strict=False))
-    text = normalised(response)
-    same = [letter for letter, option in by_letter.items() if text and normalised(option) == text]
-    if same:
-        return same[0]
-    return _named_letter(response, by_letter) or _contained_option(text, response, by_letter)
+    return _chosen_letter(response, tuple(options))
 
 
 def chosen_option(outcome: Outcome) -> str | None:
@@ -50,6 +46,17 @@ def chosen_option(outcome: Outcome) -> str | None:
     """
     letter = chosen_letter(outcome.response, outcome.options)
     return None if letter is None else normalised(outcome.options[LETTERS.index(letter)])
+
+
+# The judge, the comparison of answers and the metrics of a group read the same response one after the other.
+@lru_cache(maxsize=256)
+def _chosen_letter(response: str, options: tuple[str, ...]) -> str | None:
+    by_letter = dict(zip(LETTERS, options, strict=False))
+    text = normalised(response)
+    same = [letter for letter, option in by_letter.items() if text and normalised(option) == text]
+    if same:
+        return same[0]
+    return _named_letter(response, by_letter) or _contained_option(text, response, by_letter)
 
 
 def _named_letter(response: str, by_letter: Mapping[str, str]) -> str | None:
