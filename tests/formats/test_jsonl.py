@@ -18,7 +18,7 @@ from sightline.formats.jsonl import answer_line, read_outcomes, write_answers
 from sightline.formats.prediction import Prediction
 from sightline.formats.read import read_predictions
 from sightline.registry import benchmark_class
-from sightline.types import NOT_SENT, Outcome, Usage
+from sightline.types import Outcome, Usage
 
 CONTRACT = [
     *("sample", "variant", "draw", "group", "key", "labels", "response", "status", "finish_reason", "usage"),
@@ -159,16 +159,6 @@ def test_a_path_is_outside_the_data_folder_as_pathlib_divides_it(path: str) -> N
         or ".." in divided.parts
     )
     assert read_outcome(outcome(images=(path,))).images == (() if outside else (path,))
-
-
-def test_a_probe_that_an_earlier_version_did_not_send_is_not_an_error(tmp_path: Path) -> None:
-    earlier = outcome(response="", status="error", verdict="error", error="not asked")
-    write_answers([earlier], tmp_path / "a.jsonl")
-    (now,) = read_outcomes(tmp_path / "a.jsonl")
-    assert (now.status, now.verdict, now.error) == ("not_sent", "unscored", NOT_SENT)
-    conventions = benchmark_class("iibench").answer_files
-    (prediction,) = read_predictions(tmp_path / "a.jsonl", conventions, setting="none")
-    assert prediction.error == NOT_SENT
 
 
 def test_several_versions_of_one_answer_are_models(tmp_path: Path) -> None:

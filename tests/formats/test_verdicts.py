@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.formats.verdicts import decode_verdict, read_verdicts, write_verdicts
+from sightline.formats.verdicts import read_verdicts, write_verdicts
 from sightline.types import Verdict
 
 CONTRACT = ["targets", "question", "scorer", "judge", "kind", "draw", "verdict", "value", "raw"]
@@ -51,17 +51,6 @@ def test_a_humans_file_needs_targets_question_verdict_and_judge(tmp_path: Path) 
             targets=("k",), question="correct", scorer="human", judge="Ada", kind="human", verdict="wrong"
         )
     ]
-
-
-def test_verdicts_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "human.jsonl"
-    path.write_text(
-        '{"targets":["k"],"question":"correct","scorer":"people","judge":"Ada","kind":"person","draw":0,'
-        '"verdict":"wrong","value":null,"raw":""}\n'
-    )
-    (verdict,) = read_verdicts(path)
-    assert (verdict.scorer, verdict.kind) == ("human", "human")
-    assert decode_verdict(path.read_bytes()) == verdict
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_tied_repeats_are_undecided_and_failed_ones_are_errors() -> None:
 
 @pytest.mark.parametrize(
     "names",
-    [("rules", "rules"), ("mini", "rules", "mini"), ("human:{0}/h.jsonl", "people:{0}/../{0.name}/h.jsonl")],
+    [("rules", "rules"), ("mini", "rules", "mini"), ("human:{0}/h.jsonl", "human:{0}/../{0.name}/h.jsonl")],
 )
 def test_a_judge_named_twice_is_refused(names: tuple[str, ...], tmp_path: Path) -> None:
     data = generate_codis(tmp_path / "codis", pairs=1)

@@ -21,8 +21,8 @@ from sightline.metrics.tally import SCALES
 from sightline.reporting.comparison import check_rows, rows_of
 from sightline.results.compare import compare
 from sightline.results.comparison_tests import significance_of
-from sightline.results.earlier_options import default_options
 from sightline.results.judged_run import JudgedRun, read_judged_run
+from sightline.results.run_list import default_options
 from sightline.types import NOT_SENT, Group, Outcome, Usage, VerdictName
 
 OPTIONS = {**defaults(Groups(), Groups.settings["FILE"]), "seed": 0, "embedder": "none"}

@@ -11,9 +11,7 @@ import pytest
 from tests.results.conftest import Describe
 
 from sightline.errors import UserError
-from sightline.plan.spec import Spec, recorded_options
 from sightline.results.description import judge_names
-from sightline.results.earlier_options import default_options
 from sightline.results.same_run import refuse_name_of_other_run, refuse_other_run, refuse_other_sweep
 
 OPTIONS = {"limit": None, "seed": 0, "sampling": {"temperature": 0}}
@@ -55,37 +53,6 @@ def test_a_name_does_not_move_to_a_run_with_other_data(describe: Describe) -> No
         UserError, match="belongs to run 1, another evaluation: other data of the same samples"
     ):
         refuse_name_of_other_run("base", 1, describe(**RUN), describe(**{**RUN, "data_digest": CORRECTED}))
-
-
-def test_of_results_of_earlier_versions_only_the_ids_are_compared(out: Path, describe: Describe) -> None:
-    body = {**json.loads((out / "metrics.json").read_text()), "data_digest": "e" * 64}
-    (out / "metrics.json").write_text(json.dumps(body))
-    refuse_other_run(out, describe(**RUN))
-    with pytest.raises(UserError, match="other samples"):
-        refuse_other_run(out, describe(**{**RUN, "ids_digest": "another"}))
-
-
-@pytest.mark.parametrize("name", recorded_options(Spec(task="")))
-def test_an_option_that_an_earlier_version_did_not_record_has_its_default(
-    out: Path, describe: Describe, name: str
-) -> None:
-    body = json.loads((out / "metrics.json").read_text())
-    body["options"] = {**recorded_options(Spec(task="")), **OPTIONS}
-    del body["options"][name]
-    (out / "metrics.json").write_text(json.dumps(body))
-    refuse_other_run(out, describe(**{**RUN, "options": {**recorded_options(Spec(task="")), **OPTIONS}}))
-
-
-def test_an_option_of_the_benchmark_that_an_earlier_version_did_not_have_has_its_default(
-    out: Path, describe: Describe
-) -> None:
-    body = {**json.loads((out / "metrics.json").read_text()), "benchmark": "codis"}
-    (out / "metrics.json").write_text(json.dumps(body))
-    new = default_options("codis", "default")
-    refuse_other_run(out, describe(**{**RUN, "benchmark": "codis", "options": {**new, **OPTIONS}}))
-    changed = {**new, **OPTIONS, "image": "none"}
-    with pytest.raises(UserError, match="image 'shown' instead of 'none'"):
-        refuse_other_run(out, describe(**{**RUN, "benchmark": "codis", "options": changed}))
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from tests.results.test_compare import outcome
 
 from sightline.formats.jsonl import write_answers
 from sightline.results.compared_answers import ComparedAnswers
-from sightline.results.earlier_options import default_options
 from sightline.results.flips import answer_changes
 from sightline.results.judged_run import read_judged_run
 from sightline.results.pairing import pair_groups
+from sightline.results.run_list import default_options
 from sightline.results.sent_groups import SentGroups
 from sightline.results.stored_groups import StoredGroups
 from sightline.types import Group, ImageFile, Verdict

@@ -107,9 +107,6 @@ images = Table(
     Index("index_image_paths_by_digest", "index_id", "digest"),
 )
 
-EARLIER = ("index_images",)
-"""Tables of earlier versions, which are dropped with the others."""
-
 # Comparisons of two indexed runs.
 comparisons = Table(
     "index_comparisons",
@@ -135,7 +132,7 @@ def existing(connection: Connection) -> list[str]:
     return [
         name
         for name in inspect(connection).get_table_names()
-        if name in (*metadata.tables, *EARLIER, WORDS) or name.removeprefix(f"{WORDS}_").isdecimal()
+        if name in (*metadata.tables, WORDS) or name.removeprefix(f"{WORDS}_").isdecimal()
     ]
 
 

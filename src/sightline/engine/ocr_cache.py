@@ -76,6 +76,5 @@ def _read(reader: Reader, image: ImageFile) -> _Read:
 
 def _key(reader: Reader, version: ImageVersion) -> bytes:
     digest, transform = version
-    # Results of earlier versions lack the corners of rotated text.
-    named = "\n".join(["corners", reader.identity, digest, transform])
+    named = "\n".join([reader.identity, digest, transform])
     return bytes.fromhex(text_digest(named))

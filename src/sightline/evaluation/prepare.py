@@ -29,7 +29,6 @@ from sightline.evaluation.prepared import (
 from sightline.evaluation.survey import survey_samples
 from sightline.judging.judges import (
     check_judge_kinds,
-    current_judge_name,
     judge_kind,
     with_deciding_rules,
 )
@@ -55,9 +54,8 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
         fail_if, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENT_METRICS]
     )
     split = split_of(benchmark, spec)
-    names = [current_judge_name(judge) for judge in spec.judge]
-    check_judge_kinds(benchmark, names)
-    spec = replace(spec, judge=with_deciding_rules(benchmark, names, options.benchmark))
+    check_judge_kinds(benchmark, spec.judge)
+    spec = replace(spec, judge=with_deciding_rules(benchmark, spec.judge, options.benchmark))
     measures = prepare_measures(benchmark, options.benchmark)
     config = load_config(spec.config)
     models = _models(spec, benchmark, config, keyless) if calls_model else PreparedModels()

@@ -27,7 +27,7 @@ from sightline.formats.prediction import (
     variant_of,
 )
 from sightline.formats.usage import read_usage
-from sightline.types import NOT_SENT, Outcome
+from sightline.types import Outcome
 
 _encoder = msgspec.json.Encoder()
 
@@ -39,9 +39,6 @@ IDS = ("sample", "id", "group")
 """The fields that may name the sample of an answer."""
 
 RESPONSES = ("response", "output", "prediction", "text")
-
-_NOT_SENT_EARLIER = "not asked"
-"""NOT_SENT in files of earlier versions, which wrote such a probe with the status and verdict `error`."""
 
 
 class PlainLine(Struct, frozen=True, omit_defaults=True):
@@ -97,8 +94,6 @@ def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[st
         The response, '' after a failed call; and the error, None if the call did not fail.
     """
     recorded = optional_text(record.get("error"), "error", location)
-    if recorded == _NOT_SENT_EARLIER:
-        return "", NOT_SENT
     if recorded or record.get("status") == "error":
         return "", recorded or "the file records a failed call"
     named = _first(record, RESPONSES)
@@ -149,8 +144,6 @@ def read_outcomes(path: Path) -> Iterator[Outcome]:
 
 
 def _current(outcome: Outcome) -> Outcome:
-    if outcome.error == _NOT_SENT_EARLIER:
-        outcome = replace(outcome, status="not_sent", verdict="unscored", error=NOT_SENT)
     if outcome.images and not _in_data_folder(outcome.images):
         outcome = replace(outcome, images=())
     return outcome

@@ -15,9 +15,6 @@ from sightline.types import Verdict
 _HUMAN = {"scorer": "human", "kind": "human"}
 """The fields that a human's line may leave out."""
 
-_EARLIER_NAMES = {"scorer": {"people": "human"}, "kind": {"person": "human"}}
-"""Field -> a value that earlier versions wrote -> its name now."""
-
 _encoder = msgspec.json.Encoder()
 
 
@@ -49,12 +46,5 @@ def decode_verdict(line: bytes) -> Verdict:
 
 
 def _completed(record: Any) -> Any:
-    """A record with the fields that a human's line leaves out, and with the names of this version."""
-    if not isinstance(record, dict):
-        return record
-    now = {
-        field: names[record[field]]
-        for field, names in _EARLIER_NAMES.items()
-        if isinstance(record.get(field), str) and record[field] in names
-    }
-    return {**_HUMAN, **record, **now}
+    """A record with the fields that a human's line leaves out."""
+    return {**_HUMAN, **record} if isinstance(record, dict) else record

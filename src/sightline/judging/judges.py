@@ -26,8 +26,6 @@ UNREADABLE_IMAGE = "the image for the judge cannot be read"
 HUMAN_PREFIX = "human:"
 """A judge `human:FILE` is a file of human verdicts, `human:PROJECT` an annotation project of the store."""
 
-_EARLIER_HUMAN_PREFIX = "people:"
-
 
 class JudgeModel(Struct, frozen=True):
     """A model that judges: its identity, its sampling options and its limits of images.
@@ -188,21 +186,10 @@ class HumanJudge(Judge):
         return [replace(verdict, variant=case.variant) for verdict in fitting]
 
 
-def current_judge_name(judge: str) -> str:
-    """The name of a judge in the spelling of this version.
-
-    >>> current_judge_name("people:votes.jsonl"), current_judge_name("rules")
-    ('human:votes.jsonl', 'rules')
-    """
-    if judge.startswith(_EARLIER_HUMAN_PREFIX):
-        return HUMAN_PREFIX + judge.removeprefix(_EARLIER_HUMAN_PREFIX)
-    return judge
-
-
 def judge_kind(judge: str) -> JudgeKind:
     if judge == "rules":
         return "rules"
-    return "human" if current_judge_name(judge).startswith(HUMAN_PREFIX) else "model"
+    return "human" if judge.startswith(HUMAN_PREFIX) else "model"
 
 
 def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:

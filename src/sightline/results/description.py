@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
 from sightline.plan.spec import Decide
-from sightline.results.earlier_options import complete_benchmark_options, complete_options
 
 
 class EvaluationDescription(Struct, frozen=True, kw_only=True):
@@ -17,7 +15,7 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
 
     `benchmark_options` are the effective options of the benchmark, `options` those and all others.
     `data_digest` is the digest of the samples, `ids_digest` that of their ids; `planned_samples` is their
-    number. Two fields have other names in JSON, those of earlier versions, so that stored runs stay readable.
+    number.
     """
 
     benchmark: str
@@ -27,27 +25,13 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
     judges: tuple[str, ...]
     decide: Decide
     judge_repeats: int = 1
-    benchmark_options: Mapping[str, Any] = field(name="chosen")
+    benchmark_options: Mapping[str, Any]
     options: Mapping[str, Any]
     data_digest: str
-    planned_samples: int = field(name="planned")
+    planned_samples: int
     against: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
     ids_digest: str = ""
-
-
-def stored_description(record: Mapping[str, Any]) -> EvaluationDescription:
-    """Read the description that the store keeps of a run, of this version or an earlier one."""
-    task = record["benchmark"], record["setting"]
-    current: dict[str, Any] = {
-        "chosen": complete_benchmark_options(*task, record["chosen"]),
-        "options": complete_options(*task, record["options"]),
-    }
-    if not isinstance(against := record.get("against") or (), list | tuple):
-        current["against"] = (against,)  # earlier versions: one row
-    else:
-        current["against"] = tuple(against)
-    return msgspec.convert({**record, **current}, EvaluationDescription)
 
 
 def judge_names(description: EvaluationDescription) -> str:

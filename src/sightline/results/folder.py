@@ -22,7 +22,6 @@ from sightline.formats.verdicts import verdict_line
 from sightline.formats.whole_results import METRICS, REPORT, UNFINISHED, written_files
 from sightline.judging.panel import JudgedGroup
 from sightline.metric_types import Result
-from sightline.registry import export_formats
 
 ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
 
@@ -150,11 +149,5 @@ class ResultsFolder:
 
 
 def _earlier_files(folder: Path) -> set[str]:
-    """The released formats that an earlier run wrote; earlier versions did not list their files."""
-    if not (folder / METRICS).is_file():
-        return set()
-    present = {file.name for file in folder.iterdir()} - FILES
-    if written := written_files(folder):
-        return present & written.keys()
-    # `export_formats` imports all benchmarks, so it is called only if there may be a file to remove.
-    return present & {one.file for one in export_formats().values()} if present else set()
+    """The released formats that an earlier run wrote."""
+    return written_files(folder).keys() - FILES

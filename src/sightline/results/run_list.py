@@ -8,13 +8,19 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from sightline.benchmarks.base import Benchmark, defaults
+from sightline.benchmarks.options import Setting
 from sightline.engine.database_errors import StoreFailedError
 from sightline.engine.run_labels import Labels
 from sightline.engine.runs import RunRow
 from sightline.engine.store import Store
+from sightline.errors import UserError
 from sightline.local_time import local_time
+from sightline.plan.effective import setting_of
+from sightline.plan.spec import Spec, recorded_options
+from sightline.registry import benchmark as find_benchmark
+from sightline.registry import is_benchmark
 from sightline.results.description import EvaluationDescription
-from sightline.results.earlier_options import default_options, known_setting
 from sightline.results.run_options import flat_options
 from sightline.results.stored_run import StoredRun, read_row, readable_runs
 
@@ -156,6 +162,31 @@ def _options(run: EvaluationDescription) -> dict[str, Any]:
         for name, value in flat_options(options).items()
         if name not in internal and (name in ALWAYS or value != without.get(name))
     }
+
+
+def known_setting(benchmark: str, setting: str) -> tuple[Benchmark, Setting] | None:
+    """Find the benchmark and the setting that a result names.
+
+    Returns:
+        Both; None if this version does not have them: those of a plugin.
+    """
+    if not is_benchmark(benchmark):
+        return None
+    found = find_benchmark(benchmark)
+    try:
+        return found, setting_of(found, f"{benchmark}:{setting}")
+    except UserError:
+        return None
+
+
+def default_options(benchmark: str, setting: str) -> dict[str, Any]:
+    """The recorded options of a task for which the user sets none.
+
+    Returns:
+        Option name -> default; of an unknown benchmark or setting, only the options of all benchmarks.
+    """
+    known = known_setting(benchmark, setting)
+    return {**recorded_options(Spec(task="")), **(defaults(*known) if known else {})}
 
 
 def _state(run: StoredRun, *, is_held: bool) -> str:

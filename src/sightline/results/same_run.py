@@ -16,7 +16,6 @@ from sightline.formats.digests import texts_of_data_digest
 from sightline.formats.whole_results import METRICS, UNFINISHED
 from sightline.registry import export_formats
 from sightline.results.description import EvaluationDescription, judge_names
-from sightline.results.earlier_options import complete_options
 from sightline.results.folder import FILES
 from sightline.results.read_results import SWEEP, is_sweep, sweep_task
 
@@ -42,7 +41,7 @@ NAMES = {
 
 
 class _WrittenResult(Struct, frozen=True):
-    """The part of metrics.json that identifies a run; earlier versions wrote no digests."""
+    """The part of metrics.json that identifies a run."""
 
     benchmark: str
     setting: str
@@ -149,7 +148,7 @@ def _text(value: Any, switch: bool) -> str:
 def _identity_of_result(file: Path) -> dict[str, Any]:
     written = decode_json(read_bytes(file), _WrittenResult, file, "the result of a run", expected=REMEDY)
     fields = msgspec.structs.asdict(written)
-    options = complete_options(written.benchmark, written.setting, fields.pop("options"))
+    options = fields.pop("options")
     return {**fields, "data_digest": texts_of_data_digest(written.data_digest), **options}
 
 
@@ -160,7 +159,7 @@ def _identity(description: EvaluationDescription) -> dict[str, Any]:
         "setting": description.setting,
         "model_identity": description.identity,
         "judge": judge_names(description),
-        **complete_options(description.benchmark, description.setting, recorded),
+        **recorded,
         "ids_digest": description.ids_digest,
         "data_digest": texts_of_data_digest(description.data_digest),
     }

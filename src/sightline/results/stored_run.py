@@ -19,7 +19,7 @@ from sightline.errors import UserError
 from sightline.judging.judges import JudgeModel
 from sightline.registry import benchmark as find_benchmark
 from sightline.registry import is_benchmark
-from sightline.results.description import EvaluationDescription, stored_description
+from sightline.results.description import EvaluationDescription
 
 
 class StoredRun(Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ def _decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> S
     counts = msgspec.convert(body.get("counts") or {}, Counts)
     return StoredRun(
         number=number,
-        description=stored_description(body["description"]),
+        description=msgspec.convert(body["description"], EvaluationDescription),
         is_finished=is_finished,
         judges=msgspec.convert(body.get("judges") or {}, dict[str, JudgeModel]),
         embedder=body.get("embedder"),
