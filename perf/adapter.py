@@ -19,13 +19,13 @@ import msgspec
 import torch
 
 import sightline
-from sightline.adapter.architectures import ARCHITECTURES, AdapterConfig, Lora
 from sightline.adapter.attach import with_adapter
+from sightline.adapter.module import ARCHITECTURES, AdapterConfig, Lora
 from sightline.adapter.saved_adapter import AdapterMetadata, save_adapter
-from sightline.builders.synthetic import generate_mmr3
+from sightline.builders.scenes.build import generate_mmr3
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 
 
 def save_neutral_adapter(config: AdapterConfig, folder: Path) -> Path:

@@ -24,11 +24,10 @@ import torch
 
 from local import make, prepare_libraries
 from report import Report, new_parser
-from sightline.adapter.architectures import ARCHITECTURES, AdapterConfig
-from sightline.adapter.settings import Training
+from sightline.adapter.module import ARCHITECTURES, AdapterConfig
 from sightline.adapter.trainer import Recipe, TrainingStep
-from sightline.adapter.training import train_adapter
-from sightline.builders.synthetic import generate_mmr3
+from sightline.adapter.training import Training, train_adapter
+from sightline.builders.scenes.build import generate_mmr3
 
 PRECISION = 0.03
 """The largest relative difference of a loss in bfloat16, which has 8 bits of precision."""

@@ -30,9 +30,9 @@ import aiohttp
 from report import Report, new_parser
 from sightline.annotation.links import token_of
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.task_files import task
+from sightline.annotation.task import task
 from sightline.annotation.types import Annotator, Item, Project
-from sightline.engine.store import Store
+from sightline.store.store import Store
 
 PER_ITEM = 3
 DAY = 86_400.0

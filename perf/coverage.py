@@ -19,10 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sightline.metric_types import Range
-from sightline.metrics.association import KAPPA, ROC_AUC, SPEARMAN, Statistic, value_of
+from sightline.metrics.association import KAPPA, ROC_AUC, SPEARMAN, Statistic, statistic_value, value_of
 from sightline.metrics.corrected import ClusterTerms, correct
-from sightline.metrics.judge_statistics import statistic_value
 from sightline.metrics.statistics import (
     Floats,
     Interval,
@@ -30,6 +28,7 @@ from sightline.metrics.statistics import (
     intervals,
     ratio_intervals,
 )
+from sightline.types import Range
 
 CLUSTERS = (5, 7, 10, 12, 20, 50, 200)
 TRIALS, STATISTIC_TRIALS, LABELLED_TRIALS = 20_000, 2_000, 4_000

@@ -15,7 +15,7 @@ from pathlib import Path
 from engine import REALISTIC, Server
 from process_usage import ProcessUsage
 from report import Report, new_parser
-from sightline.builders.synthetic import generate_contextual
+from sightline.builders.scenes.build import generate_contextual
 
 QUESTIONS, SHORT_QUESTIONS = 600, 60
 CONCURRENCY = 16

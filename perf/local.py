@@ -348,8 +348,7 @@ def unshared() -> Iterator[None]:
         Nothing.
     """
 
-    from sightline.models.local.batches import collate
-    from sightline.models.local.image_features import to_device
+    from sightline.models.local.encode import collate, to_device
 
     def alone(loaded: Any, batch: Any) -> dict[str, Any]:
         return to_device(collate(batch, loaded.pad), loaded)
@@ -512,7 +511,7 @@ def main() -> int:
         for case in cases:
             measure(case, plain, model, folder, 672 if options.gpu else 96, report)
         if options.gpu:
-            from sightline.models.local.args import BATCH
+            from sightline.models.local.load import BATCH
 
             fastest, device_name = bound(model, BATCH, PHRASE), torch.cuda.get_device_name()
             report.note(

@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 
 from growth import SUBJECTS, VARIANTS
 from report import Report, new_parser
-from sightline.engine.store import Store
-from sightline.outcome_index.index import OutcomeIndex
+from sightline.store.store import Store
+from sightline.viewer.index import OutcomeIndex
 from viewer_store import BASE, IMAGES, OTHER, REAL, SOURCE, make_runs, multiply_groups, write_data
 
 SIZES = (100_000, 1_000_000)

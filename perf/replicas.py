@@ -25,9 +25,9 @@ from PIL import Image
 from report import Report, new_parser
 from sightline.config import Config, RaySettings
 from sightline.images import inspect_image
-from sightline.models.resolve import ModelOptions, resolve
-from sightline.replicas.base import Replica, Target
-from sightline.replicas.on_ray.launcher import ray_launcher
+from sightline.models.registry import ModelOptions, resolve
+from sightline.replicas.fleet import Replica, Target
+from sightline.replicas.on_ray import ray_launcher
 from sightline.types import Answer, ImageRef, Request, user
 
 TOKENS = 32

@@ -17,12 +17,11 @@ from sqlalchemy import select
 
 from growth import VARIANTS, lines
 from process_usage import ProcessUsage, run_python
-from sightline.engine import index_tables
-from sightline.engine.store import Store
-from sightline.outcome_index.blocks import BLOCK
-from sightline.outcome_index.builder import BODY, ORDER_BLOCK, IndexBody
-from sightline.outcome_index.index import OutcomeIndex
-from sightline.outcome_index.rank_set import all_ranks, decode_ranks, encode_ranks, integers_to_bytes
+from sightline.store import schema
+from sightline.store.store import Store
+from sightline.viewer.index import OutcomeIndex
+from sightline.viewer.index_builder import BLOCK, BODY, ORDER_BLOCK, IndexBody
+from sightline.viewer.index_types import all_ranks, decode_ranks, encode_ranks, integers_to_bytes
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 REAL = 100_000
@@ -104,9 +103,9 @@ def multiply_groups(store: Store, run: int, copies: int) -> None:
 
     result = msgspec.structs.replace(old.result, samples=kept * copies, probes=kept * copies * VARIANTS)
     body = IndexBody(kept * copies, msgspec.json.encode(result), old.awaited)
-    table, orders, facets = index_tables.blocks, index_tables.orders, index_tables.facets
+    table, orders, facets = schema.blocks, schema.orders, schema.facets
     with store.database.core_write() as connection:
-        connection.exec_driver_sql(f"DROP TABLE {index_tables.WORDS}_{old.id}")
+        connection.exec_driver_sql(f"DROP TABLE {schema.WORDS}_{old.id}")
         connection.execute(table.delete().where(table.c.index_id == old.id, table.c.block >= blocks))
         for copy in range(1, copies):
             first = table.select().where(table.c.index_id == old.id, table.c.block < blocks)
@@ -126,9 +125,9 @@ def multiply_groups(store: Store, run: int, copies: int) -> None:
             groups, encoded_ranks = multiplied(bytes(ranks_of))
             of_key = facets.update().where(facets.c.index_id == old.id, facets.c.key == key)
             connection.execute(of_key.values(groups=groups, ranks=encoded_ranks))
-        compared = index_tables.comparisons
+        compared = schema.comparisons
         connection.execute(
             compared.delete().where((compared.c.base == old.id) | (compared.c.other == old.id))
         )
-        of_index = index_tables.indexes.update().where(index_tables.indexes.c.id == old.id)
+        of_index = schema.indexes.update().where(schema.indexes.c.id == old.id)
         connection.execute(of_index.values(body=BODY.encode(body)))

@@ -15,89 +15,51 @@ ROOT = Path(sightline.__file__).parent
 
 ORDER = [
     "cli",
-    "web",
+    "viewer",
     "maintenance",
     "annotation",
     "interop",
-    "reporting.html",
-    "outcome_index",
     "evaluation",
     "reporting",
-    "results",
-    "judging",
-    "plan",
     "adapter",
     "builders",
     "data",
     "engine",
     "replicas",
+    "store",
     "models",
     "benchmarks",
     "metrics",
     "formats",
     "scoring",
 ]
-"""Packages from the top to the ground: a package imports only packages below it in this list.
-
-`reporting.html` is a package of its own: it shows groups and runs, the rest of `reporting` tables of results.
-"""
+"""Packages from the top to the ground: a package imports only packages below it in this list."""
 
 TOP = ("__main__", "api")
 """Single modules above all packages."""
 
-GROUND = (
-    "clusters",
-    "config",
-    "contract",
-    "counts",
-    "decoding",
-    "errors",
-    "escaping",
-    "images",
-    "local_time",
-    "metric_types",
-    "output",
-    "paths",
-    "plugins",
-    "progress",
-    "prompts",
-    "secret_text",
-    "types",
-    "visible",
-)
+GROUND = ("config", "errors", "images", "plugins", "progress", "text", "types")
 """Single modules below all packages: they import only each other."""
 
-REGISTERED = {
-    "adapter": "the function that loads the adapter of --model-arg adapter=FOLDER",
-    "annotation": "the function that reads the verdicts of --judge human:PROJECT",
-    "benchmarks": "the benchmarks and their base class",
-    "builders": "the perturbations and their base class",
-    "engine": "the type of the store that an annotation project is in",
-    "formats": "the export formats",
-    "models": "the factories of models",
+REGISTERED_ABOVE = {
+    ("models/registry.py", "adapter"): "a local model takes the adapter of --model-arg adapter=FOLDER",
+    (
+        "evaluation/registry.py",
+        "annotation",
+    ): "--judge human:PROJECT takes the verdicts of an annotation project",
 }
-"""The packages that registry.py names, all of them lazily, and what it takes from each."""
+"""Strings 'module:name' that name a package above, and why: the only way up."""
 
-LOOK_UPS = {
-    "benchmark": "benchmarks",
-    "benchmark_class": "benchmarks",
-    "benchmark_names": "benchmarks",
-    "is_benchmark": "benchmarks",
-    "export_formats": "benchmarks",
-    "load_adapter": "adapter",
-    "load_project_verdicts": "annotation",
-    "model_factory": "models",
-    "perturbation": "builders",
-    "perturbation_names": "builders",
-    "plug_in": "",
+IMPORTERS_BY_NAME = {
+    "annotation/creation.py": "the maker of each kind of items",
+    "annotation/records/kinds.py": "the writer of each kind of records",
+    "cli/parser.py": "the module of a command",
+    "models/registry.py": "the factories of models",
+    "plugins.py": "plugin files and the packages that register something",
+    "replicas/fleet.py": "the launchers of --on",
+    "evaluation/registry.py": "the verdicts of an annotation project",
 }
-"""Function of registry.py -> the package whose objects it returns: who calls it uses that package."""
-
-EXCEPTIONS = {
-    ("evaluation", "annotation"): "--judge human:PROJECT takes the verdicts of an annotation project",
-    ("models", "adapter"): "a local model takes the adapter of --model-arg adapter=FOLDER by its interface",
-}
-"""Upward arrows that only the registry makes, and why."""
+"""Files that import a module of a name in a variable, and what they register."""
 
 
 def test_every_package_stands_in_the_order() -> None:
@@ -114,6 +76,30 @@ def test_packages_import_only_what_stands_below_them() -> None:
     assert upward == set()
 
 
+def test_only_the_listed_registries_name_a_package_above() -> None:
+    above = {
+        (file.relative_to(ROOT).as_posix(), _part(name))
+        for file in ROOT.glob("*/**/*.py")
+        for name in _strings(file)
+        if (other := _part(name)) in ORDER and ORDER.index(other) < ORDER.index(_part(_module(file)))
+    }
+    assert above == set(REGISTERED_ABOVE)
+
+
+def test_only_registries_import_by_name() -> None:
+    found = {
+        file.relative_to(ROOT).as_posix()
+        for file in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("importlib.import_module", "import_module")
+        and not (
+            isinstance(node.args[0], ast.Constant) and not str(node.args[0].value).startswith("sightline")
+        )
+    }
+    assert found == set(IMPORTERS_BY_NAME)
+
+
 def test_no_module_has_the_name_of_a_function_of_the_api() -> None:
     """An import of `sightline.x` would replace the function `sightline.x`."""
     assert not {*ORDER, *_paths()} & {*sightline.__all__}
@@ -127,20 +113,10 @@ def test_benchmarks_and_models_do_not_import_each_other() -> None:
 
 def test_single_modules_import_only_what_their_rank_allows() -> None:
     names = {name for name in _paths() if name != "__init__"}
-    assert names == {*GROUND, *TOP, "registry"}
+    assert names == {*GROUND, *TOP}
     packages = set(ORDER)
     for name in GROUND:
-        assert _first_parts(_paths()[name]) & {*packages, *TOP, "registry"} == set(), name
-
-
-def test_the_registry_names_only_what_is_listed() -> None:
-    assert _first_parts(ROOT / "registry.py") & set(ORDER) == set(REGISTERED)
-    functions = {
-        node.name
-        for node in ast.parse((ROOT / "registry.py").read_text()).body
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
-    }
-    assert functions == set(LOOK_UPS)
+        assert _first_parts(_paths()[name]) & {*packages, *TOP} == set(), name
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
@@ -164,17 +140,13 @@ def _paths() -> dict[str, Path]:
 
 
 def imported() -> dict[str, set[str]]:
-    """What each package imports of other packages and of TOP; a look-up in the registry counts."""
+    """What each package imports of other packages and of TOP."""
     imports: dict[str, set[str]] = defaultdict(set)
     for file in ROOT.glob("*/**/*.py"):
-        package = _part(_module(file))
-        imports[package] |= _first_parts(file)
-        imports[package] |= {LOOK_UPS[name] for name in _look_ups(file)} - {""}
-    for package in imports:
-        imports[package] &= {*ORDER, *TOP}
-        imports[package] -= {package}
-        imports[package] -= {other for user, other in EXCEPTIONS if user == package}
-    return imports
+        imports[_part(_module(file))] |= {
+            _part(name) for name in modules(file) if name.startswith("sightline.")
+        }
+    return {package: others & {*ORDER, *TOP} - {package} for package, others in imports.items()}
 
 
 def _first_parts(file: Path) -> set[str]:
@@ -183,25 +155,14 @@ def _first_parts(file: Path) -> set[str]:
 
 
 def _part(name: str) -> str:
-    """The package of a module, or the single module: 'sightline.reporting.html.plots' -> 'reporting.html'."""
-    _, first, *rest = name.split(".")
-    nested = f"{first}.{rest[0]}" if rest else first
-    return nested if nested in ORDER else first
+    """The package of a module, or the single module: 'sightline.viewer.plots' -> 'viewer'."""
+    return name.split(".")[1]
 
 
 def _strings(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Constant) and re.fullmatch(r"sightline(\.\w+)+(:\w+)?", str(node.value)):
             yield str(node.value).partition(":")[0]
-
-
-def _look_ups(file: Path) -> set[str]:
-    """The functions of the registry that a file uses."""
-    names = {name.removeprefix("sightline.registry.") for name in modules(file)}
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) == "registry":
-            names.add(node.attr)
-    return names & set(LOOK_UPS)
 
 
 def modules(file: Path) -> Iterator[str]:
@@ -215,7 +176,7 @@ def modules(file: Path) -> Iterator[str]:
 
 
 PRINTING = {
-    "output.py": "the functions that print",
+    "text.py": "the functions that print",
     "models/process_supervisor.py": "a script of its own, which writes to the log of a server",
 }
 """Files that may print by themselves, and why."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.decoding import json_records
 from sightline.errors import UserError
+from sightline.text import json_records
 
 
 def test_a_list_lines_and_one_object_give_the_same_records() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import sightline
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.evaluation.answers_frame import answers_frame
+from sightline.evaluation.finish import answers_frame
 from sightline.formats.jsonl import read_outcomes
 from sightline.types import Outcome, Usage
 
@@ -82,7 +82,7 @@ def test_compare_gives_the_tables_of_the_command(
 
 
 def test_report_is_a_function_although_it_is_a_package(evaluations: list[sightline.Evaluation]) -> None:
-    import sightline.reporting.markdown
+    import sightline.reporting.texts
 
     assert len(sightline.report("second", store="s.db").content) == 1
 

@@ -8,39 +8,31 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import sightline
-from sightline.registry import BENCHMARKS
+from sightline.benchmarks.registry import BENCHMARKS
 
 ROOT = Path(sightline.__file__).parent
 PAPERS = {"codis", "iibench", "contextual", "mmr3"}
 
 IMPORTS = {
-    "annotation/records/codis.py": "writes CODIS's records of what authors filled in",
-    "annotation/records/contextual.py": "writes ConTextual's tables of what authors filled in",
-    "annotation/records/iibench_data.py": "writes II-Bench's records, and tables in ConTextual's columns",
-    "annotation/records/iibench_form.py": "its lines hold the labels of II-Bench's records",
-    "annotation/records/iibench_lines.py": "writes II-Bench's labels of what authors filled in",
-    "annotation/records/questions.py": "reads tables in ConTextual's columns",
-    "annotation/records/verified.py": "writes ConTextual's tables",
-    "annotation/sources/table_lines.py": "reads ConTextual's tables",
+    "annotation/records/data.py": "reads and writes the records of CODIS and ConTextual",
+    "annotation/records/iibench.py": "II-Bench's records, and tables in ConTextual's columns",
+    "annotation/sources/items.py": "reads ConTextual's tables",
     "builders/mask.py": "writes MM-R3's prompt into groups files",
     "builders/rephrase.py": "writes MM-R3's prompt into groups files",
     "builders/restyle.py": "writes MM-R3's prompt into groups files",
+    "builders/scenes/build.py": "writes synthetic data in the layouts of the papers",
     "builders/split.py": "writes ConTextual's tables",
     "builders/synthesize.py": "writes ConTextual's tables",
-    "builders/synthetic/contextual.py": "writes synthetic data in ConTextual's layout",
-    "builders/synthetic/mmr3.py": "writes synthetic data with MM-R3's prompts",
-    "cli/build_perturb.py": "its default prompt is MM-R3's",
-    "registry.py": "registers the benchmarks as strings",
+    "cli/build_images.py": "the default prompt of perturb is MM-R3's",
 }
 """Modules that may import from a paper's folder, or name it, and why: most of them make a paper's data."""
 
 NAMES = {
     "annotation/records/kinds.py": "registers the writers of records as strings",
     "annotation/task.py": "the kinds of records that a declaration may name",
-    "cli/build_scenes.py": "makes synthetic data in the layout of the benchmark that the user names",
-    "cli/quickstart_command.py": "runs the benchmarks on synthetic data",
+    "cli/build_images.py": "scenes makes data in the layout of the benchmark that the user names",
+    "cli/quickstart.py": "runs the benchmarks on synthetic data",
     "interop/inspect_tasks.py": "inspect_ai finds a task for each benchmark by its function's name",
-    "registry.py": "registers the benchmarks",
 }
 """Modules that may hold a paper's name as a string, and why."""
 

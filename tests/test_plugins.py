@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sightline import plugins, registry
+from sightline import plugins
 from sightline.cli.main import main
 
 PLUGIN = """
 from sightline.benchmarks.base import Benchmark
-from sightline.metric_types import Metric, Term
-from sightline.models.baseline import ChanceBaseline
+from sightline.types import Metric, Term
+from sightline.models.offline import ChanceBaseline
 from sightline.scoring.scorer import Reading
 from sightline.types import Probe, Sample, user
 
@@ -55,7 +55,7 @@ models = {"my/": make}
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in; what a test plugs in goes when it ends."""
-    monkeypatch.setattr(registry, "_from_plugins", {kind: {} for kind in registry._from_plugins})
+    monkeypatch.setattr(plugins, "plugged_in", {kind: {} for kind in plugins.plugged_in})
     monkeypatch.setattr(plugins, "_modules", {})
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -135,7 +135,7 @@ def test_a_run_of_a_plugin_is_reported_with_the_plugin_and_names_it_without(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(here, PLUGIN, capsys)[0] == 0
-    monkeypatch.setattr(registry, "_from_plugins", {kind: {} for kind in registry._from_plugins})
+    monkeypatch.setattr(plugins, "plugged_in", {kind: {} for kind in plugins.plugged_in})
     assert main(["report"]) == 2
     assert f"run 1 used the benchmark 'mine' of a plugin, which is not loaded; expected --plugin {here}" in (
         capsys.readouterr().err

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from sightline import registry
+from sightline import plugins
 from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.registry import BENCHMARKS, benchmark, benchmark_class
 from sightline.errors import UserError
-from sightline.registry import BENCHMARKS, benchmark, benchmark_class, model_factory, plug_in
+from sightline.models.registry import model_factory
+from sightline.plugins import plug_in
 
 
 @pytest.fixture
 def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test plugs in goes when it ends."""
-    monkeypatch.setattr(registry, "_from_plugins", {kind: {} for kind in registry._from_plugins})
+    monkeypatch.setattr(plugins, "plugged_in", {kind: {} for kind in plugins.plugged_in})
 
 
 def test_a_benchmark_declares_what_reports_show_first() -> None:
@@ -105,8 +107,8 @@ def test_the_longest_prefix_makes_the_model_wherever_it_is_registered(
 ) -> None:
     names = ("minicpm/", "openai/ours/", "hf/ours/")
     installed = EntryPoints(EntryPoint(name, "operator:itemgetter", "sightline.models") for name in names)
-    monkeypatch.setattr(registry, "_entry_points", lambda kind: installed.select(group=f"sightline.{kind}"))
-    registry._from_plugins["models"] = {"hf/ours/too/": list, "hf/": dict}
+    monkeypatch.setattr(plugins, "_entry_points", lambda kind: installed.select(group=f"sightline.{kind}"))
+    plugins.plugged_in["models"] = {"hf/ours/too/": list, "hf/": dict}
     found = {
         "mini": "mini",
         "minicpm/v-2.6": "minicpm/",
@@ -123,7 +125,7 @@ def test_the_longest_prefix_makes_the_model_wherever_it_is_registered(
 def test_the_model_at_an_address_is_found_without_a_search_of_other_packages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delattr(registry, "_entry_points")
+    monkeypatch.delattr(plugins, "_entry_points")
     assert model_factory("http://localhost:8000/v1#m")[0] == "http://"
     assert model_factory("https://host/v1#m")[0] == "https://"
 
@@ -131,7 +133,7 @@ def test_the_model_at_an_address_is_found_without_a_search_of_other_packages(
 @pytest.mark.usefixtures("plugged")
 @pytest.mark.parametrize("spec", ["minimax", "mini/", "mini/m", "alone2"])
 def test_a_name_without_a_closing_slash_is_no_prefix(spec: str) -> None:
-    registry._from_plugins["models"] = {"alone": list, "mine/": list}
+    plugins.plugged_in["models"] = {"alone": list, "mine/": list}
     assert model_factory("alone") == ("alone", list)
     with pytest.raises(UserError, match=r"unknown model.*\balone, .*mine/\.\.\.") as refused:
         model_factory(spec)

@@ -11,17 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sightline.engine.store import Store
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.finish import Evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.score import score_file
-from sightline.evaluation.sweep import Sweep, run_sweep
-from sightline.evaluation.sweep_plan import plan_sweep
-from sightline.formats.verdict_flags import Partly
-from sightline.judging.judge_results import JudgeReport
-from sightline.metric_types import Result
-from sightline.plan.spec import (
+from sightline.evaluation.spec import (
     Names,
     RequestOptions,
     RunOptions,
@@ -33,8 +27,13 @@ from sightline.plan.spec import (
     spec_of,
     takes,
 )
-from sightline.reporting.tables_text import Tables
-from sightline.results.comparison import Comparison
+from sightline.evaluation.sweep import Sweep, plan_sweep, run_sweep
+from sightline.formats.verdicts import Partly
+from sightline.metrics.comparison import Comparison
+from sightline.reporting.judges import JudgeReport
+from sightline.reporting.texts import Tables
+from sightline.store.store import Store
+from sightline.types import Result
 
 __all__ = [
     "Evaluation",
@@ -200,12 +199,12 @@ def report(
     Raises:
         UserError: There is no such run, label or row.
     """
+    from sightline.evaluation.folder import read_result
+    from sightline.evaluation.published import add_published
     from sightline.evaluation.recompute import recompute
+    from sightline.reporting.notes import result_points
     from sightline.reporting.pivot import pivot as pivot_tables
     from sightline.reporting.tables import summary
-    from sightline.reporting.varied_options import result_points
-    from sightline.results.published import add_published
-    from sightline.results.read_results import read_result
 
     rows = _names(against)
     results = []
@@ -249,12 +248,17 @@ def compare(
     Raises:
         UserError: A run does not exist or did not finish, or two runs share no group of the same data.
     """
-    from sightline.evaluation.compare_runs import compare_runs
-    from sightline.reporting.changed_answers import counts_table
-    from sightline.reporting.compared_metrics import compared_metrics
-    from sightline.reporting.comparison import check_label, check_rows, comparison_table, rows_of
-    from sightline.reporting.margin_table import margin_table
-    from sightline.results.comparison_tests import margin_verdicts, significance_of
+    from sightline.evaluation.compare import margin_verdicts, significance_of
+    from sightline.evaluation.recompute import compare_runs
+    from sightline.reporting.comparison import (
+        check_label,
+        check_rows,
+        compared_metrics,
+        comparison_table,
+        counts_table,
+        margin_table,
+        rows_of,
+    )
 
     bases, others = ([one] if isinstance(one, _SINGLE) else list(one) for one in (base, other))
     if len(bases) not in (1, len(others)):
@@ -307,9 +311,9 @@ def judge_report(
     Raises:
         UserError: A file is wrong, or humans or judges decided nothing.
     """
-    from sightline.evaluation.judge_report_data import read_judge_data
-    from sightline.judging.judge_report import judge_report as make_report
-    from sightline.judging.judge_report import report_labels
+    from sightline.evaluation.judge_data import read_judge_data
+    from sightline.evaluation.judge_report import judge_report as make_report
+    from sightline.evaluation.judge_report import report_labels
     from sightline.reporting.judges import judge_tables
 
     humans = [human] if isinstance(human, str | os.PathLike) else human
@@ -350,10 +354,10 @@ def export(
     Raises:
         UserError: The format does not exist or cannot hold the answers; nothing is written then.
     """
+    from sightline.benchmarks.registry import export_formats
+    from sightline.evaluation.spec import spec_data_folder
     from sightline.formats.export import export as write
     from sightline.formats.files import refuse_overwriting
-    from sightline.plan.data_folder import spec_data_folder
-    from sightline.registry import export_formats
 
     layouts = export_formats()
     if layout not in layouts:
@@ -375,8 +379,8 @@ def _opened(
     runs: Sequence[RunSource | None], url: StrPath
 ) -> Iterator[tuple[list[int | Path | None], Store | None]]:
     """The number or results folder of each run (None: the latest), and the store if one needs it."""
-    from sightline.results.run_names import find_run
-    from sightline.results.run_source import is_stored
+    from sightline.evaluation.folder import is_stored
+    from sightline.evaluation.runs import find_run
 
     place = _store_of(runs, url)
     words = [_word(run) for run in runs]
@@ -424,7 +428,7 @@ def _word(run: RunSource | None) -> str | None:
 
 
 def _called(name: int | Path, store: Store | None) -> str:
-    from sightline.results.run_names import name_or_number
+    from sightline.evaluation.runs import name_or_number
 
     return str(name) if isinstance(name, Path) else name_or_number(_needed(store), name)
 

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert, field
 
-from sightline.decoding import UNDECODABLE, decode_toml, fault
-from sightline.errors import UserError, did_you_mean
-from sightline.secret_text import is_key_shaped
+from sightline.errors import UserError, did_you_mean, is_key_shaped
+from sightline.text import UNDECODABLE, decode_toml, fault
 from sightline.types import Usage
 
 DEFAULT_FILE = "sightline.toml"
@@ -302,3 +301,13 @@ def api_key(host: Host, name: str, default_variable: str | None) -> str | None:
             expected=f'export {shown}=..., or [hosts."{name}"] key = "OTHER_VARIABLE" in sightline.toml',
         )
     return key
+
+
+# -- Folders of this machine that Sightline uses besides the user's data and results
+
+
+def cache_folder() -> Path:
+    """Return the user's cache folder: files that Sightline can make again."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("sightline", appauthor=False)

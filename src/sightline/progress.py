@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from sightline.output import print_note
-from sightline.visible import visible
+from sightline.errors import visible
+from sightline.text import print_note
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn

@@ -16,8 +16,8 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
 import torch
 from msgspec.structs import replace
 
-from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.attach import with_adapter
+from sightline.adapter.module import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.saved_adapter import (
     AdapterMetadata,
     SavedAdapter,
@@ -26,8 +26,7 @@ from sightline.adapter.saved_adapter import (
     save_adapter,
 )
 from sightline.errors import UserError
-from sightline.models.local.args import LocalArgs
-from sightline.models.local.load import load
+from sightline.models.local.load import LocalArgs, load
 from sightline.models.local.model import LocalModel
 from sightline.types import Answer, Failure, ImageRef, Request
 
@@ -124,7 +123,7 @@ def test_vectors_precede_the_embeddings_of_prompt_and_image(
     """Behind the vectors, the language model receives the same embeddings as without the adapter."""
     from sightline.adapter.batch import ExampleEncoder, training_batch
     from sightline.adapter.examples import TrainingExample
-    from sightline.models.local.attachment import embedding_receiver
+    from sightline.models.local.model import embedding_receiver
 
     given: list[tuple[torch.Tensor, torch.Tensor]] = []
 

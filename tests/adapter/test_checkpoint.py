@@ -23,10 +23,9 @@ from tests.adapter.training import (
     small_training,
 )
 
-from sightline.adapter.trainer import TrainingStep
+from sightline.adapter.saved_adapter import TrainingCheckpoint
+from sightline.adapter.trainer import TrainingStep, Validation
 from sightline.adapter.training import train_adapter
-from sightline.adapter.training_checkpoint import TrainingCheckpoint
-from sightline.adapter.validate import Validation
 from sightline.errors import EnvironmentFailedError, UserError
 
 

@@ -14,8 +14,7 @@ if find_spec("torch") is None:
 
 import torch
 
-from sightline.adapter.architectures import BiLstm, Prefix
-from sightline.adapter.module import BiLstmPrefix, FreePrefix
+from sightline.adapter.module import BiLstm, BiLstmPrefix, FreePrefix, Prefix
 
 WIDTH = 5
 Floats = NDArray[np.float64]

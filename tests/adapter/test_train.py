@@ -22,13 +22,12 @@ from tests.adapter.training import (
     small_training,
 )
 
-from sightline.adapter.architectures import BiLstm, Prefix
 from sightline.adapter.attach import with_adapter
 from sightline.adapter.batch import EncodedExample, ExampleEncoder
 from sightline.adapter.examples import TrainingExample, read_examples
+from sightline.adapter.module import BiLstm, Prefix
 from sightline.adapter.saved_adapter import read_metadata, read_weights
-from sightline.adapter.trainer import Recipe, Trainer
-from sightline.adapter.validate import Validation
+from sightline.adapter.trainer import Recipe, Trainer, Validation
 from sightline.errors import UserError
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel

@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.annotation.assignment import choose, is_free, items_left
-from sightline.annotation.consensus import is_reconsidered, others_said
-from sightline.annotation.decisions import decide, decisions_of, settlers
-from sightline.annotation.gold import GoldResult, gold_result, is_gold
+from sightline.annotation.decisions import (
+    GoldResult,
+    decide,
+    decisions_of,
+    gold_result,
+    is_gold,
+    is_reconsidered,
+    others_said,
+    settlers,
+)
 from sightline.annotation.overview import overview, stuck_sentence
 from sightline.annotation.state import State
-from sightline.annotation.task import ADJUDICATOR, Phase, Task
-from sightline.annotation.task_files import task
+from sightline.annotation.task import ADJUDICATOR, Phase, Task, task
 from sightline.annotation.types import Action, Annotator, Entry, Item, Lease, Project
 
 ALWAYS = 1e12

@@ -11,12 +11,17 @@ import pytest
 from PIL import Image
 from tests.annotation.working import command, work
 
-from sightline.annotation.label_agreement import agreement_on
-from sightline.annotation.records.iibench_data import group_by_image, iibench_records, output_paths
-from sightline.annotation.records.iibench_form import find_faults
-from sightline.annotation.records.iibench_lines import form_lines, proposals
+from sightline.annotation.agreement import agreement_on
+from sightline.annotation.records.iibench import (
+    find_faults,
+    form_lines,
+    group_by_image,
+    iibench_records,
+    output_paths,
+    proposals,
+)
 from sightline.annotation.types import Annotator, Item, ItemImage
-from sightline.benchmarks.iibench.records import LABELS, VALUES
+from sightline.benchmarks.iibench.data import LABELS, VALUES
 from sightline.cli.main import main
 
 Capture = pytest.CaptureFixture[str]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from sightline.annotation.creation import known_values
 from sightline.annotation.decisions import decide, settlers
 from sightline.annotation.export import export_project
 from sightline.annotation.judgements import verdicts
-from sightline.annotation.known_items import known_values
 from sightline.annotation.state import State
-from sightline.annotation.task_files import task
+from sightline.annotation.task import task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project
 from sightline.errors import UserError
 

@@ -9,13 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sightline.annotation.invitations import invite, revoke
-from sightline.annotation.links import check, claim_of, form_token, image_name, is_form_token, token_of
+from sightline.annotation.links import (
+    check,
+    claim_of,
+    form_token,
+    image_name,
+    invite,
+    is_form_token,
+    revoke,
+    token_of,
+)
 from sightline.annotation.store import AnnotationStore, ProjectRow
-from sightline.annotation.task_files import task
+from sightline.annotation.task import task
 from sightline.annotation.types import Annotator, Item, Project
-from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.store.store import Store
 
 ROW = ProjectRow(3, Project("p", task("rate")), b"s" * 32, 0.0, None)
 ANNA = Annotator(1, "Anna", expires=1000.0)

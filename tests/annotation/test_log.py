@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from sightline.annotation.live import Form, LiveProject, NotYourItemError
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.task import Phase
-from sightline.annotation.task_files import task
+from sightline.annotation.task import Phase, task
 from sightline.annotation.types import Annotator, Item, Project
-from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.store.store import Store
 
 RIGHT = {"verdict": ["right"]}
 

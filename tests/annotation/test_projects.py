@@ -12,12 +12,12 @@ import pytest
 from tests.annotation.working import command, work
 
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.task_files import task_names
+from sightline.annotation.task import task_names
 from sightline.annotation.types import Annotator, Item
 from sightline.cli.main import main
-from sightline.engine.store import Store
+from sightline.evaluation.folder import read_result
 from sightline.formats.verdicts import read_verdicts
-from sightline.results.read_results import read_result
+from sightline.store.store import Store
 
 PAIRS = 12
 

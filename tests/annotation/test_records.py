@@ -11,13 +11,12 @@ import pytest
 from PIL import Image
 from tests.annotation.working import command, work
 
-from sightline.annotation.asked import Given
 from sightline.annotation.live import Form, LiveProject
-from sightline.annotation.records.iibench_lines import faults
+from sightline.annotation.records.iibench import faults
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.types import Entry
-from sightline.engine.store import Store
+from sightline.annotation.types import Entry, Given
 from sightline.errors import UserError
+from sightline.store.store import Store
 
 SIX = [f"option {letter}" for letter in "ABCDEF"]
 

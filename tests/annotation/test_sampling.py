@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.annotation.sampling import ordered, pick_items, share
+from sightline.annotation.creation import ordered, pick_items, share
 from sightline.annotation.types import Item, Pick
 from sightline.errors import UserError
 

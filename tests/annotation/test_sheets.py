@@ -11,16 +11,16 @@ from xml.etree import ElementTree
 
 import pytest
 
+from sightline.annotation.exchange import import_sheets, items_table
 from sightline.annotation.export import export_project
-from sightline.annotation.sheets import import_sheets, items_table
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.task_files import task
+from sightline.annotation.task import task
 from sightline.annotation.types import Item, Project
-from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.formats.content import read_bytes
+from sightline.formats.files import read_bytes
 from sightline.formats.tables import csv_bytes, read_table, table_rows
+from sightline.store.store import Store
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.annotation.similar import NOTHING, most_similar, with_similar
+from sightline.annotation.live import NOTHING, most_similar, with_similar
 from sightline.annotation.state import State
-from sightline.annotation.task_files import task
+from sightline.annotation.task import task
 from sightline.annotation.types import Entry, Item, Project
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from sightline.annotation.live import Form, LiveProject
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.task_files import task
+from sightline.annotation.task import task
 from sightline.annotation.types import Annotator, Item, Project
 from sightline.cli.main import main
-from sightline.engine.store import Store
 from sightline.maintenance.merge import merge
 from sightline.maintenance.verify import verify
+from sightline.store.store import Store
 
 
 def made(path: Path, *judges: str) -> AnnotationStore:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.annotation.task_files import read_task, task, task_names
+from sightline.annotation.task import read_task, task, task_names
 from sightline.errors import UserError
 
 MINE = """

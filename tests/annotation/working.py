@@ -7,12 +7,11 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from sightline.annotation.asked import is_asked, options_of
 from sightline.annotation.live import Form, LiveProject
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.types import Annotator, Item
+from sightline.annotation.types import Annotator, Item, is_asked, options_of
 from sightline.cli.main import main
-from sightline.engine.store import Store
+from sightline.store.store import Store
 
 Answer = Callable[[Annotator, Item, str], str]
 """What an annotator fills into a field of an item: the value, or '' for the first option or a text."""

@@ -12,7 +12,7 @@ import pytest
 
 from sightline.benchmarks.published import papers, published, rows
 from sightline.errors import UserError
-from sightline.metric_types import PublishedValue
+from sightline.types import PublishedValue
 
 PAIRS = {
     "category=Location and Orientation": 84,

@@ -15,11 +15,10 @@ from sightline.benchmarks.base import defaults
 from sightline.benchmarks.codis.benchmark import Codis
 from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.iibench.benchmark import IIBench
-from sightline.benchmarks.mmr3.benchmark import MMR3
-from sightline.benchmarks.mmr3.data import assigned_values
-from sightline.benchmarks.released import pinned_digests, record_digest
+from sightline.benchmarks.mmr3.benchmark import MMR3, assigned_values
+from sightline.benchmarks.published import pinned_digests, record_digest
 from sightline.formats.groups import GroupLine, by_group
-from sightline.metric_types import Result
+from sightline.types import Result
 
 SPLITS = (
     (Codis, "codis", ("test",)),

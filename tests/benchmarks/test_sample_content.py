@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from sightline.benchmarks.base import defaults
-from sightline.builders.synthetic import (
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.builders.scenes.build import (
     generate_codis,
     generate_contextual,
     generate_iibench,
     generate_mmr3,
 )
-from sightline.plan.sample_digest import sample_digest
-from sightline.registry import benchmark as find_benchmark
+from sightline.evaluation.plan import sample_digest
 
 Generate = Callable[..., Path]
 

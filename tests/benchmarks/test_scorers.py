@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from sightline.benchmarks.base import defaults
-from sightline.judging.judges import can_decide
-from sightline.registry import benchmark as find_benchmark
-from sightline.registry import benchmark_names
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.benchmarks.registry import benchmark_names
+from sightline.evaluation.judges import can_decide
 from sightline.scoring.scorer import ModelScorer, RuleScorer, VectorScorer, by_question
 
 QUESTIONS = ("correct", "same_meaning", "similar", "anything")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sightline.benchmarks.text_metrics import NAMES, TEXT_METRICS, requested_metrics, text_metrics
+from sightline.benchmarks.base import NAMES, TEXT_METRICS, requested_metrics, text_metrics
 from sightline.errors import UserError
 from sightline.metrics.tally import tally
 from sightline.types import Group, Outcome, Usage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.manifest import read_manifest
+from sightline.builders.folder import read_manifest
 from sightline.cli.main import main
 from sightline.formats.digests import changed_files
 

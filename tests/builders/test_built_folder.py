@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sightline.builders.built_folder import (
+from sightline.builders.folder import (
     GROUPS,
     IMAGES,
+    MANIFEST,
+    BuildIdentity,
+    BuildManifest,
     Contents,
     open_folder,
     refuse_other_contents,
     refuse_out_inside_inputs,
+    write_manifest,
 )
-from sightline.builders.manifest import MANIFEST, BuildIdentity, BuildManifest, write_manifest
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.journal import JOURNAL, Journal
 from sightline.images import inspect_image
@@ -133,7 +136,7 @@ def test_a_folder_that_another_process_finished_is_not_replaced(
             make(out, of(1))
             return super().__enter__()
 
-    monkeypatch.setattr("sightline.builders.built_folder.Journal", Late)
+    monkeypatch.setattr("sightline.builders.folder.Journal", Late)
     with pytest.raises(UserError, match="seed 1 instead of 2"):
         make(out, of(2))
     make(tmp_path / "new", of(1))

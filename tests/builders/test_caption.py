@@ -13,20 +13,19 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image
 
-from sightline.benchmarks.captions import read_captions
-from sightline.builders.caption import refuse_other_captions, write_captions
-from sightline.builders.checked_images import CheckedImages, check_images
-from sightline.builders.image_index import images_in
+from sightline.benchmarks.records import read_captions
+from sightline.builders.read import refuse_other_captions, write_captions
+from sightline.builders.sources import CheckedImages, check_images, images_in
 from sightline.cli.main import main
 from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
 from sightline.engine.client import ClientOptions, ModelClient
-from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.images import ImageLimits
 from sightline.models.base import Capabilities
-from sightline.models.offline_model import OfflineModel
-from sightline.prompts import load
+from sightline.models.offline import OfflineModel
+from sightline.store.store import Store
+from sightline.text import load
 from sightline.types import Answer, Failure, ImageRef, Request, Text
 
 Reply = str | Answer | Failure
@@ -52,7 +51,7 @@ class Painter(OfflineModel):
 @pytest.fixture
 def painter(monkeypatch: pytest.MonkeyPatch) -> Painter:
     model = Painter()
-    monkeypatch.setattr("sightline.replicas.distribute.resolve", lambda *_: [model])
+    monkeypatch.setattr("sightline.replicas.fleet.resolve", lambda *_: [model])
     return model
 
 

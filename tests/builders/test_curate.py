@@ -13,18 +13,25 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.builders.checked_images import CheckedImages, check_images
-from sightline.builders.curate import CurationOptions, count_words, curate, without_false_words
-from sightline.builders.curation_funnel import Funnel, ImageStatus, near_duplicate_lines, start_funnel
-from sightline.builders.image_index import images_in
-from sightline.builders.manifest import read_manifest
+from sightline.builders.curate import (
+    CurationOptions,
+    Funnel,
+    ImageStatus,
+    count_words,
+    curate,
+    near_duplicate_lines,
+    start_funnel,
+    without_false_words,
+)
+from sightline.builders.folder import read_manifest
 from sightline.builders.near_duplicates import DISTANCE
 from sightline.builders.review_lists import Mark
-from sightline.cli.build_curate import REASONS
+from sightline.builders.sources import CheckedImages, check_images, images_in
+from sightline.cli.build_questions import REASONS
 from sightline.cli.main import main
-from sightline.engine.store import Store
 from sightline.images import BadImage
 from sightline.models.ocr import Word
+from sightline.store.store import Store
 from sightline.types import ImageFile
 
 pytest.importorskip("imagehash", reason="curating needs the extra `build`")
@@ -57,7 +64,7 @@ class Signs:
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("sightline.models.rapid_ocr.RapidOcr", Signs)
+    monkeypatch.setattr("sightline.models.ocr.RapidOcr", Signs)
     monkeypatch.setattr(Signs, "reading", [])
     monkeypatch.chdir(tmp_path)
 

@@ -15,14 +15,21 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.stats import binomtest
 
-from sightline.builders import text_similarity
-from sightline.builders.equivalence import by_humans, by_judge, by_similarity, not_requested
-from sightline.builders.variant_pairs import VariantPair, draw_pairs, read_pairs
+from sightline.builders import equivalence
+from sightline.builders.equivalence import (
+    VariantPair,
+    by_humans,
+    by_judge,
+    by_similarity,
+    draw_pairs,
+    not_requested,
+    read_pairs,
+)
 from sightline.cli.main import main
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
-from sightline.models.offline_model import OfflineModel
+from sightline.models.offline import OfflineModel
 from sightline.types import Answer, Failure, Request
 
 
@@ -178,14 +185,14 @@ def test_the_similarity_does_not_depend_on_how_many_pairs_are_embedded_at_once(
 ) -> None:
     pairs = read_pairs(rephrased(tmp_path / "d", 5))
     whole = by_similarity(pairs, Angles())
-    monkeypatch.setattr(text_similarity, "BATCH", 4)
+    monkeypatch.setattr(equivalence, "BATCH", 4)
     assert by_similarity(pairs, Angles()) == whole
 
 
 @pytest.mark.slow
 def test_the_default_embedder_is_that_of_the_paper() -> None:
     pytest.importorskip("sentence_transformers")
-    from sightline.builders.variant_pairs import VariantPair
+    from sightline.builders.equivalence import VariantPair
     from sightline.models.embedder import embedder
 
     pair = VariantPair(("a", "b"), "g", "r1", "text", "stainless steel", "copper", "c")
@@ -231,7 +238,7 @@ class Wavering(OfflineModel):
 def test_a_pair_with_an_unclear_reply_is_excluded_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.replicas.distribute.resolve", lambda *_: [Wavering()])
+    monkeypatch.setattr("sightline.replicas.fleet.resolve", lambda *_: [Wavering()])
     found = judged(tmp_path, read_pairs(rephrased(tmp_path / "d", 10)))
     (metric,) = found.metrics
     assert (metric.value, metric.n, metric.judge) == (50, 20, "baseline/chance")

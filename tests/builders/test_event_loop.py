@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.equivalence import by_judge
-from sightline.builders.reply_retries import ReplyRequests, collect_replies
-from sightline.builders.variant_pairs import VariantPair
-from sightline.engine.answers import Answers
+from sightline.builders.equivalence import VariantPair, by_judge
+from sightline.builders.replies import ReplyRequests, collect_replies
 from sightline.engine.client import ClientOptions, ModelClient
-from sightline.engine.keys import KeyedRequest, with_key
-from sightline.engine.store import Store
+from sightline.store.answers import Answers
+from sightline.store.keys import KeyedRequest, with_key
+from sightline.store.store import Store
 from sightline.types import user
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.builders.image_io import Form, open_upright, save
+from sightline.builders.folder import Form, open_upright, save
 from sightline.errors import EnvironmentFailedError
 from sightline.images import BadImage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.builders.instruction_replies import (
+from sightline.builders.synthesize import (
     CONDITION,
     COPIED,
     CUT,

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw
 
-from sightline.builders.label_font import NO_GLYPH, LabelFont, font_folders
-from sightline.builders.preview import draw_lines
+from sightline.builders.preview import NO_GLYPH, LabelFont, draw_lines, font_folders
 from sightline.formats.groups import GroupLine
 
 

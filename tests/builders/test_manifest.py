@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.manifest import (
+from sightline.builders.folder import (
     BuildManifest,
     describe_difference,
     read_excluded,

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sightline.builders.coco import MAX_AREA, MIN_AREA, read_instances
-from sightline.builders.manifest import read_manifest
-from sightline.builders.masking import COLOURS, MASKINGS, pattern, whole_pixels
+from sightline.builders.folder import read_manifest
+from sightline.builders.mask import COLOURS, MASKINGS, pattern, whole_pixels
 from sightline.cli.main import main
-from sightline.formats.group_file import read_groups
-from sightline.formats.groups import GroupLine, by_group
+from sightline.formats.groups import GroupLine, by_group, read_groups
 
 pytest.importorskip("pycocotools", reason="masking needs the extra `build`")
 

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from sightline.builders.checked_images import check_images
-from sightline.builders.execution import Execution
-from sightline.builders.image_io import open_upright
+from sightline.builders.folder import open_upright
 from sightline.builders.near_duplicates import (
     BITS,
     DISTANCE,
@@ -23,9 +21,11 @@ from sightline.builders.near_duplicates import (
     hash_image,
     image_hashes,
 )
+from sightline.builders.run import Execution
+from sightline.builders.sources import check_images
 from sightline.cli.main import main
-from sightline.engine.store import Store
 from sightline.images import BadImage
+from sightline.store.store import Store
 from sightline.types import ImageRef
 
 imagehash = pytest.importorskip("imagehash", reason="curating needs the extra `build`")

@@ -14,16 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from sightline import registry
+from sightline import plugins
 from sightline.builders import perturb as module
-from sightline.builders.perturb import Perturb, load_perturbation
-from sightline.builders.perturbations import Blur, Crop, Jpeg, Perturbation, Rotate
+from sightline.builders.perturb import (
+    Blur,
+    Crop,
+    Jpeg,
+    Perturb,
+    Perturbation,
+    Rotate,
+    load_perturbation,
+    perturbation_names,
+)
 from sightline.builders.run import BuildSpec, build
 from sightline.builders.sources import SourceItem, table_sources
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine
 from sightline.images import BadImage
-from sightline.registry import perturbation_names
 
 BUILT_IN: tuple[Perturbation, ...] = (Blur(), Crop(), Jpeg(), Rotate())
 Pixels = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
@@ -32,7 +39,7 @@ Pixels = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 @pytest.fixture(autouse=True)
 def plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test plugs in goes when it ends."""
-    monkeypatch.setattr(registry, "_from_plugins", {kind: {} for kind in registry._from_plugins})
+    monkeypatch.setattr(plugins, "plugged_in", {kind: {} for kind in plugins.plugged_in})
     load_perturbation.cache_clear()
     yield
     load_perturbation.cache_clear()
@@ -298,7 +305,7 @@ def test_an_invalid_plugin_is_refused(tmp_path: Path) -> None:
 
 
 TEXT_PLUGIN = """
-from sightline.builders.perturbations import Perturbed
+from sightline.builders.perturb import Perturbed
 
 class Asked:
     name = "asked"

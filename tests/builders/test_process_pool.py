@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.builders.process_pool import map_in_processes
+from sightline.builders.run import map_in_processes
 from sightline.cli.main import main
 from sightline.formats.journal import JOURNAL
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.question_files import read_questions, word_count
+from sightline.builders.rephrase import read_questions, word_count
 from sightline.errors import UserError
 
 LONG = "What is the name of the material that these two old vessels are made of?"

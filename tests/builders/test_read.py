@@ -12,15 +12,14 @@ from typing import ClassVar
 import pytest
 from PIL import Image
 
-from sightline.builders.checked_images import check_images
-from sightline.builders.process_pool import map_in_processes
 from sightline.builders.read import images_at, read_all
+from sightline.builders.run import map_in_processes
+from sightline.builders.sources import check_images
 from sightline.cli.main import main
-from sightline.engine.ocr_cache import read_images
-from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.images import BadImage
 from sightline.models.ocr import Word
+from sightline.store.store import Store, read_images
 from sightline.types import ImageFile
 
 Capture = pytest.CaptureFixture[str]
@@ -48,7 +47,7 @@ class Signs:
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("sightline.models.rapid_ocr.RapidOcr", Signs)
+    monkeypatch.setattr("sightline.models.ocr.RapidOcr", Signs)
     monkeypatch.setattr(Signs, "reading", [])
     monkeypatch.setattr(Signs, "made", [])
     monkeypatch.chdir(tmp_path)

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Self
 import pytest
 from PIL import Image
 
-from sightline.builders.built_folder import refuse_other_contents
-from sightline.builders.manifest import read_manifest
+from sightline.builders.folder import read_manifest, refuse_other_contents
 from sightline.builders.rephrase import (
     SAMPLING,
     RephraseJob,
@@ -22,13 +21,13 @@ from sightline.builders.rephrase import (
     rephrasing_request,
     write_rephrasings,
 )
-from sightline.builders.reply_retries import MAX_ATTEMPTS, ReplyResult
+from sightline.builders.replies import MAX_ATTEMPTS, ReplyResult
 from sightline.builders.sources import SourceItem
 from sightline.engine.client import ClientOptions, ModelClient
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.group_file import read_groups
+from sightline.formats.groups import read_groups
 from sightline.formats.journal import JOURNAL
-from sightline.models.baseline import ChanceBaseline
+from sightline.models.offline import ChanceBaseline
 from sightline.types import Answer, Failure, Request, Text
 
 THREE = ("What was used to make them?", "Of what are they made?", "Which material are they of?")
@@ -179,7 +178,7 @@ class Opened(ChanceBaseline):
 def test_a_model_is_loaded_once_for_all_attempts_and_only_if_a_request_is_sent(
     tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.models.baseline.ChanceBaseline", Opened)
+    monkeypatch.setattr("sightline.models.offline.ChanceBaseline", Opened)
     monkeypatch.setattr(Opened, "told", [])
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
     job = prepare_rephrasing(sources, client)
@@ -198,7 +197,7 @@ def test_a_model_is_loaded_once_for_all_attempts_and_only_if_a_request_is_sent(
 def test_an_open_model_is_closed_if_the_store_fails(
     tmp_path: Path, sources: list[SourceItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.models.baseline.ChanceBaseline", Opened)
+    monkeypatch.setattr("sightline.models.offline.ChanceBaseline", Opened)
     monkeypatch.setattr(Opened, "told", [])
     client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), SAMPLING)
     job = prepare_rephrasing(sources, client)

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.builders.rephrasing_replies import (
-    EQUAL,
-    GIVEN_AWAY,
-    TOO_FEW,
-    given_away,
-    read_rephrasings,
-    rephrasings,
-)
+from sightline.builders.replies import EQUAL, GIVEN_AWAY, TOO_FEW, given_away, read_rephrasings, rephrasings
 
 # The three of Figure 7, and their original as OKVQA might ask it.
 A = "What material was utilized to create the vessels shown in the image?"

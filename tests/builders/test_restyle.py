@@ -13,14 +13,13 @@ import pytest
 from PIL import Image
 
 from sightline.builders import style_network
-from sightline.builders.execution import Execution
 from sightline.builders.restyle import STYLES, Restyle, find_styles, refuse_equal_names, resized
+from sightline.builders.run import Execution
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.builders.style_network import paint, read_weights, shapes
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.formats.group_file import read_groups
-from sightline.formats.groups import GroupLine
+from sightline.formats.groups import GroupLine, read_groups
 from sightline.formats.journal import JOURNAL
 
 PROMPT = "Please describe the place in the image in two sentences."

@@ -12,15 +12,12 @@ import pytest
 from msgspec import Struct
 from PIL import Image
 
-from sightline.builders.execution import Execution
-from sightline.builders.image_io import open_upright, save
-from sightline.builders.manifest import BuildManifest, read_manifest
+from sightline.builders.folder import BuildManifest, open_upright, read_manifest, save
 from sightline.builders.perturb import Perturb
-from sightline.builders.run import BuildSpec, SourceResult, build, image_name
+from sightline.builders.run import BuildSpec, Execution, SourceResult, build, image_name
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.group_file import read_groups
-from sightline.formats.groups import GroupLine
+from sightline.formats.groups import GroupLine, read_groups
 from sightline.formats.journal import JOURNAL
 from sightline.images import BadImage
 
@@ -294,7 +291,7 @@ def test_a_forced_build_that_was_killed_at_its_start_continues(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sightline.builders.built_folder.BuiltFolder.remove_images_except", kill)
+        patch.setattr("sightline.builders.folder.BuiltFolder.remove_images_except", kill)
         with pytest.raises(KeyboardInterrupt):
             build(sources, Copies([]), out, BuildSpec(kind="copies", settings={"seed": 1}), force=True)
     build(sources, Copies([]), out, BuildSpec(kind="copies", settings={"seed": 1}), force=True)

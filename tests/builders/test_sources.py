@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.builders.source_files import image_sources
-from sightline.builders.source_ids import ids_of
-from sightline.builders.sources import SourceItem, decode_place_name, folder_sources
+from sightline.builders.sources import SourceItem, decode_place_name, folder_sources, ids_of, image_sources
 from sightline.errors import UserError
 
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sightline.builders.split import split_table, write_split
-from sightline.builders.stratified_sampling import proportional
+from sightline.builders.split import proportional, split_table, write_split
 from sightline.cli.main import main
 from sightline.errors import UserError
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sightline.benchmarks.contextual.folder import COLUMNS
-from sightline.builders.manifest import read_manifest
-from sightline.builders.reply_retries import MAX_ATTEMPTS
+from sightline.benchmarks.contextual.data import COLUMNS
+from sightline.builders.folder import read_manifest
+from sightline.builders.replies import MAX_ATTEMPTS
 from sightline.builders.synthesize import CATEGORY
 from sightline.cli.main import main
 from sightline.models.base import Capabilities
-from sightline.models.offline_model import OfflineModel
-from sightline.prompts import load
+from sightline.models.offline import OfflineModel
+from sightline.text import load
 from sightline.types import Answer, Failure, ImageRef, Request, Text
 
 Capture = pytest.CaptureFixture[str]
@@ -55,7 +55,7 @@ def shown(request: Request) -> list[str]:
 @pytest.fixture
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     model = Writer()
-    monkeypatch.setattr("sightline.replicas.distribute.resolve", lambda *_: [model])
+    monkeypatch.setattr("sightline.replicas.fleet.resolve", lambda *_: [model])
     return model
 
 

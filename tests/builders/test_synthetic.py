@@ -22,28 +22,32 @@ from sightline.benchmarks.mmr3.benchmark import MMR3
 from sightline.builders.coco import read_instances
 from sightline.builders.mask import mask_sources
 from sightline.builders.scenes import rooms
-from sightline.builders.scenes.meanings import MEANINGS, meaning_scene
+from sightline.builders.scenes.build import (
+    generate_codis,
+    generate_contextual,
+    generate_iibench,
+    generate_mmr3,
+)
+from sightline.builders.scenes.drawing import STYLES, Scene, Thing
 from sightline.builders.scenes.pictograms import (
     FATES,
+    MEANINGS,
     SYMBOLS,
     choose_pictogram,
     distractors,
+    meaning_scene,
     pictogram_is_held_out,
     pictogram_meaning,
 )
-from sightline.builders.scenes.puzzles import KINDS
-from sightline.builders.scenes.puzzles.puzzle import PuzzleImage, pose
-from sightline.builders.scenes.render import render
+from sightline.builders.scenes.puzzles import KINDS, PuzzleImage, pose
 from sightline.builders.scenes.rooms import TIME, existence_fact, random_room, room_facts
-from sightline.builders.scenes.scene import Scene, Thing
-from sightline.builders.scenes.styles import STYLES
-from sightline.builders.synthetic import generate_codis, generate_contextual, generate_iibench, generate_mmr3
+from sightline.builders.scenes.shapes import render
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.formats.group_file import read_groups
+from sightline.evaluation.options import effective
+from sightline.evaluation.spec import Spec
+from sightline.formats.groups import read_groups
 from sightline.images import inspect_image
-from sightline.plan.effective import effective
-from sightline.plan.spec import Spec
 from sightline.types import Sample
 
 

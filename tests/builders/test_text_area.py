@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.builders.curate import without_false_words
-from sightline.builders.text_area import text_share, word_area
+from sightline.builders.curate import text_share, without_false_words, word_area
 from sightline.models.ocr import Point, Word
 
 

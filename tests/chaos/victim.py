@@ -22,12 +22,12 @@ def work(words: Sequence[str], folder: Path, sender: str, lease: float, skew: fl
     from tests.chaos import preloaded
 
     from sightline.cli.main import main
-    from sightline.engine import renewals
+    from sightline.store import claims
 
     preloaded.set_clock_error(skew)
-    scale = lease / renewals.LEASE_SECONDS
-    renewals.LEASE_SECONDS *= scale
-    renewals.WORKING_SECONDS *= scale
-    renewals.RENEWAL_SECONDS *= scale
-    renewals.GRACE_SECONDS *= scale
+    scale = lease / claims.LEASE_SECONDS
+    claims.LEASE_SECONDS *= scale
+    claims.WORKING_SECONDS *= scale
+    claims.RENEWAL_SECONDS *= scale
+    claims.GRACE_SECONDS *= scale
     sys.exit(main(words))

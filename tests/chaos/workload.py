@@ -20,10 +20,10 @@ from tests.chaos.full_disk import FullDisk
 from tests.chaos.victim import work
 from tests.postgres_server import PostgresServer
 
-from sightline.engine import schema
-from sightline.engine.database_errors import NoStoreError
-from sightline.engine.store import Store
 from sightline.maintenance.verify import verify
+from sightline.store import schema
+from sightline.store.database import NoStoreError
+from sightline.store.store import Store
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("run", "judge", "score", "sweep", "merge")

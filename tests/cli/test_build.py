@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sightline.builders.manifest import read_manifest
-from sightline.cli.build_command import SUBCOMMANDS
+from sightline.builders.folder import read_manifest
+from sightline.cli.build import SUBCOMMANDS
 from sightline.cli.main import main
-from sightline.formats.group_file import read_groups
+from sightline.formats.groups import read_groups
 from sightline.formats.journal import JOURNAL
 
 Capture = pytest.CaptureFixture[str]
@@ -91,7 +91,7 @@ def test_only_the_executed_subcommand_is_imported() -> None:
         "print(sorted(n for n in sys.modules if n in heavy or n.startswith('sightline.cli.build_')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    names = {f"sightline.cli.build_{name}" for name in ("command", "options", "perturb")}
+    names = {f"sightline.cli.build_{name}" for name in ("images", "options")}
     assert set(eval(done.stdout)) == names
 
 

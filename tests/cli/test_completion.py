@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli.completion_command import SHELLS
+from sightline.cli.completion import SHELLS
 from sightline.cli.main import main
-from sightline.engine.store import Store
+from sightline.store.store import Store
 
 pytestmark = pytest.mark.slow
 

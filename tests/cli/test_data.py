@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from sightline.builders.synthetic import generate_contextual
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
-from sightline.data.releases import releases
-from sightline.registry import benchmark as find_benchmark
+from sightline.data.pull import releases
 
 Capture = pytest.CaptureFixture[str]
 

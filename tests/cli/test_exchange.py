@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import generate_contextual
+from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
 from sightline.formats.jsonl import read_outcomes
 

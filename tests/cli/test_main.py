@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import sightline.cli.main as main_module
-from sightline.cli.build_command import SUBCOMMANDS
+from sightline.cli.build import SUBCOMMANDS
 from sightline.cli.main import main
 from sightline.cli.options import pairs
 from sightline.cli.parser import COMMANDS, option_names

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.synthetic import generate_iibench
+from sightline.builders.scenes.build import generate_iibench
 from sightline.cli.main import main
 
 SIGHTLINE = [sys.executable, "-m", "sightline"]

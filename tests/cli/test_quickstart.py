@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
-from sightline.cli.quickstart_command import _check, _program, _write_report
+from sightline.cli.quickstart import _check, _program, _write_report
 from sightline.errors import UserError
 
 
@@ -63,7 +63,7 @@ def test_the_report_of_all_runs_is_written_and_the_viewer_named(
 def test_without_the_extra_the_quickstart_says_how_to_get_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sightline.cli.quickstart_command._WEB", ("no_such_module",))
+    monkeypatch.setattr("sightline.cli.quickstart._WEB", ("no_such_module",))
     _write_report(tmp_path, [1])
     assert "pip install 'sightline[web]'" in capsys.readouterr().err
     assert not (tmp_path / "report.html").exists()

@@ -10,9 +10,9 @@ import pytest
 from html5lib import HTMLParser
 from PIL import Image
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
-from sightline.reporting.html import report_file
+from sightline.viewer import html_report
 
 Capture = pytest.CaptureFixture[str]
 
@@ -91,7 +91,7 @@ def test_hostile_texts_are_escaped_and_cut(folder: Path) -> None:
     assert "{{ 7*7 }}" in page
     assert not {"\u202e", "\0"} & set(page)
     assert page.count('<article class="pairrow') == 50
-    assert len(page.encode()) < report_file.MOST_BYTES
+    assert len(page.encode()) < html_report.MOST_BYTES
 
 
 def test_an_image_that_changed_is_reported_and_not_shown(folder: Path) -> None:
@@ -108,9 +108,9 @@ def test_an_image_that_changed_is_reported_and_not_shown(folder: Path) -> None:
 def test_a_report_that_would_be_too_large_has_fewer_groups(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report_file, "WIDTHS", (200,))
+    monkeypatch.setattr(html_report, "WIDTHS", (200,))
     whole = len(report(folder, "1", "--groups", "6").encode())
-    monkeypatch.setattr(report_file, "MOST_BYTES", whole - 500)
+    monkeypatch.setattr(html_report, "MOST_BYTES", whole - 500)
     page = report(folder, "1", "--groups", "6")
     assert "6 groups of each part were asked for; 3 fit" in page
 

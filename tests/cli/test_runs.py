@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
-from sightline.engine.store import Store
+from sightline.store.store import Store
 
 Capture = pytest.CaptureFixture[str]
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.cli.shown_groups import ShownGroups, print_groups
 from sightline.errors import UserError
-from sightline.outcome_index.group_filter import EVERY
-from sightline.outcome_index.recurring_groups import recurring_groups
-from sightline.outcome_index.types import GroupDetail, GroupRow, SimilarityMatrix
 from sightline.types import Outcome, Usage
+from sightline.viewer.index import recurring_groups
+from sightline.viewer.index_types import EVERY, GroupDetail, GroupRow, SimilarityMatrix
 
 Capture = pytest.CaptureFixture[str]
 

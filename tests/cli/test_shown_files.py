@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import generate_contextual, generate_iibench
+from sightline.builders.scenes.build import generate_contextual, generate_iibench
 from sightline.cli.main import main
-from sightline.outcome_index.opened_store import opened_store
-from sightline.outcome_index.scored_file import AnswerTask
-from sightline.results.run_list import list_runs
+from sightline.evaluation.runs import list_runs
+from sightline.viewer.opened import AnswerTask, opened_store
 
 Capture = pytest.CaptureFixture[str]
 

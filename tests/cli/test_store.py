@@ -16,10 +16,10 @@ import pytest
 from tests.maintenance.stores import add_run, content, make_store, question
 
 from sightline.cli.main import main
-from sightline.counts import counted
-from sightline.engine.keys import with_key
-from sightline.engine.store import Store
-from sightline.engine.tables import SCHEMA_VERSION
+from sightline.store.keys import with_key
+from sightline.store.schema import SCHEMA_VERSION
+from sightline.store.store import Store
+from sightline.text import counted
 from sightline.types import Answer, Request, Verdict, user
 
 Capture = pytest.CaptureFixture[str]

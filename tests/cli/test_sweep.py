@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
-from sightline.cli.sweep_command import lists
+from sightline.cli.sweep import lists
 from sightline.errors import UserError
 
 

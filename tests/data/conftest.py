@@ -18,8 +18,8 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image, ImageOps
 
-from sightline.benchmarks.release import Release
-from sightline.data.releases import releases
+from sightline.benchmarks.base import Release
+from sightline.data.pull import releases
 
 TOP = "CODIS-d070cf759c42"
 Pack = Callable[..., bytes]

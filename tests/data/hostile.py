@@ -16,9 +16,8 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image
 
-from sightline.data.host_throttle import HostLimits
 from sightline.data.image_download import ImageDownload, download_images
-from sightline.data.image_fetcher import FetchLimits
+from sightline.data.image_fetcher import FetchLimits, HostLimits
 
 Page = bytes | Callable[[socket.socket], None]
 """The bytes to send, or a function that sends them."""

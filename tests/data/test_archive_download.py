@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sightline.data import archive_download
-from sightline.data.archive_download import InvalidReleaseError, download_archive
+from sightline.data import archives
+from sightline.data.archives import InvalidReleaseError, download_archive
 from sightline.errors import EnvironmentFailedError
 
 CONTENT = bytes(range(256)) * 40
@@ -92,7 +92,7 @@ def test_a_server_that_stops_sending_times_out(part: Path, server: Any) -> None:
 def test_a_server_that_drips_is_given_up_and_what_it_sent_is_kept(
     part: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive_download, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(archives, "SLOW_SECONDS", 0.2)
     ended = threading.Event()
 
     class Drip(BaseHTTPRequestHandler):

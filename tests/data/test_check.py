@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sightline.benchmarks.release import Release
+from sightline.benchmarks.base import Release
 from sightline.data.check import check_data
-from sightline.data.pull import pull
-from sightline.data.releases import releases
+from sightline.data.pull import pull, releases
 from sightline.errors import UserError
 
 

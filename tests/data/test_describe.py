@@ -10,7 +10,7 @@ import pytest
 
 from sightline.cli.main import main
 from sightline.data.describe import DataDescription, describe_data
-from sightline.data.releases import releases
+from sightline.data.pull import releases
 from sightline.errors import UserError
 
 Capture = pytest.CaptureFixture[str]

@@ -18,11 +18,9 @@ from typing import Any
 import pytest
 from tests.data.hostile import LIMITS, Hostile, Page, counts, drawn, files, hostile, noise, page, settle
 
-from sightline.benchmarks.contextual.folder import image_path
+from sightline.benchmarks.contextual.data import image_path
 from sightline.data import image_download
-from sightline.data.image_download import download_images
-from sightline.data.image_files import partial_path
-from sightline.data.image_manifest import IMAGE_MANIFEST
+from sightline.data.image_download import IMAGE_MANIFEST, download_images, partial_path
 from sightline.errors import EnvironmentFailedError, UserError
 
 __all__ = ["hostile"]

@@ -26,9 +26,8 @@ from tests.data.hostile import (
     slowly,
 )
 
-from sightline.data.host_throttle import HostLimits
-from sightline.data.image_fetcher import PIECE
-from sightline.data.image_manifest import IMAGE_MANIFEST
+from sightline.data.image_download import IMAGE_MANIFEST
+from sightline.data.image_fetcher import PIECE, HostLimits
 
 __all__ = ["hostile"]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.data.instruction_verbs import count_verbs, verb_and_noun
-from sightline.formats.content import read_bytes
+from sightline.data.describe import count_verbs, verb_and_noun
+from sightline.formats.files import read_bytes
 from sightline.formats.tables import read_table, table_rows
 
 BY_HAND = {

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.release import Release
-from sightline.data import unpack
+from sightline.benchmarks.base import Release
+from sightline.data import archives
 from sightline.data.pull import load_samples, pull
 from sightline.errors import EnvironmentFailedError, UserError
 
@@ -107,7 +107,7 @@ def test_a_member_or_an_archive_that_is_too_large_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     limit: str,
 ) -> None:
-    monkeypatch.setattr(unpack, limit, 100)
+    monkeypatch.setattr(archives, limit, 100)
     with pytest.raises(UserError, match="more than 100"):
         pull(source, tmp_path / "data", origin=archive())
 
@@ -222,7 +222,7 @@ def test_a_missing_public_archive_is_an_environment_error(
 
 
 def test_the_pinned_urls_contain_full_revisions() -> None:
-    from sightline.data.releases import releases
+    from sightline.data.pull import releases
 
     for source in releases().values():
         assert len(source.revision) == 40

@@ -14,11 +14,10 @@ import pytest
 from msgspec.structs import replace
 from tests.data.hostile import Hostile, drawn, files, hostile, noise, page
 
+from sightline.benchmarks.base import Release
 from sightline.benchmarks.contextual.benchmark import Contextual
-from sightline.benchmarks.release import Release
 from sightline.cli.main import main
-from sightline.data.pull import image_paths, pull
-from sightline.data.releases import releases
+from sightline.data.pull import image_paths, pull, releases
 
 __all__ = ["hostile"]
 

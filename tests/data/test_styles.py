@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.release import Release, ReleasedFile
+from sightline.benchmarks.base import Release, ReleasedFile
 from sightline.cli.main import main
 from sightline.data.pull import pull
 from sightline.data.styles import NETWORK_STYLES, STYLE_WEIGHTS, weights_file

@@ -14,12 +14,17 @@ from hypothesis import strategies as st
 from tests.data.hostile import Hostile, drawn, hostile, page, redirect
 from yarl import URL
 
-from sightline.data import url_safety
-from sightline.data.download_error import DownloadError
-from sightline.data.host_throttle import HostLimits
+from sightline.data import image_fetcher
 from sightline.data.image_download import ImageDownload, download_images
-from sightline.data.image_fetcher import FetchLimits
-from sightline.data.url_safety import RefusedAddressError, check_address, parse_url, redirect_target
+from sightline.data.image_fetcher import (
+    DownloadError,
+    FetchLimits,
+    HostLimits,
+    RefusedAddressError,
+    check_address,
+    parse_url,
+    redirect_target,
+)
 
 __all__ = ["hostile"]
 
@@ -251,7 +256,7 @@ def test_a_connection_goes_to_the_checked_address_without_a_second_lookup(
         reached.append(info[4])
         raise OSError("not in a test")
 
-    monkeypatch.setattr(url_safety, "_checked_socket", unreachable)
+    monkeypatch.setattr(image_fetcher, "_checked_socket", unreachable)
     (lost,) = settled(["http://rebinding.test/a.png"], tmp_path).missing.values()
     assert reached == [("93.184.215.14", 80)]
     assert named["rebinding.test"] == ["127.0.0.1"]
@@ -272,13 +277,13 @@ def test_a_name_that_becomes_private_is_refused(
 @pytest.fixture
 def public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat the server's address as public, and no other address of this machine."""
-    real = url_safety.check_address
+    real = image_fetcher.check_address
 
     def check(address: str, *, allow_private: bool) -> None:
         if address != "127.0.0.1":
             real(address, allow_private=allow_private)
 
-    monkeypatch.setattr(url_safety, "check_address", check)
+    monkeypatch.setattr(image_fetcher, "check_address", check)
 
 
 INSIDE = (

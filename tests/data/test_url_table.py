@@ -8,7 +8,7 @@ import pytest
 from tests.data.hostile import Hostile, drawn, files, hostile, page
 
 from sightline.cli.main import main
-from sightline.data.url_table import read_url_table
+from sightline.data.image_download import read_url_table
 from sightline.errors import UserError
 
 __all__ = ["hostile"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sightline.annotation.task_files import read_task, task_names
-from sightline.cli.annotate_command import SUBCOMMANDS
+from sightline.annotation.task import read_task, task_names
+from sightline.cli.annotate import SUBCOMMANDS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "annotation.md").read_text()
 

@@ -14,9 +14,9 @@ from PIL import Image, ImageOps
 
 import sightline
 from sightline.cli.main import main
-from sightline.formats.group_file import read_groups
+from sightline.formats.groups import read_groups
 from sightline.metrics.statistics import TOO_FEW
-from sightline.registry import plug_in
+from sightline.plugins import plug_in
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -155,7 +155,7 @@ def test_the_groups_file_of_the_docs_runs(
 
 
 def test_every_setting_of_the_docs_exists_and_every_setting_is_in_the_docs() -> None:
-    from sightline.registry import benchmark, benchmark_names
+    from sightline.benchmarks.registry import benchmark, benchmark_names
 
     text = (DOCS / "benchmarks.md").read_text()
     for name in ("codis", "iibench", "mmr3"):

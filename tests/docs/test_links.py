@@ -30,6 +30,7 @@ OTHER_OPTIONS = {
     "--config",
     "--cache",
     "--epochs",
+    "--temperature",
     "--short",
     "--sizes",
     "--package",

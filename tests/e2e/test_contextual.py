@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import generate_contextual
-from sightline.engine.store import Store
+from sightline.builders.scenes.build import generate_contextual
 from sightline.evaluation.recompute import recompute
+from sightline.store.store import Store
 
 Servers = Callable[..., Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 
 WORDS = ("--words", "|".join(f"It shows thing number {number}." for number in range(99)))

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from sightline.engine.store import Store
+from sightline.store.store import Store
 
 KEY = "sk-planted-0123456789abcdef"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 
 WORDS = "|".join(f"It shows {'very ' * (number % 7)}old things." for number in range(50))

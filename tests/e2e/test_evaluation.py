@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.finish import Evaluation
 from sightline.evaluation.recompute import recompute
+from sightline.store.store import Store
 
 Servers = Callable[..., Any]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.formats.groups import GroupLine, write_groups
 
 COMMAND = (

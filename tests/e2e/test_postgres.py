@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.postgres_server import PASSWORD, ROLE, PostgresServer
 
-from sightline.engine.database_errors import NoStoreError
-from sightline.engine.store import Store
+from sightline.store.database import NoStoreError
+from sightline.store.store import Store
 
 pytestmark = pytest.mark.postgres
 

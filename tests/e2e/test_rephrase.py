@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from sightline.builders.variant_pairs import read_pairs
+from sightline.builders.equivalence import read_pairs
 from sightline.cli.main import main
 
 FORMS = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 
 OFF = ("--fingerprint", "off")
 

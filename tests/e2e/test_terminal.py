@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 
 Servers = Callable[..., Any]

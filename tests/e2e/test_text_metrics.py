@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import generate_contextual
+from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
-from sightline.engine.store import Store
 from sightline.evaluation.recompute import recompute
+from sightline.store.store import Store
 
 pytestmark = pytest.mark.skipif(find_spec("rouge_score") is None, reason="needs the extra 'text'")
 

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sightline.engine.counts import Counts
-from sightline.engine.keys import KeyedRequest, with_key
+from sightline.engine.account import Counts
 from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Runner, RunnerOptions
-from sightline.engine.store import Store
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
+from sightline.store.keys import KeyedRequest, with_key
+from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, Text, user
 
 T = TypeVar("T")

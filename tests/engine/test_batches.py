@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from sightline.config import Price
-from sightline.engine.answers import Attempt
-from sightline.engine.budget import Budget
-from sightline.engine.connection import Connection
-from sightline.engine.counts import Counts
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.request_selector import REVISIT_SECONDS
-from sightline.engine.store import Store
+from sightline.engine.account import Counts
+from sightline.engine.selector import REVISIT_SECONDS
 from sightline.models.base import Capabilities
+from sightline.store.answers import Attempt
+from sightline.store.database import Connection
+from sightline.store.keys import KeyedRequest
+from sightline.store.ledger import Budget
+from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, Usage
 
 Asking = Callable[..., list[KeyedRequest]]

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from sightline.config import Price
-from sightline.engine.account import Account
-from sightline.engine.answers import Attempt
-from sightline.engine.budget import Budget
-from sightline.engine.counts import Counts
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.store import Store
+from sightline.engine.account import Account, Counts
+from sightline.store.answers import Attempt
+from sightline.store.keys import KeyedRequest
+from sightline.store.ledger import Budget
+from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 
 Asking = Callable[..., list[KeyedRequest]]

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from sightline.engine import call_queue
-from sightline.engine.call_queue import Call, CallQueue
-from sightline.engine.keys import with_key
+from sightline.engine import calls as engine_calls
+from sightline.engine.calls import Call, CallQueue
+from sightline.store.keys import with_key
 from sightline.types import ImageFile, ImageRef, Request, user
 
 
@@ -59,7 +59,7 @@ def test_calls_without_an_image_are_taken_in_their_order() -> None:
 
 def test_the_first_call_is_not_passed_over_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its host may be unavailable."""
-    monkeypatch.setattr(call_queue, "PASSED_OVER", 3)
+    monkeypatch.setattr(engine_calls, "PASSED_OVER", 3)
     calls = [_call(0, 0), _call(1, 0), *(_call(number, number) for number in range(2, 9))]
     assert _taken(calls, ["a", *["b"] * 5]) == [0, 2, 3, 4, 1, 5]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sightline.engine.answers import Attempt
-from sightline.engine.committer import SECONDS, Committer
-from sightline.engine.store import Store
+from sightline.engine.selector import SECONDS, Committer
 from sightline.errors import EnvironmentFailedError
+from sightline.store.answers import Attempt
+from sightline.store.store import Store
 from sightline.types import Answer
 
 

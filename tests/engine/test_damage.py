@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.engine.answers import Attempt
-from sightline.engine.keys import with_key
-from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
+from sightline.store.answers import Attempt
+from sightline.store.keys import with_key
+from sightline.store.store import Store
 from sightline.types import Answer, ImageFile, Request, user
 
 _KEYED = with_key(Request("", (user("a question of some length, a question of some length"),), {}), "m")

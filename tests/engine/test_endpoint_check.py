@@ -10,15 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.engine.budget import Budget
-from sightline.engine.counts import Counts
+from sightline.engine.account import Counts
 from sightline.engine.endpoint_check import CheckPolicy, EndpointCheck, choose, decide, report_changes
-from sightline.engine.keys import KeyedRequest, with_key
-from sightline.engine.sqlite_connections import FileConnection
-from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.models.base import Capabilities
-from sightline.models.server_report import ServerReport, read_server_report
+from sightline.models.base import Capabilities, ServerReport, read_server_report
+from sightline.store.database import FileConnection
+from sightline.store.keys import KeyedRequest, with_key
+from sightline.store.ledger import Budget
+from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, user
 
 

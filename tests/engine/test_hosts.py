@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sightline.engine.budget import Budget
-from sightline.engine.counts import Counts
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.store import Store
+from sightline.engine.account import Counts
 from sightline.errors import UserError
+from sightline.store.keys import KeyedRequest
+from sightline.store.ledger import Budget
+from sightline.store.store import Store
 from sightline.types import Answer, Failure
 
 Asking = Callable[..., list[KeyedRequest]]

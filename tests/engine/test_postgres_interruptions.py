@@ -10,12 +10,12 @@ import psycopg
 import pytest
 from tests.postgres_server import ROLE, PostgresServer
 
-from sightline.engine import database, postgres
-from sightline.engine.answers import Attempt
-from sightline.engine.database_errors import TransactionLostError, repeat_if_lost
-from sightline.engine.keys import key_of, with_key
-from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError
+from sightline.store import connect, database
+from sightline.store.answers import Attempt
+from sightline.store.database import TransactionLostError, repeat_if_lost
+from sightline.store.keys import key_of, with_key
+from sightline.store.store import Store
 from sightline.types import Answer, Request, user
 
 pytestmark = pytest.mark.postgres
@@ -127,7 +127,7 @@ def test_a_transaction_that_the_server_ends_leaves_nothing_and_may_be_repeated(
 def test_a_table_that_another_session_locks_is_reported_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
-    monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(connect, "LOCK_SECONDS", 1)
     store = Store.open(postgres_url)
     with psycopg.connect(postgres_url) as other:
         other.execute("LOCK TABLE answers")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sightline import progress
-from sightline.engine.counts import Counts
-from sightline.engine.store import Store
+from sightline.engine.account import Counts
 from sightline.progress import request_progress
+from sightline.store.store import Store
 
 
 @pytest.mark.parametrize("show_progress", [True, False])

@@ -12,17 +12,16 @@ from typing import Any
 import pytest
 
 from sightline.config import Price
-from sightline.engine import claims, renewals, request_selector
-from sightline.engine.account import Account
-from sightline.engine.answers import Attempt
-from sightline.engine.budget import Budget
-from sightline.engine.counts import Counts, EqualRequests
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.ledger import Ledger
-from sightline.engine.renewals import LEASE_SECONDS
-from sightline.engine.retry import MAX_FAILURES
-from sightline.engine.store import Store
+from sightline.engine import selector
+from sightline.engine.account import Account, Counts, EqualRequests
+from sightline.engine.calls import MAX_FAILURES
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.store import claims
+from sightline.store.answers import Attempt
+from sightline.store.claims import LEASE_SECONDS
+from sightline.store.keys import KeyedRequest
+from sightline.store.ledger import Budget, Ledger
+from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 
 Asking = Callable[..., list[KeyedRequest]]
@@ -94,7 +93,7 @@ def test_a_request_that_the_selector_forgot_is_asked_once(
     retry_errors: bool,
 ) -> None:
     """It is on its way, or its answer is in the store, or its failure is remembered."""
-    monkeypatch.setattr("sightline.engine.request_selector.RECENT", 4)
+    monkeypatch.setattr("sightline.engine.selector.RECENT", 4)
     model = scripted(
         lambda text, _: Failure("permanent", "no") if int(text) % 3 == 0 else Answer("yes"), seconds=0.1
     )
@@ -226,8 +225,8 @@ def test_a_retry_that_waited_for_the_ledger_is_not_sent_if_another_process_answe
 def test_a_long_call_keeps_its_claim_even_while_the_event_loop_is_busy(
     tmp_path: Path, scripted: Any, asking: Asking, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(renewals, "LEASE_SECONDS", 0.5)
-    monkeypatch.setattr(renewals, "RENEWAL_SECONDS", 0.05)
+    monkeypatch.setattr(claims, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(claims, "RENEWAL_SECONDS", 0.05)
     slow, other = scripted(seconds=0.5), scripted()
     path, (request,) = str(tmp_path / "s.db"), asking("question")
 
@@ -293,7 +292,7 @@ def test_what_failed_in_a_run_is_not_sent_again_in_it_however_many_requests_come
     ask: Ask,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(request_selector, "RECENT", 1)
+    monkeypatch.setattr(selector, "RECENT", 1)
     failure = Failure("transient", "HTTP 500", status=500)
     model = scripted(lambda text, _: failure if text == "bad" else Answer("ok"))
     counts = in_no_time(ask(store, asking("bad", *range(1000), "bad"), model))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from sightline.models.base import Capabilities
-from sightline.models.offline_model import OfflineModel
+from sightline.models.offline import OfflineModel
 from sightline.types import Answer, Failure, Request
 
 Reply = Callable[[Request], Answer | Failure]

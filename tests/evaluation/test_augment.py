@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 import pytest
 
 import sightline
-from sightline import registry
-from sightline.builders.synthetic import generate_codis, generate_contextual
+from sightline import plugins
+from sightline.builders.scenes.build import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.evaluation.estimate import estimate_run
-from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.sweep_plan import plan_sweep
+from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.spec import Spec
+from sightline.evaluation.sweep import plan_sweep
 from sightline.images import BadImage
 from sightline.models.base import Capabilities
 from sightline.models.ocr import Word
-from sightline.models.offline_model import OfflineModel
-from sightline.plan.spec import Spec
+from sightline.models.offline import OfflineModel
 from sightline.types import Answer, Augmentation, Failure, ImageFile, ImageRef, Request, Text
 
 PAIRS = 6
@@ -73,12 +73,12 @@ class Captions(Asked):
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("sightline.models.rapid_ocr.RapidOcr", Signs)
+    monkeypatch.setattr("sightline.models.ocr.RapidOcr", Signs)
     for kind in (Asked, Captions):
         monkeypatch.setattr(kind, "requests", [])
     monkeypatch.setattr(Signs, "reading", [])
     models = {"blind": lambda *_: [Asked("blind")], "sees": lambda *_: [Captions("sees")]}
-    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
+    monkeypatch.setattr(plugins, "plugged_in", {**plugins.plugged_in, "models": models})
     monkeypatch.chdir(tmp_path)
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 import sightline
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
-from sightline.models.offline_model import OfflineModel
+from sightline.models.offline import OfflineModel
 from sightline.types import Answer, Failure, Request
 
 

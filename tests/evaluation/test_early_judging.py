@@ -18,18 +18,23 @@ from hypothesis import strategies as st
 from tests.evaluation.endpoint import Endpoint
 
 import sightline
-from sightline import registry
-from sightline.builders.synthetic import generate_contextual
+from sightline import plugins
+from sightline.builders.scenes.build import generate_contextual
 from sightline.engine import limiter, runner
-from sightline.engine.answers import Attempt
-from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.early_judging import HELD, AnsweredSamples, Sample, answered_only, may_judge_early
+from sightline.evaluation.plan import PlannedProbe, StoredProbe, probe_position, read_stored_probes
 from sightline.evaluation.prepare import prepare_evaluation
-from sightline.evaluation.request_sender import RequestSender
-from sightline.plan.plan import PlannedProbe
-from sightline.plan.spec import Spec
-from sightline.plan.stored_probe import StoredProbe, probe_position, read_stored_probes
+from sightline.evaluation.send import (
+    HELD,
+    AnsweredSamples,
+    RequestSender,
+    Sample,
+    answered_only,
+    may_judge_early,
+)
+from sightline.evaluation.spec import Spec
+from sightline.store.answers import Attempt
+from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request
 
 VAL = 60
@@ -55,7 +60,7 @@ def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Endpoin
     made = {"model": Endpoint("model", describe)}
     made |= {name: Endpoint(name, judge) for name in ("judge", "second")}
     by_name = {name: lambda *_, name=name: [made[name]] for name in made}
-    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": by_name})
+    monkeypatch.setattr(plugins, "plugged_in", {**plugins.plugged_in, "models": by_name})
     monkeypatch.chdir(tmp_path)
     return made
 

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline import registry
-from sightline.builders.synthetic import generate_codis
+from sightline import plugins
+from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
-from sightline.models.offline_model import OfflineModel
+from sightline.models.offline import OfflineModel
 from sightline.types import Answer, Failure, Request
 
 PAIRS = 40
@@ -31,18 +31,18 @@ SECONDS = 20.0
 BLOCKING = (
     "sightline.benchmarks.codis.benchmark.Codis.samples",
     "sightline.benchmarks.codis.benchmark.Codis.probes",
-    "sightline.engine.image_cache.inspect_found",
-    "sightline.engine.store.Store.open",
-    "sightline.engine.store.Store.close",
-    "sightline.engine.answers.Answers.look_up",
-    "sightline.engine.runs.Runs.add_probes",
-    "sightline.evaluation.survey.Surveyor.add",
-    "sightline.evaluation.judge_and_write.aggregate",
+    "sightline.store.store.inspect_found",
+    "sightline.store.store.Store.open",
+    "sightline.store.store.Store.close",
+    "sightline.store.answers.Answers.look_up",
+    "sightline.store.runs.Runs.add_probes",
+    "sightline.evaluation.prepare.Surveyor.add",
+    "sightline.evaluation.finish.aggregate",
     "sightline.evaluation.run.prepare_evaluation",
-    "sightline.judging.judges.ModelJudge.request",
-    "sightline.engine.keys.RequestFrame.keyed",
-    "sightline.results.folder.ResultsFolder.write",
-    "sightline.results.folder.ResultsFolder.finish",
+    "sightline.evaluation.judges.ModelJudge.request",
+    "sightline.store.keys.RequestFrame.keyed",
+    "sightline.evaluation.folder.ResultsFolder.write",
+    "sightline.evaluation.folder.ResultsFolder.finish",
     "sightline.formats.export.read_outcomes",
 )
 """Functions that hash, read, write or count."""
@@ -64,7 +64,7 @@ class Yes(OfflineModel):
 @pytest.fixture(autouse=True)
 def _models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     models = {name: lambda *_, name=name: [Yes(name)] for name in ("yes", "judge")}
-    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
+    monkeypatch.setattr(plugins, "plugged_in", {**plugins.plugged_in, "models": models})
     monkeypatch.chdir(tmp_path)
 
 
@@ -148,7 +148,7 @@ def test_scoring_blocks_no_event_loop_either(codis: Path, monkeypatch: pytest.Mo
     for path in BLOCKING[:2] + BLOCKING[-2:]:
         patch(monkeypatch, path, lambda: calls.append(on_loop()))
     from sightline.evaluation.score import score_file
-    from sightline.plan.spec import Spec
+    from sightline.evaluation.spec import Spec
 
     asyncio.run(score_file(Spec(task="codis", data=str(codis), out="scored"), "results/answers.jsonl"))
     assert calls
@@ -160,8 +160,8 @@ def test_a_run_cancelled_while_it_aggregates_keeps_its_answers_and_writes_no_fil
     codis: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     path = {
-        "judged": "sightline.results.folder.ResultsFolder.write",
-        "counted": "sightline.evaluation.judge_and_write.add_published",
+        "judged": "sightline.evaluation.folder.ResultsFolder.write",
+        "counted": "sightline.evaluation.finish.add_published",
     }[step]
     cancelled = threading.Event()
 
@@ -204,7 +204,7 @@ def test_an_interrupted_notebook_cell_sends_nothing_more_and_keeps_what_was_answ
             await asyncio.sleep(0.001 if len(asked) < PAIRS else SECONDS)
             yield 0, Answer("yes", finish_reason="stop")
 
-    models = registry._from_plugins["models"]
+    models = plugins.plugged_in["models"]
     monkeypatch.setitem(models, "yes", lambda *_: [Interrupted("yes")])
 
     async def cell() -> None:
@@ -238,7 +238,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise UserError("no server")
 
     models = {"yes": lambda *_: [Paid("yes")], "judge": lambda *_: [Gone("judge")]}
-    monkeypatch.setattr(registry, "_from_plugins", {**registry._from_plugins, "models": models})
+    monkeypatch.setattr(plugins, "plugged_in", {**plugins.plugged_in, "models": models})
     return asked
 
 

@@ -8,8 +8,8 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evaluation import key_set
-from sightline.evaluation.key_set import KeySet
+from sightline.evaluation import estimate
+from sightline.evaluation.estimate import KeySet
 
 NUMBERS = st.lists(st.integers(0, 30), max_size=40)
 
@@ -20,7 +20,7 @@ def key(number: int) -> str:
 
 @given(NUMBERS, NUMBERS, st.integers(1, 5))
 def test_it_holds_each_key_once_and_joins_other_sets(first: list[int], second: list[int], few: int) -> None:
-    with patch.object(key_set, "_RECENT", few):
+    with patch.object(estimate, "_RECENT", few):
         own, other = KeySet(), KeySet()
         for number in first:
             own.add(key(number))

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import generate_codis
-from sightline.engine.run_labels import Labels
-from sightline.engine.store import Store
+from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.run import run_evaluation
-from sightline.models.baseline import ChanceBaseline
-from sightline.plan.spec import Spec
+from sightline.evaluation.spec import Spec
+from sightline.models.offline import ChanceBaseline
+from sightline.store.runs import Labels
+from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request
 
 

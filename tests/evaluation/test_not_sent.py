@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import sightline
-from sightline.evaluation.evaluation import Evaluation
-from sightline.reporting.markdown import report_markdown
+from sightline.evaluation.finish import Evaluation
+from sightline.reporting.texts import report_markdown
 
 GROUPS = 6
 

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 import sightline
 from sightline.benchmarks.codis.benchmark import Codis
-from sightline.builders.synthetic import generate_codis, generate_contextual
+from sightline.builders.scenes.build import generate_codis, generate_contextual
 from sightline.errors import UserError
-from sightline.formats.synthetic_marker import MARKER
+from sightline.formats.journal import MARKER
 from sightline.models.base import Capabilities
-from sightline.models.baseline import ChanceBaseline
+from sightline.models.offline import ChanceBaseline
 from sightline.scoring.scorer import ModelScorer, Reading, Scorer
 from sightline.types import Case, Probe, Sample, user
 

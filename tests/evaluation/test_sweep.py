@@ -13,14 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.estimate import RunEstimate, add_estimates
-from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.finish import Evaluation
 from sightline.evaluation.run import run_evaluation
-from sightline.evaluation.sweep import Sweep, estimate_sweep, run_sweep
-from sightline.evaluation.sweep_plan import SweepPoint, plan_sweep
-from sightline.plan.spec import Spec
+from sightline.evaluation.spec import Spec
+from sightline.evaluation.sweep import Sweep, SweepPoint, estimate_sweep, plan_sweep, run_sweep
 
 COT = {"cot": (True, False)}
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.formats import content
-from sightline.formats.content import numbered_lines, read_bytes
+from sightline.formats import files
+from sightline.formats.files import numbered_lines, read_bytes
 
 
 @given(
@@ -50,7 +50,7 @@ def test_memory_does_not_grow_with_the_number_of_lines(tmp_path: Path) -> None:
 def test_a_line_over_the_limit_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zipped: bool
 ) -> None:
-    monkeypatch.setattr(content, "MAX_LINE", 1000)
+    monkeypatch.setattr(files, "MAX_LINE", 1000)
     path, written = tmp_path / "a.jsonl", b"{}\n" + b"x" * 10**6
     path.write_bytes(gzip.compress(written) if zipped else written)
     with pytest.raises(UserError, match=r"line 2.*1,000 bytes"):
@@ -61,7 +61,7 @@ def test_a_line_over_the_limit_is_refused_before_it_is_read(
 def test_a_file_over_the_limit_is_not_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zipped: bool
 ) -> None:
-    monkeypatch.setattr(content, "MAX_FILE", 10**6)
+    monkeypatch.setattr(files, "MAX_FILE", 10**6)
     path, written = tmp_path / "a.json", b" " * 10**8
     path.write_bytes(gzip.compress(written) if zipped else written)
     with pytest.raises(UserError, match=r"1,000,000 bytes, decompressed.*smaller files"):

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.content import read_bytes
-from sightline.formats.files import refuse_overwriting, refuse_unwritable, write_atomically
+from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
 
 
 def test_gzipped_and_plain_files_read_the_same(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.formats import content, group_file
-from sightline.formats.group_file import open_groups
-from sightline.formats.groups import GroupLine, by_group, write_groups
+from sightline.formats import files, groups
+from sightline.formats.groups import GroupLine, by_group, open_groups, write_groups
 
 ORDERS = st.permutations([(group, variant) for group in "abcd" for variant in "xyz"])
 
@@ -31,7 +30,7 @@ def test_groups_are_whole_and_in_the_order_of_their_first_lines(
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if hashes_collide:
-            patch.setattr(group_file, "hash", lambda text: 1, raising=False)
+            patch.setattr(groups, "hash", lambda text: 1, raising=False)
         path = Path(folder) / "groups.jsonl"
         lines = written(order, path)
         if zipped:
@@ -54,7 +53,7 @@ def test_a_variant_twice_names_both_lines_wherever_they_are(order: list[tuple[st
 def test_a_line_over_the_limit_of_all_readers_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zipped: bool
 ) -> None:
-    monkeypatch.setattr(content, "MAX_LINE", 1000)
+    monkeypatch.setattr(files, "MAX_LINE", 1000)
     path = tmp_path / "groups.jsonl"
     written([("a", "x")], path)
     whole = path.read_bytes() + b"x" * 10**6

@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.group_file import read_groups
-from sightline.formats.groups import GroupLine, by_group, write_groups
-from sightline.formats.image_paths import is_below
+from sightline.formats.groups import GroupLine, by_group, is_below, read_groups, write_groups
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
 TEXTS = st.lists(WORDS, max_size=3).map(tuple)

@@ -7,7 +7,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.formats.image_paths import is_below
+from sightline.formats.groups import is_below
 
 PATHS = st.lists(st.sampled_from(["a", "b.png", "..", ".", "", "...", "~", "%2e%2e"]), max_size=6).map(
     "/".join

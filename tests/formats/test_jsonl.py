@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
 from sightline.formats.jsonl import answer_line, read_outcomes, write_answers
+from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
-from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage
 
 CONTRACT = [

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sightline.formats import leftovers
-from sightline.formats.atomic_file import AtomicFile
-from sightline.formats.files import write_atomically
-from sightline.formats.leftovers import temporary_folder
+from sightline.formats import files
+from sightline.formats.files import AtomicFile, temporary_folder, write_atomically
 
 
 @pytest.fixture(autouse=True)
 def new_process() -> None:
     """Folders are listed when a process first writes there."""
-    leftovers._found.cache_clear()
+    files._found.cache_clear()
 
 
 def killed(path: Path) -> Path:
@@ -43,7 +41,7 @@ def test_what_a_live_process_writes_stays(tmp_path: Path) -> None:
     with AtomicFile(path) as first, temporary_folder(path) as folder:
         first.write(b"first")
         (folder / "part").touch()
-        leftovers._found.cache_clear()
+        files._found.cache_clear()
         write_atomically(path, [b"second"])
         assert (folder / "part").exists()
     assert path.read_bytes() == b"first"

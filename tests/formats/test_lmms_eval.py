@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
+from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
-from sightline.registry import benchmark_class
 
 PROMPT = (
     "Instruction: Please try to answer the single-answer multiple choice question below based on the image "

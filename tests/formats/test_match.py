@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import UserError
-from sightline.formats.match import match
-from sightline.formats.prediction import Prediction
+from sightline.formats.prediction import Prediction, match
 
 FILE = Path("answers.jsonl")
 PAIR = [("000", "context_1"), ("000", "context_2")]

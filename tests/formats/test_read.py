@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
-from sightline.formats.read import LAYOUTS, read_predictions
-from sightline.registry import benchmark_class
+from sightline.formats.other_tools import LAYOUTS, read_predictions
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,6 @@ def test_a_broken_first_record_does_not_hide_the_layout(tmp_path: Path) -> None:
 
 
 def test_reading_formats_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, sightline.formats.read; print({'numpy', 'pandas', 'openpyxl', 'PIL'} & set(sys.modules))"
-    )
+    heavy = "{'numpy', 'pandas', 'openpyxl', 'PIL'}"
+    code = f"import sys, sightline.formats.other_tools; print({heavy} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

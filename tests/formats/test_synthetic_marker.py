@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.synthetic import generate_mmr3
-from sightline.formats.synthetic_marker import is_synthetic
+from sightline.builders.scenes.build import generate_mmr3
+from sightline.formats.journal import is_synthetic
 
 
 def test_a_synthetic_folder_and_a_task_in_it_are_recognised(tmp_path: Path) -> None:

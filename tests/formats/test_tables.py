@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sightline.escaping import escape_formula, unescape_formula
 from sightline.formats.tables import csv_bytes, read_table, table_rows
+from sightline.text import escape_formula, unescape_formula
 
 CELLS = st.text(st.one_of(st.sampled_from("'=+-@\t\r\n\", a"), st.characters(codec="utf-8")), max_size=9)
 

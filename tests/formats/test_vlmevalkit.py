@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
+from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
-from sightline.registry import benchmark_class
 
 COLUMNS = ["index", "id", "question", *"ABCDEF", "image_path", "prediction"]
 OPTIONS = ["one", "two, or so", 'th"ree', "four\nlines", "five\ttabs", "six"]

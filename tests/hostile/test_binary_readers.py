@@ -27,9 +27,8 @@ from tests.hostile.damage import CONTENTS, Damage, damaged
 from tests.hostile.readers import unsafe
 
 from sightline.cli.main import main
-from sightline.data.archive_download import InvalidReleaseError
-from sightline.data.releases import releases
-from sightline.data.unpack import unpack
+from sightline.data.archives import InvalidReleaseError, unpack
+from sightline.data.pull import releases
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import (
     MEDIA_TYPES,
@@ -96,7 +95,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_damaged_adapter(capsys: pytest.CaptureFixture[str], name: str) -> None:
     import torch
 
-    from sightline.adapter.architectures import Lora
+    from sightline.adapter.module import Lora
     from sightline.adapter.saved_adapter import AdapterMetadata, read_weights, save_adapter
 
     weights = {"first": torch.nn.Parameter(torch.zeros(3, 8)), "second": torch.nn.Parameter(torch.ones(2))}
@@ -121,7 +120,7 @@ def test_a_damaged_adapter(capsys: pytest.CaptureFixture[str], name: str) -> Non
 def test_a_damaged_checkpoint_of_a_training() -> None:
     import torch
 
-    from sightline.adapter.training_checkpoint import TrainingCheckpoint
+    from sightline.adapter.saved_adapter import TrainingCheckpoint
 
     whole = TrainingCheckpoint(Path("out"), {"seed": 1})
     whole.begin()

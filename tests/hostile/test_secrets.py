@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 import sightline
 from sightline.cli.main import main
-from sightline.secret_text import hide_key
+from sightline.errors import hide_key
 
 SECRET = "Zq7wRm2xKp9vTn4bLs8dHf3c"
 """It is planted in every input; a key has it in its middle."""
@@ -108,7 +108,7 @@ def test_a_key_that_a_server_repeats_reaches_no_store_no_report_and_no_page(
     said = capsys.readouterr()
     assert not leaks(said.out + said.err)
     assert leaking_files(folder) == []
-    from sightline.engine.store import Store
+    from sightline.store.store import Store
 
     store = Store.open("s.db")
     with store.database.core_read() as connection:

@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 from tests.hostile.readers import STYLE, ReadTable, read_html, read_latex, read_markdown, unsafe
 from tests.hostile.texts import LINES, TEXTS, texts
 
-from sightline.escaping import (
+from sightline.errors import visible, visible_lines
+from sightline.reporting.table import Column, ReportTable, Value, csv_text, heading, json_text
+from sightline.reporting.terminal import show
+from sightline.reporting.texts import html, latex, markdown
+from sightline.text import (
     escape_formula,
     for_csv,
     for_json,
@@ -24,13 +28,6 @@ from sightline.escaping import (
     for_plot,
     unescape_formula,
 )
-from sightline.reporting.html_table import html
-from sightline.reporting.latex_table import latex
-from sightline.reporting.markdown import markdown
-from sightline.reporting.report_table import Column, ReportTable, Value, heading
-from sightline.reporting.table_text import csv_text, json_text
-from sightline.reporting.terminal import show
-from sightline.visible import visible, visible_lines
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 

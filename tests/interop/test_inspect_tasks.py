@@ -17,11 +17,10 @@ import pytest
 from PIL import Image
 
 import sightline
-from sightline.builders.synthetic import generate_contextual
-from sightline.evaluation.evaluation import Evaluation
-from sightline.outcome_index.opened_store import opened_store
-from sightline.outcome_index.scored_file import AnswerTask
-from sightline.results.run_list import list_runs
+from sightline.builders.scenes.build import generate_contextual
+from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.runs import list_runs
+from sightline.viewer.opened import AnswerTask, opened_store
 
 pytest.importorskip("inspect_ai")
 

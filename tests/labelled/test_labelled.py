@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from sightline.benchmarks.base import Benchmark, defaults
-from sightline.benchmarks.codis.meaning import same_meaning_by_rules
-from sightline.benchmarks.codis.rules import judge_by_rules
+from sightline.benchmarks.codis.rules import judge_by_rules, same_meaning_by_rules
 from sightline.benchmarks.groups.mask_words import names_lines
-from sightline.registry import benchmark
-from sightline.scoring.judge_prompts import same_or_different
-from sightline.scoring.refusals import is_refusal
+from sightline.benchmarks.registry import benchmark
+from sightline.scoring.judge_replies import same_or_different
+from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import ModelScorer
 
 Line = Mapping[str, Any]

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from sightline.engine.answers import Attempt
-from sightline.engine.keys import with_key
-from sightline.engine.store import Store
-from sightline.plan.stored_probe import StoredProbe, read_stored_probes
-from sightline.results.description import EvaluationDescription
+from sightline.evaluation.options import EvaluationDescription
+from sightline.evaluation.plan import StoredProbe, read_stored_probes
+from sightline.store.answers import Attempt
+from sightline.store.keys import with_key
+from sightline.store.store import Store
 from sightline.types import Answer, Request, Usage, user
 
 DESCRIPTION = msgspec.to_builtins(

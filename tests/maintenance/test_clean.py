@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from tests.maintenance.stores import add_run, content, make_store, question
 
-from sightline.engine import schema
-from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance.merge import merge
 from sightline.maintenance.store_maintenance import CleaningOptions, clean
 from sightline.maintenance.verify import verify
+from sightline.store import schema
+from sightline.store.store import Store
 from sightline.types import ImageFile
 
 

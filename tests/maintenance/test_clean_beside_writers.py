@@ -12,11 +12,11 @@ import pytest
 from tests.maintenance.stores import DESCRIPTION, add_run, question
 from tests.postgres_server import PostgresServer
 
-from sightline.engine import requests, runs
-from sightline.engine.store import Store
+from sightline.evaluation.plan import StoredProbe
 from sightline.maintenance.store_maintenance import CleaningOptions, clean
 from sightline.maintenance.verify import verify
-from sightline.plan.stored_probe import StoredProbe
+from sightline.store import requests, runs
+from sightline.store.store import Store
 
 pytestmark = pytest.mark.postgres
 

@@ -9,7 +9,7 @@ import pytest
 from tests.maintenance.stores import add_run
 
 from sightline.cli.main import main
-from sightline.engine.store import Store
+from sightline.store.store import Store
 
 Capture = pytest.CaptureFixture[str]
 

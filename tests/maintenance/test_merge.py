@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.maintenance.stores import add_run, content, make_store, question
 
-from sightline.engine.runs import write_chunk
-from sightline.engine.store import Store
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.maintenance import merge as merge_module
 from sightline.maintenance.merge import merge
 from sightline.maintenance.store_maintenance import CleaningOptions, clean
 from sightline.maintenance.verify import verify
+from sightline.store.runs import write_chunk
+from sightline.store.store import Store
 from sightline.types import Answer, Failure
 
 

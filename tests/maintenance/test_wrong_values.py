@@ -13,16 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.annotation.bodies import DECODERS
-from sightline.annotation.types import Entry
+from sightline.annotation.types import DECODERS, Entry
 from sightline.cli.main import main
-from sightline.engine import schema
-from sightline.engine.caches import CacheTable
-from sightline.engine.endpoint_log import EndpointRecord
-from sightline.engine.store import Store
+from sightline.store import schema
+from sightline.store.answers import EndpointRecord
+from sightline.store.caches import CacheTable
+from sightline.store.store import Store
 
 RUN = "run groups:groups.jsonl --model baseline/chance --set embedder=none --quiet"
-CACHES = (schema.images, schema.vectors, schema.readings, schema.results, schema.plans)
+CACHES = (schema.images, schema.vectors, schema.readings)
 
 
 @pytest.fixture(scope="module")

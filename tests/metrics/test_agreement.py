@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from sightline.errors import UserError
-from sightline.metric_types import MetricValue
 from sightline.metrics import agreement as metric
-from sightline.metrics.agreement import HumanConsistency, levels
-from sightline.metrics.verdict_codes import Rater, VerdictCoder, VerdictCodes, item_id
+from sightline.metrics.agreement import HumanConsistency, Rater, VerdictCoder, VerdictCodes, item_id, levels
 from sightline.scoring.majority import majority
-from sightline.types import Verdict, VerdictName
+from sightline.types import MetricValue, Verdict, VerdictName
 
 RATERS = ("ann", "ben", "cem", "dot")
 

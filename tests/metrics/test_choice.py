@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from sightline.metric_types import Metric
 from sightline.metrics import choice
 from sightline.metrics.tally import NO_ANSWER, tally
 from sightline.types import (
     Group,
     Labels,
+    Metric,
     Outcome,
     Usage,
     VerdictName,

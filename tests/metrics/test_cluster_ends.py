@@ -7,7 +7,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.metrics.cluster_ends import OpenClusters, count_stretches
+from sightline.metrics.tally import OpenClusters, count_stretches
 
 CLUSTERS = st.lists(st.sampled_from("abcdef"), max_size=30)
 

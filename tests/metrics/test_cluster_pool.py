@@ -10,11 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sightline.metric_types import Range
-from sightline.metrics import cluster_pool
-from sightline.metrics.cluster_ends import OpenClusters, count_stretches
-from sightline.metrics.cluster_pool import ClusterPool, ClusterRows, cell_table
-from sightline.metrics.scenarios import ALL_SCENARIOS, AS_JUDGED, DECIDED, IF_RIGHT, SCENARIOS
+from sightline.metrics import tally
 from sightline.metrics.statistics import (
     Floats,
     Interval,
@@ -22,6 +18,19 @@ from sightline.metrics.statistics import (
     ratio_estimates,
     ratio_intervals,
 )
+from sightline.metrics.tally import (
+    ALL_SCENARIOS,
+    AS_JUDGED,
+    DECIDED,
+    IF_RIGHT,
+    SCENARIOS,
+    ClusterPool,
+    ClusterRows,
+    OpenClusters,
+    cell_table,
+    count_stretches,
+)
+from sightline.types import Range
 
 CELLS = 3
 Amount = tuple[str, int, float, int]
@@ -44,12 +53,12 @@ def integers(numbers: list[int]) -> NDArray[np.int64]:
     return np.array(numbers, dtype=np.int64)
 
 
-def pooled_table(found: list[Amount], chunk: int) -> cluster_pool.CellTable:
+def pooled_table(found: list[Amount], chunk: int) -> tally.CellTable:
     """The amounts, added in chunks of neighbours and pooled at every chunk."""
     open_clusters = OpenClusters(count_stretches(cluster for cluster, *_ in found))
     pool = ClusterPool(open_clusters)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_pool, "FEWEST_ROWS", 0)
+        patch.setattr(tally, "FEWEST_ROWS", 0)
         pool._limit = 0
         for start in range(0, len(found), chunk):
             own = found[start : start + chunk]
@@ -146,6 +155,6 @@ def test_rows_of_complete_clusters_are_pooled_and_only_open_ones_are_kept() -> N
     for name in [*names, names[0]]:
         number = open_clusters.number(name)
         pool.add(ClusterRows(integers([0] * 4), integers([number] * 4), np.ones(4), np.ones(4)))
-        assert pool._size <= 2 * cluster_pool.FEWEST_ROWS
+        assert pool._size <= 2 * tally.FEWEST_ROWS
     table = cell_table(pool.pooled(), integers([0]), AS_JUDGED)
     assert sorted(zip(table.counts[0], table.pooled.clusters[0], strict=True)) == [(8, 1), (79_996, 19_999)]  # type: ignore[index]

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sightline.metric_types import MetricValue
 from sightline.metrics.confusion import MOST_KEPT, ComparedTexts, confused, similarity_warning
+from sightline.types import MetricValue
 
 SIDES = {"yes": 0, "no": 0, "cat": 1, "dog": 2, "a long answer of six words": 3}
 

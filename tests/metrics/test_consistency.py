@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sightline.benchmarks.groups.benchmark import Groups
-from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
-from sightline.judging.text_scores import with_text_scores
-from sightline.metric_types import MetricValue
-from sightline.metrics.consistency_metrics import consistency_metrics
+from sightline.benchmarks.groups.benchmark import MASK_METRICS, Groups
+from sightline.evaluation.measures import with_text_scores
+from sightline.metrics.consistency import consistency_metrics
 from sightline.metrics.tally import tally
 from sightline.scoring.similarity import pair_verdict
-from sightline.types import Group, Outcome, Usage
+from sightline.types import Group, MetricValue, Outcome, Usage
 
 STYLES = ("candy", "mosaic", "udnie", "grayscale")
 

@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.metrics.dawid_skene import ONE_LABEL, TOO_FEW_ANNOTATORS, LabelModel, Vote, dawid_skene
-from sightline.metrics.label_quality import LabelQuality, label_quality
+from sightline.metrics.label_quality import (
+    ONE_LABEL,
+    TOO_FEW_ANNOTATORS,
+    LabelModel,
+    LabelQuality,
+    Vote,
+    dawid_skene,
+    label_quality,
+)
 
 CLASSIC = """
 111 1111, 333 4334, 112 2122, 222 3121, 222 3222, 222 3322, 122 2111, 333 3433, 222 2223, 232 2223, 444 4444,

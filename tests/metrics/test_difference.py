@@ -7,17 +7,9 @@ from typing import Any
 
 import pytest
 
-from sightline.metric_types import (
-    PERCENT,
-    Metric,
-    MetricValue,
-    Term,
-    Unit,
-)
-from sightline.metrics.difference import PairedTally, difference
-from sightline.metrics.significance import PairedValues
+from sightline.metrics.significance import PairedTally, PairedValues, difference
 from sightline.metrics.tally import tally
-from sightline.types import Group, Outcome, Usage
+from sightline.types import PERCENT, Group, Metric, MetricValue, Outcome, Term, Unit, Usage
 
 PLAIN: dict[str, Any] = {"meaning": "", "better": "higher", "range": PERCENT, "source": ""}
 

@@ -9,11 +9,20 @@ import pytest
 from msgspec.structs import replace
 from scipy.stats import binomtest, ttest_1samp, ttest_rel
 
-from sightline.metric_types import MetricValue
-from sightline.metrics import judge_statistics
-from sightline.metrics.association import AGREEMENT, KAPPA, ROC_AUC, SPEARMAN, Statistic, agreement
-from sightline.metrics.judge_statistics import NOTHING_JUDGED, judge_difference, statistic_value
+from sightline.metrics import association
+from sightline.metrics.association import (
+    AGREEMENT,
+    KAPPA,
+    NOTHING_JUDGED,
+    ROC_AUC,
+    SPEARMAN,
+    Statistic,
+    agreement,
+    judge_difference,
+    statistic_value,
+)
 from sightline.metrics.statistics import TOO_FEW, UNDEFINED, Floats
+from sightline.types import MetricValue
 
 TRUTH = np.array([1, 0] * 30, dtype=np.float64)
 ITEMS = [str(number) for number in range(60)]
@@ -104,7 +113,7 @@ def test_the_jackknife_of_an_agreement_is_that_of_a_mean() -> None:
 
 def test_blocks_of_clusters_give_nearly_the_interval_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     each = statistic_value(KAPPA, noisy(0.3, 4), TRUTH, ITEMS)
-    monkeypatch.setattr(judge_statistics, "MOST_BLOCKS", 30)
+    monkeypatch.setattr(association, "MOST_BLOCKS", 30)
     blocks = statistic_value(KAPPA, noisy(0.3, 4), TRUTH, ITEMS)
     assert width(blocks) == pytest.approx(width(each), rel=0.25)
 

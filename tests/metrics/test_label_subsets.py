@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sightline.metrics.label_subsets import MOST_VALUES, LabelSubsets
+from sightline.metrics.tally import MOST_VALUES, LabelSubsets
 
 
 def test_subsets_are_ordered_by_label_and_then_by_value() -> None:

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sightline.metric_types import PERCENT, Better, MetricDefinition, Unit, difference_range
-from sightline.metrics.margin import NO_DIRECTION, ONLY_POINTS, MarginVerdict, margin_verdict
-from sightline.metrics.significance import PairedValues
+from sightline.metrics.significance import (
+    NO_DIRECTION,
+    ONLY_POINTS,
+    MarginVerdict,
+    PairedValues,
+    margin_verdict,
+)
 from sightline.metrics.statistics import TOO_FEW, Floats, Interval, difference_intervals
+from sightline.types import PERCENT, Better, MetricDefinition, Unit, difference_range
 
 TRIALS = 700
 CHANCE = 1e-4

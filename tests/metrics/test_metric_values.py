@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from sightline.metric_types import MetricValue
-from sightline.metrics.metric_values import clustered_mean, with_interval
-from sightline.metrics.statistics import TOO_FEW, Interval
+from sightline.metrics.statistics import TOO_FEW, Interval, clustered_mean, with_interval
+from sightline.types import MetricValue
 
 VALUES = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from([0.0, 0.25, 1.0])), max_size=20)
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from sightline.metric_types import Metric
 from sightline.metrics import paired
 from sightline.metrics.tally import tally
 from sightline.types import (
     Group,
+    Metric,
     Outcome,
     Usage,
     Verdict,

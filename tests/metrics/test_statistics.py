@@ -14,7 +14,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sightline.metric_types import Range
 from sightline.metrics.statistics import (
     NO_SPREAD,
     TOO_FEW,
@@ -26,6 +25,7 @@ from sightline.metrics.statistics import (
     ratio_estimates,
     ratio_intervals,
 )
+from sightline.types import Range
 
 SHARE: Range = (0, 1)
 DIFFERENCE: Range = (-1, 1)

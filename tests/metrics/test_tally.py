@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 from msgspec import structs
 from scipy.stats import binomtest, ttest_1samp
 
-from sightline.metric_types import (
-    PERCENT,
-    Metric,
-    MetricValue,
-    Term,
-)
 from sightline.metrics.choice import ACCURACY, ERROR, LEAKAGE
 from sightline.metrics.paired import ACC_P, ACC_P_IMAGES, ACC_Q, CONTEXT_AWARENESS
 from sightline.metrics.statistics import TOO_FEW, Interval, ratio_intervals
 from sightline.metrics.tally import NO_ANSWER, tally
 from sightline.types import (
+    PERCENT,
     Group,
     Labels,
+    Metric,
+    MetricValue,
     Outcome,
+    Term,
     Usage,
     Verdict,
     VerdictName,

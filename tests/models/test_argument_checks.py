@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sightline.errors import UserError
-from sightline.models.argument_checks import read_values
-from sightline.models.local.args import LocalArgs, Sampling
+from sightline.models.arguments import read_values
+from sightline.models.local.load import LocalArgs, Sampling
 from sightline.models.openai import EndpointArgs
 
 

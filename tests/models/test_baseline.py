@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.models.baseline import _choices
+from sightline.models.offline import _choices
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from sightline.cli.printing import saved_lines
 from sightline.errors import UserError
 from sightline.images import ImageLimits, inspect_image, transform_for
 from sightline.models.openai import OpenAICompatible
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Request, user
 
 MakeImage = Callable[..., ImageFile]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.models.chat_response import failure_of_status, read_response, seconds_until
+from sightline.models.chat import failure_of_status, read_response, seconds_until
 from sightline.types import Answer, Failure, Usage
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from sightline.errors import UserError
 from sightline.images import ImageLimits, inspect_image, transform_for
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Request, user
 
 PROGRAM = f"{sys.executable} {Path(__file__).with_name('stand_in.py')}"

@@ -17,7 +17,7 @@ from PIL import Image
 import sightline
 from sightline.errors import UserError
 from sightline.images import data_url, inspect_image
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 from sightline.types import Answer, Failure, ImageRef, Message, Request, Text, Usage, user
 
 pytest.importorskip("inspect_ai")
@@ -448,7 +448,7 @@ def test_without_inspect_the_install_command_is_said(monkeypatch: pytest.MonkeyP
 def test_naming_a_model_loads_nothing_of_inspect() -> None:
     code = (
         "import sys, sightline\n"
-        "from sightline.models.resolve import ModelOptions, resolve\n"
+        "from sightline.models.registry import ModelOptions, resolve\n"
         "resolve('inspect/anthropic/claude', ModelOptions())\n"
         "print('inspect_ai' in sys.modules)"
     )

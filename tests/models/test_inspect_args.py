@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from sightline.errors import UserError
-from sightline.models import inspect_args
-from sightline.models.inspect_args import addresses, host_of, identity_of, refuse_secrets
+from sightline.models import inspect
+from sightline.models.inspect import addresses, host_of, identity_of, refuse_secrets
 
 HERE = "http://here:8000/v1"
 
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if inspect_args._ADDRESS.search(name)]:
+    for name in [name for name in os.environ if inspect._ADDRESS.search(name)]:
         monkeypatch.delenv(name)
 
 
@@ -30,14 +30,14 @@ def _providers() -> Path:
 def test_inspects_own_providers_are_all_known() -> None:
     """One that is not known counts every variable, which would cost answers their reuse."""
     named = set(re.findall(r'@modelapi\(name="(.+?)"\)', (_providers() / "providers.py").read_text()))
-    assert named == {*inspect_args._VARIABLES, *inspect_args._IN_PROCESS}
+    assert named == {*inspect._VARIABLES, *inspect._IN_PROCESS}
 
 
 def test_every_variable_in_the_source_of_inspects_providers_is_some_providers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = [f"{name}/{cloud}m" for name in inspect_args._VARIABLES for cloud in ("", "azure/", "bedrock/")]
-    known += [f"{name}/vertex/m" for name in inspect_args._VARIABLES]
+    known = [f"{name}/{cloud}m" for name in inspect._VARIABLES for cloud in ("", "azure/", "bedrock/")]
+    known += [f"{name}/vertex/m" for name in inspect._VARIABLES]
     read = {
         variable
         for file in _providers().rglob("*.py")

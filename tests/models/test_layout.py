@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sightline.models.layout import layout_text, lines_of, plain_text
-from sightline.models.ocr import Word
+from sightline.models.ocr import Word, layout_text, lines_of, plain_text
 
 Box = tuple[float, float, float, float]
 

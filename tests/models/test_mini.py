@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import generate_codis, generate_iibench
+from sightline.builders.scenes.build import generate_codis, generate_iibench
 from sightline.errors import UserError
 from sightline.images import inspect_image
-from sightline.metric_types import MetricValue
-from sightline.models.resolve import MINI, ModelOptions, resolve
+from sightline.models.registry import MINI, ModelOptions, resolve
 from sightline.types import (
     Answer,
     ImageFile,
     ImageRef,
+    MetricValue,
     Request,
     user,
 )

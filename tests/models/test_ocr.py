@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from PIL import Image
 from sqlalchemy import create_engine, text
 
-from sightline.engine.ocr_cache import read_images
-from sightline.engine.store import Store
 from sightline.images import BadImage, ImageLimits, inspect_image, read_image, transform_for
 from sightline.models.ocr import Reader, Word
+from sightline.store.store import Store, read_images
 from sightline.types import ImageFile, ImageRef
 
 STOP = Word("STOP", (1.5, 2, 30, 12.25), 0.75)

@@ -15,16 +15,14 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from sightline.builders.checked_images import check_images
-from sightline.builders.execution import Execution
 from sightline.builders.read import images_at, read_all
-from sightline.engine.store import Store
+from sightline.builders.run import Execution
+from sightline.builders.sources import check_images
 from sightline.errors import UserError
 from sightline.images import BadImage, inspect_image
-from sightline.models import rapid_ocr
-from sightline.models.layout import layout_text, plain_text
-from sightline.models.ocr import Reader
-from sightline.models.rapid_ocr import RapidOcr
+from sightline.models import ocr
+from sightline.models.ocr import RapidOcr, Reader, layout_text, plain_text
+from sightline.store.store import Store
 from sightline.types import ImageFile, ImageRef
 
 installed = pytest.mark.skipif(
@@ -181,7 +179,7 @@ def test_an_engine_that_reads_nothing_is_one_message_and_a_image_that_it_cannot_
             raise RuntimeError("onnxruntime: no such operator")
         return Found()
 
-    monkeypatch.setattr(rapid_ocr, "_engine", lambda *_: engine)
+    monkeypatch.setattr(ocr, "_engine", lambda *_: engine)
     gallery, reader = check_images(images_at([images])), RapidOcr()
     if whole:
         with pytest.raises(UserError, match="reads no image: onnxruntime: no such operator"):
@@ -193,7 +191,7 @@ def test_an_engine_that_reads_nothing_is_one_message_and_a_image_that_it_cannot_
 
 def test_what_is_missing_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("rapidocr", "onnxruntime"):
-        monkeypatch.setattr(rapid_ocr, "find_spec", lambda name, absent=package: name != absent or None)
+        monkeypatch.setattr(ocr, "find_spec", lambda name, absent=package: name != absent or None)
         with pytest.raises(UserError, match=rf"needs {package}; expected pip install 'sightline\[ocr\]'"):
             RapidOcr()
 
@@ -203,15 +201,15 @@ def test_a_package_without_its_models_is_told(monkeypatch: pytest.MonkeyPatch) -
         version = "9.9"
         files = ()
 
-    monkeypatch.setattr(rapid_ocr, "find_spec", lambda name: name)
-    monkeypatch.setattr(rapid_ocr, "distribution", lambda name: Empty)
+    monkeypatch.setattr(ocr, "find_spec", lambda name: name)
+    monkeypatch.setattr(ocr, "distribution", lambda name: Empty)
     with pytest.raises(UserError, match=r"rapidocr 9.9 has no 'det' model"):
         RapidOcr()
 
     def absent(name: str) -> NoReturn:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(rapid_ocr, "distribution", absent)
+    monkeypatch.setattr(ocr, "distribution", absent)
     with pytest.raises(UserError, match="was not installed by pip"):
         RapidOcr()
 

@@ -11,10 +11,9 @@ import pytest
 
 from sightline.config import Config, Host, NamedModel
 from sightline.errors import UserError
-from sightline.models.baseline import ChanceBaseline
+from sightline.models.offline import ChanceBaseline, Replay
 from sightline.models.openai import OpenAICompatible
-from sightline.models.replay import Replay
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 from sightline.types import Answer, Failure, Origin, Request, user
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.synthetic import generate_codis
+from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.models.argument_checks import PROTOCOL_FIELDS
-from sightline.models.sampling_names import KNOWN, OPENAI, SGLANG, VLLM
+from sightline.models.arguments import KNOWN, OPENAI, PROTOCOL_FIELDS, SGLANG, VLLM
 
 
 def test_each_name_is_in_one_list_only_and_none_is_a_field_that_sightline_sets() -> None:

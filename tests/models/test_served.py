@@ -20,7 +20,7 @@ from PIL import Image
 
 from sightline.errors import UserError
 from sightline.models import served
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 from sightline.types import Answer, Failure, Request, user
 
 STAND_IN = Path(__file__).with_name("stand_in.py")

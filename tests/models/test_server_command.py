@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sightline.errors import UserError
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 
 
 def _identity(spec: str = "vllm/org/llava", flags: str = "") -> str:
@@ -17,10 +17,10 @@ def _identity(spec: str = "vllm/org/llava", flags: str = "") -> str:
 
 
 def test_a_missing_install_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.models.server_command.shutil.which", lambda *_, **__: None)
+    monkeypatch.setattr("sightline.models.served.shutil.which", lambda *_, **__: None)
     with pytest.raises(UserError, match=r"vLLM is not installed here; expected pip install vllm, or .*exec"):
         resolve("vllm/org/llava", ModelOptions())
-    monkeypatch.setattr("sightline.models.server_command.find_spec", lambda _: None)
+    monkeypatch.setattr("sightline.models.served.find_spec", lambda _: None)
     with pytest.raises(UserError, match=r"SGLang is not installed here; expected pip install sglang, or "):
         resolve("sglang/org/llava", ModelOptions())
     # Where nothing will be asked, nothing need be installed.

@@ -7,9 +7,9 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 
-from sightline.models.baseline import ChanceBaseline
-from sightline.replicas.worker.serve import Serving, serve
-from sightline.replicas.worker.wire import KEY_VARIABLE
+from sightline.models.offline import ChanceBaseline
+from sightline.replicas.worker import Serving, serve
+from sightline.replicas.worker_client import KEY_VARIABLE
 from sightline.types import Answer, Failure, Request
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from sightline.errors import EnvironmentFailedError
-from sightline.models.baseline import ChanceBaseline
+from sightline.models.offline import ChanceBaseline
 from sightline.replicas.gather import Gather
 from sightline.types import Answer, Failure, Request, user
 

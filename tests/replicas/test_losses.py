@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from sightline.errors import EnvironmentFailedError
-from sightline.models.baseline import ChanceBaseline
+from sightline.models.offline import ChanceBaseline
 from sightline.replicas import fleet
-from sightline.replicas.base import Joined, Left, Replica, ReplicaLostError
-from sightline.replicas.pool import ReplicaPool
-from sightline.replicas.remote import RemoteReplica
+from sightline.replicas.fleet import Joined, Left, RemoteReplica, Replica, ReplicaLostError, ReplicaPool
 from sightline.types import Answer, Failure, Request, user
 
 POISON = "poison"

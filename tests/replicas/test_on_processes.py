@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import generate_iibench
+from sightline.builders.scenes.build import generate_iibench
 from sightline.errors import UserError
-from sightline.models.resolve import ModelOptions
-from sightline.replicas.distribute import resolve_on
+from sightline.models.registry import ModelOptions
+from sightline.replicas.fleet import resolve_on
 
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import entry; entry()"]
 SECONDS = 120.0

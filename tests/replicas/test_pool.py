@@ -12,14 +12,22 @@ import pytest
 
 from sightline.config import Config
 from sightline.errors import UserError
-from sightline.models.baseline import ChanceBaseline
-from sightline.models.resolve import ModelOptions
+from sightline.models.offline import ChanceBaseline
+from sightline.models.registry import ModelOptions
 from sightline.replicas import fleet
-from sightline.replicas.base import Joined, Left, ReplicaLostError, Target
-from sightline.replicas.distribute import LAUNCHERS, check_place, resolve_on
-from sightline.replicas.fleet import MAX_LOSSES, MORE_IN_FLIGHT
-from sightline.replicas.kept import replicas_kept
-from sightline.replicas.pool import ReplicaPool
+from sightline.replicas.fleet import (
+    LAUNCHERS,
+    MAX_LOSSES,
+    MORE_IN_FLIGHT,
+    Joined,
+    Left,
+    ReplicaLostError,
+    ReplicaPool,
+    Target,
+    check_place,
+    replicas_kept,
+    resolve_on,
+)
 from sightline.types import Answer, Failure, ImageFile, Request, user
 
 

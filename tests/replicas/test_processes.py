@@ -17,16 +17,10 @@ import pytest
 from sightline.cli.main import main
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models import served
-from sightline.models.baseline import ChanceBaseline
-from sightline.replicas import remote
-from sightline.replicas.base import Target
-from sightline.replicas.pool import ReplicaPool
-from sightline.replicas.remote import RemoteReplica
-from sightline.replicas.worker import processes
-from sightline.replicas.worker.client import WorkerClient
-from sightline.replicas.worker.key import worker_key
-from sightline.replicas.worker.processes import Processes, visible_gpus
-from sightline.replicas.worker.wire import KEY_VARIABLE
+from sightline.models.offline import ChanceBaseline
+from sightline.replicas import fleet, worker_client
+from sightline.replicas.fleet import RemoteReplica, ReplicaPool, Target
+from sightline.replicas.worker_client import KEY_VARIABLE, Processes, WorkerClient, visible_gpus, worker_key
 from sightline.types import Answer, Failure, Request, user
 
 WORKER = Path(__file__).with_name("echo_worker.py")
@@ -37,7 +31,7 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
-    monkeypatch.setattr(processes, "worker_words", lambda *_: [str(WORKER)])
+    monkeypatch.setattr(worker_client, "worker_words", lambda *_: [str(WORKER)])
 
 
 def ask(*keys: str) -> list[Answer | Failure]:
@@ -99,9 +93,9 @@ def test_a_process_that_was_out_of_reach_is_asked_again() -> None:
 def test_a_process_that_stops_answering_is_replaced_and_its_requests_are_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(processes, "SILENT_SECONDS", 0.5)
-    monkeypatch.setattr(remote, "HEALTH_SECONDS", 0.3)
+    monkeypatch.setattr(worker_client, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(worker_client, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(fleet, "HEALTH_SECONDS", 0.3)
     monkeypatch.setattr(served, "STOP_SECONDS", 0.5)
 
     async def session() -> None:
@@ -120,9 +114,9 @@ def test_a_process_that_stops_answering_is_replaced_and_its_requests_are_asked_a
 
 def test_a_pause_of_the_driver_ends_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where it computes for a minute: its look at the process fails, and the process does answer."""
-    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(processes, "SILENT_SECONDS", 0.5)
-    monkeypatch.setattr(remote, "HEALTH_SECONDS", 0.4)
+    monkeypatch.setattr(worker_client, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(worker_client, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(fleet, "HEALTH_SECONDS", 0.4)
     looks: list[float] = []
 
     async def healthy_but_late(address: str) -> bool:
@@ -132,13 +126,13 @@ def test_a_pause_of_the_driver_ends_no_process(monkeypatch: pytest.MonkeyPatch) 
             return False
         return True
 
-    monkeypatch.setattr(processes, "is_healthy", healthy_but_late)
+    monkeypatch.setattr(worker_client, "is_healthy", healthy_but_late)
 
     async def session() -> None:
         left: list[str] = []
         client = WorkerClient("http://127.0.0.1:1", "m", "key")
         using = asyncio.create_task(
-            processes._use(
+            worker_client._use(
                 cast("Any", Running()),
                 "process 1",
                 "http://127.0.0.1:1",

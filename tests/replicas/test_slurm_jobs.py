@@ -13,22 +13,26 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.synthetic import generate_iibench
+from sightline.builders.scenes.build import generate_iibench
 from sightline.cli.main import main
 from sightline.config import Config, SlurmProfile, load_config
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.models.baseline import ChanceBaseline
+from sightline.models.offline import ChanceBaseline
 from sightline.models.openai import OpenAICompatible
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 from sightline.models.served import Served
-from sightline.replicas.base import Target
-from sightline.replicas.remote import RemoteReplica
-from sightline.replicas.slurm import commands
-from sightline.replicas.slurm import launcher as launchers
-from sightline.replicas.slurm.commands import Job
-from sightline.replicas.slurm.launcher import SlurmLauncher, launcher
-from sightline.replicas.slurm.run_folder import Announcement, RunFolder, open_run_folder
-from sightline.replicas.slurm.script import batch_script
+from sightline.replicas import slurm
+from sightline.replicas import slurm as launchers
+from sightline.replicas.fleet import RemoteReplica, Target
+from sightline.replicas.slurm import (
+    Announcement,
+    Job,
+    RunFolder,
+    SlurmLauncher,
+    batch_script,
+    launcher,
+    open_run_folder,
+)
 from sightline.types import Answer, Request
 
 FOLDER = Path("/shared/run")
@@ -223,7 +227,7 @@ class Queue:
         self.cancelled_jobs: list[str] = []
         self._looks = [[], *looks]
         for name in ("submit", "check", "jobs", "cancel", "cancel_job"):
-            monkeypatch.setattr(commands, name, getattr(self, name))
+            monkeypatch.setattr(slurm, name, getattr(self, name))
 
     async def submit(self, script: Path, count: int) -> str:
         self.submitted.append(count)
@@ -432,9 +436,9 @@ def test_where_slurm_refuses_before_a_job_exists_nothing_is_cancelled_and_no_liv
     queue = Queue(monkeypatch)
 
     async def refuse(*_: object) -> Any:
-        raise commands.SlurmError("refused")
+        raise slurm.SlurmError("refused")
 
-    monkeypatch.setattr(commands, fails, refuse)
+    monkeypatch.setattr(slurm, fails, refuse)
     profile = SlurmProfile(folder=str(tmp_path))
     started = SlurmLauncher(target(), profile, "gpu")
     with pytest.raises(UserError, match=message):

@@ -20,15 +20,13 @@ from sightline.cli.main import main
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import inspect_image
 from sightline.models.base import Model
-from sightline.models.baseline import ChanceBaseline
-from sightline.models.resolve import ModelOptions, resolve
-from sightline.replicas.base import ReplicaLostError, Target
-from sightline.replicas.remote import RemoteReplica, is_healthy
-from sightline.replicas.slurm.attached import attach
-from sightline.replicas.slurm.run_folder import Announcement
-from sightline.replicas.worker import app
-from sightline.replicas.worker.client import WorkerClient
-from sightline.replicas.worker.serve import Serving, serving_worker
+from sightline.models.offline import ChanceBaseline
+from sightline.models.registry import ModelOptions, resolve
+from sightline.replicas import worker
+from sightline.replicas.fleet import RemoteReplica, ReplicaLostError, Target, is_healthy
+from sightline.replicas.slurm import Announcement, attach
+from sightline.replicas.worker import Serving, serving_worker
+from sightline.replicas.worker_client import WorkerClient
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Part, Request, Text, user
 
 KEY = "the key of the tests"
@@ -311,7 +309,7 @@ def test_a_file_url_names_an_image_of_an_allowed_folder_only(tmp_path: Path) -> 
 
 
 def test_a_request_over_the_limit_of_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "MAX_BODY", 1000)
+    monkeypatch.setattr(worker, "MAX_BODY", 1000)
     status, body = with_worker(Echo(), lambda address: call(address, chat("x" * 1000)))
     assert (status, body["error"]["message"]) == (413, "the request is larger than 1,000 bytes")
 

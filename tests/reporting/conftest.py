@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.metric_types import MetricValue, Result
+from sightline.types import MetricValue, Result
 
 CATEGORIES = {
     "Location and Orientation": (84, 53),

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.published import published, rows
 from sightline.errors import UserError
-from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.results.published import add_published
+from sightline.evaluation.published import add_published
+from sightline.types import MetricValue, PublishedValue, Result
 
 Make = Callable[..., Result]
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from scipy import stats
 
 from sightline.benchmarks.published import published, rows
-from sightline.metric_types import MetricValue, Result
-from sightline.reporting.correlations import over_models
-from sightline.reporting.report_table import Cell, ReportTable, Value
+from sightline.reporting.comparison import over_models
+from sightline.reporting.table import Cell, ReportTable, Value
+from sightline.types import MetricValue, Result
 
 SCORES = ("acc", "s_gt", "con", "s_c")
 

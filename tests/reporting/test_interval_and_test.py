@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.metric_types import MetricValue
 from sightline.metrics.significance import PairedValues, Significance, significance
 from sightline.metrics.statistics import Interval, difference_intervals
-from sightline.reporting.interval_and_test import ONLY_CORRECTED, ONLY_INTERVAL, ONLY_P, disagreements
+from sightline.reporting.comparison import ONLY_CORRECTED, ONLY_INTERVAL, ONLY_P, disagreements
+from sightline.types import MetricValue
 
 
 def row(low: float, high: float, metric: str = "con") -> MetricValue:

@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.reporting.latex_table import latex
-from sightline.reporting.report_table import Column, ReportTable
+from sightline.reporting.table import Column, ReportTable
+from sightline.reporting.texts import latex
 
 
 def table(*heads: str) -> ReportTable:

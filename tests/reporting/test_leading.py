@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders import synthetic
-from sightline.cli.quickstart_command import _generate
-from sightline.metric_types import MetricValue
-from sightline.registry import benchmark_class
-from sightline.reporting.leading import leading_metrics
+from sightline.benchmarks.registry import benchmark_class
+from sightline.builders.scenes import build as synthetic
+from sightline.cli.quickstart import _generate
+from sightline.reporting.tables import leading_metrics
+from sightline.types import MetricValue
 
 
 def value(metric: str, number: float | None, subset: str = "all") -> MetricValue:

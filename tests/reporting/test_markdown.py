@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sightline.metric_types import Result
-from sightline.reporting.markdown import markdown, report_markdown
+from sightline.evaluation.published import add_published
 from sightline.reporting.tables import summary
-from sightline.results.published import add_published
+from sightline.reporting.texts import markdown, report_markdown
+from sightline.types import Result
 
 Make = Callable[..., Result]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from sightline.metric_types import Result
-from sightline.reporting.overview import overview
-from sightline.reporting.table_text import flat
+from sightline.reporting.table import flat
+from sightline.reporting.tables import overview
+from sightline.types import Result
 
 Make = Callable[..., Result]
 

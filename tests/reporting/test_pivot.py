@@ -12,15 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.metric_types import MetricValue, Result
-from sightline.reporting.grid import Page
-from sightline.reporting.markdown import markdown
+from sightline.evaluation.published import add_published
+from sightline.reporting.notes import ResultPoint, result_points, short_names
 from sightline.reporting.pivot import pivot
-from sightline.reporting.report_table import ReportTable, Spread
-from sightline.reporting.table_text import csv_text, json_text
-from sightline.reporting.terminal import fitted, show
-from sightline.reporting.varied_options import ResultPoint, result_points, short_names
-from sightline.results.published import add_published
+from sightline.reporting.table import ReportTable, Spread, csv_text, json_text
+from sightline.reporting.terminal import Page, fitted, show
+from sightline.reporting.texts import markdown
+from sightline.types import MetricValue, Result
 
 Make = Callable[..., Result]
 

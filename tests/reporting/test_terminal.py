@@ -12,14 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from sightline.metric_types import Result
-from sightline.reporting.grid import aligned
-from sightline.reporting.report_table import Cell, Column, ReportTable, Value
-from sightline.reporting.table_text import parts
+from sightline.evaluation.published import add_published
+from sightline.reporting.table import Cell, Column, ReportTable, Value, parts
 from sightline.reporting.tables import summary
-from sightline.reporting.terminal import show
-from sightline.reporting.wrapping import shortened
-from sightline.results.published import add_published
+from sightline.reporting.terminal import aligned, shortened, show
+from sightline.types import Result
 
 Make = Callable[..., Result]
 

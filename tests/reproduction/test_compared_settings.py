@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.evaluation.compare_runs import compare_runs
-from sightline.results.flips import count_changes
+from sightline.evaluation.recompute import compare_runs
+from sightline.metrics.flips import count_changes
 
 
 def responses(file: Path) -> Mapping[str, str]:

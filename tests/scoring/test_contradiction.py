@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.scoring.contradiction import Kind, contradiction
+from sightline.scoring.similarity import Kind, contradiction
 from sightline.scoring.text import lexicon
 
 WORDS = lexicon(

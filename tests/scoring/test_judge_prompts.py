@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sightline.prompts import load
-from sightline.scoring.judge_prompts import accepted
+from sightline.scoring.judge_replies import accepted
 from sightline.scoring.scorer import ModelScorer
+from sightline.text import load
 from sightline.types import Case, ImageFile, ImageRef, Text
 
 PROMPT = load("sightline.benchmarks.contextual")["judge"]["text"]

@@ -9,8 +9,15 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from sightline.scoring.judge_prompts import accepted, right_or_wrong, same_or_different
-from sightline.scoring.judge_replies import CORRECT, SAME, VerdictWords, read_verdict
+from sightline.scoring.judge_replies import (
+    CORRECT,
+    SAME,
+    VerdictWords,
+    accepted,
+    read_verdict,
+    right_or_wrong,
+    same_or_different,
+)
 
 SCORERS = {scorer.name: scorer for scorer in (right_or_wrong(""), same_or_different(""), accepted(""))}
 WORDS = {

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.scoring.listed_options import chosen_letter
-from sightline.scoring.multiple_choice import extract_released
+from sightline.scoring.options import chosen_letter, extract_released
 
 FRUITS = ["a red apple", "a green pear", "a yellow banana", "apple"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.scoring.offered_choice import NEITHER, chosen_option
-from sightline.scoring.statements import OPEN
+from sightline.scoring.polarity import NEITHER, chosen_option
+from sightline.scoring.text import OPEN
 
 TRAIN = "Is the train arriving or leaving the platform?"
 ROUTE = "Am I going from left to right or from right to left?"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.scoring.offered_options import offer_of
+from sightline.scoring.offered import offer_of
 
 
 def options(question: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.scoring.opposites import OPPOSITES, kind_of, relation, synonyms
+from sightline.scoring.offered import OPPOSITES, kind_of, relation, synonyms
 
 STEMS = st.sampled_from(sorted({word for pair in OPPOSITES for side in pair.sides for word in side}))
 

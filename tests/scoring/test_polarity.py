@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sightline.scoring.polarity import NO, YES, asks_yes_or_no, said_yes_or_no
-from sightline.scoring.statements import OPEN
+from sightline.scoring.text import OPEN
 
 LEGAL = "Is my brother's behavior legal?"
 EAT = "Can I eat the box of meat?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sightline.scoring.refusals import is_refusal
+from sightline.scoring.non_answers import is_refusal
 
 INABILITIES = (
     "Unable to tell",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.scoring.short_texts import ENTRIES, SHORT, cached_for_short_texts
+from sightline.scoring.text import ENTRIES, SHORT, cached_for_short_texts
 
 
 @given(st.lists(st.tuples(st.text(), st.text())))

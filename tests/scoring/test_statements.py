@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sightline.scoring.statements import OPEN, settle, statements, without_lead_in
+from sightline.scoring.text import OPEN, settle, statements, without_lead_in
 
 
 def test_what_is_put_aside_is_not_stated() -> None:

@@ -203,7 +203,7 @@ def test_the_values_of_a_test_are_those_of_run(tmp_path: Path) -> None:
 
     import sightline
     from sightline.adapter.saved_adapter import AdapterMetadata, save_adapter
-    from sightline.models.resolve import ModelOptions, resolve
+    from sightline.models.registry import ModelOptions, resolve
 
     sizes = Sizes(groups=8, test=3, steps=8, batch=2, seeds=2, paper_steps=2)
     from training.adapter.scenes import Scenes

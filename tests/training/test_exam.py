@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from training.mini import exam, words
 
-from sightline.registry import plug_in
+from sightline.plugins import plug_in
 
 
 def test_a_guess_follows_the_words_or_the_most_frequent_right_option() -> None:

@@ -11,14 +11,19 @@ from PIL.Image import Image
 from training.mini import lessons
 from training.mini.lessons import WORLDS, Lesson, Turn, lesson
 
-from sightline.builders.scenes import phrasings, pictograms, rooms
+from sightline.builders.scenes import drawing, pictograms, rooms
 from sightline.builders.scenes.boards import BOARDS
-from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS
-from sightline.builders.scenes.pictograms import FATES, SYMBOLS, pictogram_is_held_out, pictogram_meaning
-from sightline.builders.scenes.puzzles import KINDS
-from sightline.builders.scenes.puzzles.puzzle import THINGS, VIVID
-from sightline.builders.scenes.render import render
-from sightline.builders.scenes.scene import Scene
+from sightline.builders.scenes.drawing import Scene
+from sightline.builders.scenes.pictograms import (
+    FATES,
+    MEANINGS,
+    QUESTIONS,
+    SYMBOLS,
+    pictogram_is_held_out,
+    pictogram_meaning,
+)
+from sightline.builders.scenes.puzzles import KINDS, THINGS, VIVID
+from sightline.builders.scenes.shapes import render
 
 
 def turns_of(world: str, count: int, *, exam: bool = False) -> list[Turn]:
@@ -117,7 +122,7 @@ def test_a_minority_of_every_thing_colour_idea_and_fate_is_held_out() -> None:
 def test_a_minority_of_the_combinations_of_every_puzzle_is_held_out(kind: object) -> None:
     assert callable(kind)
     mixes = {puzzle.combination for seed in range(400) for puzzle in kind(Random(seed)).puzzles}
-    kept = sum(map(phrasings.is_held_out, mixes))
+    kept = sum(map(drawing.is_held_out, mixes))
     assert 0.05 < kept / len(mixes) < 0.35
 
 
@@ -138,6 +143,6 @@ def test_no_training_image_has_a_held_out_puzzle_or_text(
     monkeypatch.setattr(lessons, "BOARDS", tuple(map(remembered, BOARDS)))
     for seed in range(60):
         lessons.puzzle_lesson(Random(seed))
-        assert not any(phrasings.is_held_out(puzzle.combination) for puzzle in made[-1].puzzles)
+        assert not any(drawing.is_held_out(puzzle.combination) for puzzle in made[-1].puzzles)
         lessons.board_lesson(Random(seed))
-        assert not any(phrasings.is_held_out(fact.combination) for fact in made[-1].facts)
+        assert not any(drawing.is_held_out(fact.combination) for fact in made[-1].facts)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sightline.adapter.examples import split
 from sightline.adapter.trainer import Recipe, TrainingStep
-from sightline.formats.atomic_file import AtomicFile
+from sightline.formats.files import AtomicFile
 from training.adapter.design import (
     KINDS,
     PAPER_ARM,

@@ -11,18 +11,16 @@ from typing import Any, NamedTuple
 import torch
 from msgspec.structs import replace
 
-from sightline.adapter.architectures import AdapterConfig, Lora, Prefix
 from sightline.adapter.attach import AdaptedModel, merge_lora, with_adapter
 from sightline.adapter.batch import EncodedExample, ExampleEncoder, Template
 from sightline.adapter.examples import VALIDATION_TOKENS, ExampleGroups, TrainingExample
-from sightline.adapter.trainer import DivergedError, Recipe, Trainer, TrainingStep
-from sightline.adapter.validate import validate
+from sightline.adapter.module import AdapterConfig, Lora, Prefix
+from sightline.adapter.trainer import DivergedError, Recipe, Trainer, TrainingStep, validate
 from sightline.models.embedder import embedder
-from sightline.models.local.batches import collate
-from sightline.models.local.image_features import to_device, with_encoded
+from sightline.models.local.encode import collate, to_device, with_encoded
 from sightline.models.local.load import Loaded, load
 from sightline.models.local.model import LocalModel
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 from training.adapter.design import TASKS
 from training.adapter.result_files import Held, TaskValues
 from training.adapter.scenes import ONE_WORD_TEST, Scenes, TestGroup

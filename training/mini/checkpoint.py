@@ -20,8 +20,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from sightline.prompts import load
-from sightline.scoring.multiple_choice import SIX_LETTERS
+from sightline.scoring.options import SIX_LETTERS
+from sightline.text import load
 from training.mini.lessons import SIDE, WORLDS
 
 PATCH = 8

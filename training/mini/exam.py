@@ -15,10 +15,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sightline
-from sightline.builders.synthetic import generate_codis, generate_contextual, generate_iibench, generate_mmr3
+from sightline.builders.scenes.build import (
+    generate_codis,
+    generate_contextual,
+    generate_iibench,
+    generate_mmr3,
+)
 from sightline.formats.groups import GroupLine, write_groups
-from sightline.metric_types import MetricValue
-from sightline.registry import plug_in
+from sightline.plugins import plug_in
+from sightline.types import MetricValue
 from training.mini import words
 
 CHANCE = "baseline/chance"

@@ -12,18 +12,15 @@ from PIL import Image
 
 from sightline.benchmarks.codis import benchmark as codis
 from sightline.benchmarks.iibench import benchmark as iibench
-from sightline.builders.masking import MASKINGS, PixelBox, hidden_pixels, paint
+from sightline.builders.mask import MASKINGS, PixelBox, hidden_pixels, paint
 from sightline.builders.scenes import pictograms, rooms
 from sightline.builders.scenes.boards import BOARDS, Board
-from sightline.builders.scenes.meanings import MEANINGS, QUESTIONS, layout_name, meaning_scene
-from sightline.builders.scenes.phrasings import Fact, Phrasings, is_held_out
-from sightline.builders.scenes.puzzles import KINDS
-from sightline.builders.scenes.puzzles.puzzle import PuzzleImage
-from sightline.builders.scenes.render import render
+from sightline.builders.scenes.drawing import STYLES, Fact, Phrasings, Scene, is_held_out
+from sightline.builders.scenes.pictograms import MEANINGS, QUESTIONS, layout_name, meaning_scene
+from sightline.builders.scenes.puzzles import KINDS, PuzzleImage
 from sightline.builders.scenes.rooms import Room
-from sightline.builders.scenes.scene import Scene
-from sightline.builders.scenes.styles import STYLES
-from sightline.prompts import fill, load
+from sightline.builders.scenes.shapes import render
+from sightline.text import fill, load
 
 SIDE = 64
 """The width and height of the model's input images, in pixels."""

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
 from sightline.evaluation.prepare import prepare_evaluation
-from sightline.models.offline_model import OfflineModel
-from sightline.plan.spec import Spec
+from sightline.evaluation.spec import Spec
+from sightline.models.offline import OfflineModel
 from sightline.types import Answer, Failure, Message, Request, Text
 
 READ = "read.json"

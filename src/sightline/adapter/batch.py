@@ -11,10 +11,17 @@ from torch import Tensor
 
 from sightline.adapter.examples import TrainingExample
 from sightline.errors import UserError
-from sightline.models.local.encode import Encoded, Encoder
-from sightline.models.local.image_features import Features, encoded_images, to_device, with_encoded
-from sightline.models.local.input_tensors import is_token_aligned, pad_tensors
-from sightline.models.local.likelihood import choice_tokens, decoder_start
+from sightline.models.local.encode import (
+    Encoded,
+    Encoder,
+    Features,
+    encoded_images,
+    is_token_aligned,
+    pad_tensors,
+    to_device,
+    with_encoded,
+)
+from sightline.models.local.generate import choice_tokens, decoder_start
 from sightline.models.local.load import Loaded
 from sightline.types import Failure
 

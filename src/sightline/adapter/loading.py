@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.adapter.requirements import check_installed
+from sightline.errors import UserError
+from sightline.models.local.load import INSTALL
 
 if TYPE_CHECKING:
     from sightline.adapter.saved_adapter import SavedAdapter
@@ -17,3 +19,13 @@ def load_adapter(folder: str) -> SavedAdapter:
     from sightline.adapter.saved_adapter import SavedAdapter
 
     return SavedAdapter(Path(folder))
+
+
+# -- The libraries that adapters need
+
+
+def check_installed() -> None:
+    """Check that torch, transformers and safetensors are installed."""
+    for name in ("torch", "transformers", "safetensors"):
+        if find_spec(name) is None:
+            raise UserError(f"an adapter needs {name}", expected=INSTALL)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from math import ceil
 
-from sightline.annotation.consensus import to_reconsider
-from sightline.annotation.decisions import decide, judged_by_raters, settlers, wanted
-from sightline.annotation.eligibility import (
-    fails_test,
-    is_for,
-    is_shared_with,
-    may_not_work,
-    sharing_raters,
+from sightline.annotation.decisions import (
+    decide,
+    gold_is_due,
+    has_failed,
+    is_gold,
+    is_qualified,
+    judged_by_raters,
+    settlers,
+    to_reconsider,
+    wanted,
 )
-from sightline.annotation.even_share import EvenShare
-from sightline.annotation.gold import gold_is_due, is_gold
 from sightline.annotation.state import State
-from sightline.annotation.task import ADJUDICATOR
-from sightline.annotation.types import Annotator, Item, Lease
+from sightline.annotation.task import ADJUDICATOR, RATER
+from sightline.annotation.types import Annotator, Item, Lease, Project
 
 REPORTS = 2
 """An item that this many annotators report as broken is given to nobody else."""
@@ -187,3 +188,123 @@ def _work_done(state: State, annotator: Annotator) -> list[int]:
         for number in state.of_annotator(annotator.number)
         if phase(state.items[number].phase).kind == "work"
     ]
+
+
+# -- Who can work in a project, and on which items
+
+
+def may_not_work(state: State, annotator: Annotator) -> str:
+    """Say why an annotator gets nothing at all."""
+    if annotator.revoked:
+        return "revoked"
+    if annotator.paused:
+        return "paused"
+    return "gold" if state.project.task.gold.action == "pause" and has_failed(state, annotator) else ""
+
+
+def is_test_over(state: State, annotator: Annotator, phase: str) -> bool:
+    """Whether an annotator has done all items of a qualification test: its answers stay from then on."""
+    if state.project.task.phase(phase).kind != "qualification":
+        return False
+    done = state.of_annotator(annotator.number)
+    return all(item.number in done for item in _of_phase(state, annotator, phase))
+
+
+def fails_test(state: State, annotator: Annotator, phase: str) -> bool:
+    """Whether an annotator has done a qualification test and not passed it."""
+    mine = _of_phase(state, annotator, phase)
+    is_done = bool(mine) and is_test_over(state, annotator, phase)
+    return is_done and not is_qualified(state, annotator.number, phase, len(mine))
+
+
+def able_raters(state: State, annotators: Iterable[Annotator], now: float) -> list[Annotator]:
+    """List the raters who can still get items of the work.
+
+    Args:
+        now: Seconds since 1970.
+    """
+    return [
+        one
+        for one in annotators
+        if one.role == RATER
+        and one.expires > now
+        and not may_not_work(state, one)
+        and not any(fails_test(state, one, phase.name) for phase in state.project.task.phases)
+    ]
+
+
+def is_for(item: Item, annotator: Annotator) -> bool:
+    """Whether an annotator may judge an item: not their own work, and of their strata."""
+    if item.authors:
+        name = annotator.name.casefold()
+        if any(author.casefold() == name for author in item.authors):
+            return False
+    return not annotator.strata or item.stratum in annotator.strata
+
+
+def sharing_raters(project: Project, annotators: Iterable[Annotator], now: float) -> frozenset[int]:
+    """Find who judges the shared queries: the same raters all of them (CODIS, appendix A).
+
+    Args:
+        now: Seconds since 1970.
+    """
+    raters = [one for one in annotators if one.role == RATER and not one.revoked and one.expires > now]
+    return frozenset(one.number for one in raters[: project.annotators])
+
+
+def is_shared_with(item: Item, annotator: Annotator, sharing: Container[int]) -> bool:
+    """Whether an item goes to an annotator if it is a shared query."""
+    return item.annotators <= 1 or annotator.role != RATER or annotator.number in sharing
+
+
+def could_judge(state: State, item: Item, annotator: Annotator, sharing: Container[int]) -> bool:
+    """Whether an annotator may judge an item, and has neither judged, skipped nor reported it."""
+    is_open = annotator.number not in state.of_item(item.number)
+    return is_open and is_for(item, annotator) and is_shared_with(item, annotator, sharing)
+
+
+def _of_phase(state: State, annotator: Annotator, phase: str) -> list[Item]:
+    return [item for item in state.items.values() if item.phase == phase and is_for(item, annotator)]
+
+
+# -- Items for one annotator each are split evenly among those who can work
+
+
+class EvenShare:
+    """The even share of an annotator, and what is kept for others who have not reached theirs.
+
+    The share is what those who cannot work any more have left, divided by the number of those who can. A
+    skipped item counts for nobody's share.
+    """
+
+    def __init__(
+        self, state: State, annotators: Sequence[Annotator], annotator: Annotator, now: float
+    ) -> None:
+        """Count what has been judged.
+
+        Args:
+            now: Seconds since 1970.
+        """
+        self._state = state
+        singles = {number for number, item in state.items.items() if item.annotators == 1}
+        singles -= {number for number in singles if state.items[number].expected}
+        able = able_raters(state, annotators, now) if singles else []
+        judged = {one.number: _judged(state, one, singles) for one in (annotator, *able)}
+        by_able = sum(judged[one.number] for one in able)
+        left = len(singles) - sum(state.judged[number] for number in singles) + by_able
+        share = ceil(left / max(len(able), 1))
+        self.missing = max(share - judged[annotator.number], 0)
+        self._below = [one for one in able if one.number != annotator.number and judged[one.number] < share]
+
+    def keeps(self, item: Item) -> bool:
+        """Whether an item is kept for somebody else: nobody keeps what nobody else may judge."""
+        return (
+            item.annotators == 1
+            and not self.missing
+            and any(could_judge(self._state, item, one, ()) for one in self._below)
+        )
+
+
+def _judged(state: State, annotator: Annotator, items: set[int]) -> int:
+    entries = state.of_annotator(annotator.number).items()
+    return sum(entry.action == "judge" and number in items for number, entry in entries)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from random import Random
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.annotation.items import make_items
-from sightline.annotation.known_items import known_values, with_training
-from sightline.annotation.sampling import ordered, pick_items, share
 from sightline.annotation.sources.request import MadeItems, SourceRequest
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.types import Item, Pick, Project
+from sightline.annotation.task import ItemKind, Phase, Task
+from sightline.annotation.types import Item, Pick, Project, Values
+from sightline.builders.split import proportional
 from sightline.errors import UserError
+from sightline.formats.verdicts import read_verdicts
+from sightline.scoring.majority import majority
+from sightline.types import Verdict
 
 
 class NewProject(Struct, frozen=True):
@@ -106,3 +112,201 @@ def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[P
         return "all", made.items
     pick = new.pick or ("stratified" if request.by else "random")
     return pick, pick_items(made.items, pick, count, request.seed)
+
+
+# -- The registry of makers of items, by the kind that a task declares
+
+MAKERS: dict[ItemKind, str] = {
+    "answers": "sightline.annotation.sources.answers:answer_items",
+    "wrong-answers": "sightline.annotation.sources.answers:wrong_answer_items",
+    "answer-pairs": "sightline.annotation.sources.answers:answer_pair_items",
+    "probes": "sightline.annotation.sources.request:probe_items",
+    "variant-pairs": "sightline.annotation.sources.items:variant_pair_items",
+    "images": "sightline.annotation.sources.items:image_items",
+    "captions": "sightline.annotation.sources.items:caption_items",
+    "table-lines": "sightline.annotation.sources.items:table_items",
+    "drafts": "sightline.annotation.sources.items:draft_items",
+}
+
+
+def make_items(request: SourceRequest) -> MadeItems:
+    """Make the items of a new project. They have no numbers yet."""
+    module, _, name = MAKERS[request.task.items].partition(":")
+    maker = cast(Callable[[SourceRequest], MadeItems], getattr(importlib.import_module(module), name))
+    return maker(request)
+
+
+# -- Which items a project takes, and in which order: whole clusters, with known inclusion probabilities
+
+
+def pick_items(items: Sequence[Item], pick: Pick, clusters: int | None, seed: int) -> list[Item]:
+    """Sample whole clusters: all items about an image are in the sample, or none.
+
+    Args:
+        clusters: The number of clusters to sample; None for all.
+    """
+    if pick == "all" or clusters is None:
+        return list(items)
+    if clusters < 1:
+        raise UserError("--items samples nothing", found=clusters, expected="1 or more")
+    stratum_of: dict[str, str] = {}
+    for item in items:
+        stratum_of.setdefault(item.cluster, item.stratum if pick == "stratified" else "")
+    sizes = Counter(stratum_of.values())
+    counts = _drawn(dict(sorted(sizes.items())), min(clusters, len(stratum_of)))
+    members: dict[str, list[str]] = defaultdict(list)
+    for cluster, stratum in stratum_of.items():
+        members[stratum].append(cluster)
+    random = Random(f"sample {seed}")
+    probability: dict[str, float] = {}
+    for stratum in sorted(members):
+        for cluster in random.sample(members[stratum], counts[stratum]):
+            probability[cluster] = counts[stratum] / sizes[stratum]
+    return [
+        replace(item, probability=probability[item.cluster]) for item in items if item.cluster in probability
+    ]
+
+
+def _drawn(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """How many clusters of each stratum are drawn: in proportion to its size, but each has a part."""
+    if count < len(sizes):
+        raise UserError(
+            "--items leaves strata without a cluster",
+            found=count,
+            expected=f"{len(sizes)} or more, one for each stratum",
+        )
+    counts = proportional(sizes, count)
+    if all(counts[stratum] for stratum in sizes):
+        return counts
+    more = proportional({stratum: size - 1 for stratum, size in sizes.items()}, count - len(sizes))
+    return {stratum: 1 + more[stratum] for stratum in sizes}
+
+
+def share(items: Sequence[Item], shared: int, annotators: int, seed: int) -> list[Item]:
+    """Give some items to all annotators and the others to one each (CODIS, appendix A).
+
+    The same queries are shared in each run: items with the same texts but the response.
+    """
+    queries = list(dict.fromkeys(_query(item) for item in items))
+    if not shared or shared >= len(queries):
+        return list(items)
+    drawn = set(Random(f"shared {seed}").sample(sorted(queries), shared))
+    return [replace(item, annotators=annotators if _query(item) in drawn else 1) for item in items]
+
+
+def ordered(items: Sequence[Item], phases: Sequence[str], *, mixed: bool, seed: int) -> list[Item]:
+    """Order and number the items of a project.
+
+    In a mixed order, the items of the strata alternate in proportion to their number, so that what is
+    judged first is a sample of the whole.
+    """
+    names = phases or [""]
+    by_phase: Mapping[str, list[Item]] = {name: [] for name in names}
+    for item in items:
+        by_phase[item.phase].append(item)
+    result: list[Item] = []
+    for name in names:
+        result += _alternating(by_phase[name], seed) if mixed else by_phase[name]
+    return [replace(item, number=number) for number, item in enumerate(result, start=1)]
+
+
+def _alternating(items: Sequence[Item], seed: int) -> list[Item]:
+    """The items of each stratum in random order, spread evenly over the whole."""
+    random = Random(f"order {seed}")
+    strata: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        strata[item.stratum].append(item)
+    placed: list[tuple[float, float, Item]] = []
+    for stratum in sorted(strata):
+        members = random.sample(strata[stratum], len(strata[stratum]))
+        placed += [
+            ((place + random.random()) / len(members), random.random(), item)
+            for place, item in enumerate(members)
+        ]
+    return [item for *_, item in sorted(placed, key=lambda one: one[:2])]
+
+
+def _query(item: Item) -> tuple[str, ...]:
+    sample = item.hidden.get("sample", "")
+    return (sample if isinstance(sample, str) else " ".join(sample), item.variant)
+
+
+# -- Items whose values are known: gold items and proposals from a file, training, qualification tests
+
+TRAINING, TEST = "training", "qualification"
+
+
+def with_training(
+    task: Task, items: Sequence[Item], training: int, test: int, seed: int
+) -> tuple[Task, list[Item]]:
+    """Put items with known values into phases before the work.
+
+    In a task of answers, the references of a question are its known values.
+    """
+    if not training and not test:
+        return task, list(items)
+    known = [place for place, item in enumerate(items) if _known(task, item)]
+    if min(training, test) < 0 or len(known) < training + test:
+        raise UserError(
+            "too few items have known values for --training and --qualification",
+            found=f"{len(known):,} items",
+            expected=f"{training + test:,}; --gold FILE names known verdicts",
+        )
+    drawn = Random(f"training {seed}").sample(known, training + test)
+    phase_of = {place: TRAINING if number < training else TEST for number, place in enumerate(drawn)}
+    phased = [
+        replace(item, phase=phase_of[place], expected=_known(task, item)) if place in phase_of else item
+        for place, item in enumerate(items)
+    ]
+    before = [
+        Phase(TRAINING, "Training", "training", "You see the expected values after each item."),
+        Phase(TEST, "Test", "qualification", "A short test. It shows whether the task suits you."),
+    ]
+    used = [phase for phase in before if phase.name in phase_of.values()]
+    return replace(task, phases=(*used, *(task.phases or (Phase(""),)))), phased
+
+
+def known_values(task: Task, items: Sequence[Item], file: Path) -> dict[tuple[tuple[str, ...], str], Values]:
+    verdicts = read_verdicts(file)
+    by_targets: dict[tuple[str, ...], list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.question == task.question:
+            by_targets[verdict.targets].append(verdict)
+    known = {}
+    for item in items:
+        fitting = [one for one in by_targets[item.targets] if one.variant in ("", item.variant)]
+        if fitting:
+            known[item.targets, item.variant] = _majority_values(task, fitting, file)
+    if task.produces != "verdicts" or not known:
+        raise UserError(
+            "no line is about an item of this project",
+            file=file,
+            found=f"{len(verdicts):,} verdicts",
+            expected=f"verdicts on answers of the sources, with question '{task.question}'",
+        )
+    return known
+
+
+def _majority_values(task: Task, verdicts: Sequence[Verdict], file: Path) -> Values:
+    """The values of the verdicts on one item, with the labels of those that agree."""
+    name = majority(verdict.verdict for verdict in verdicts)
+    if name is None:
+        raise UserError(
+            "verdicts on one item contradict each other, and none has a majority",
+            file=file,
+            field="targets",
+            found=", ".join(verdicts[0].targets),
+            expected="one known verdict for an item",
+        )
+    labels = tuple(
+        dict.fromkeys(label for verdict in verdicts if verdict.verdict == name for label in verdict.labels)
+    )
+    several = [field.name for field in task.fields if field.kind == "choices"]
+    return {task.decides[0]: name, **(dict.fromkeys(several, labels) if labels else {})}
+
+
+def _known(task: Task, item: Item) -> Values:
+    references = item.hidden.get("references", ())
+    if item.expected or task.produces != "answers" or not references:
+        return item.expected
+    return {"option" if "options" in item.texts else "answer": references}

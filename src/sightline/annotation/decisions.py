@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from random import Random
 from typing import Literal
 
 from msgspec import Struct
 
-from sightline.annotation.gold import is_gold
-from sightline.annotation.labels import open_labels
 from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR, Task
-from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project, Values
+from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project, Values, as_given, is_asked
 from sightline.scoring.majority import majority
 
 YES, NO = "yes", "no"
@@ -140,3 +139,146 @@ def _is_yes(task: Task, name: str, values: Values) -> bool:
     return any(
         option.tone == "yes" and option.value == values.get(name) for option in task.field(name).options
     )
+
+
+# -- The consensus step: annotators who differ on an item see what the others said, and judge it again
+
+
+def to_reconsider(state: State, annotators: Sequence[Annotator], annotator: Annotator) -> Iterator[Item]:
+    """List the items that an annotator judges once more, with the judgements of the others in view."""
+    if state.project.task.ties != "consensus":
+        return
+    settling = settlers(annotators)
+    if annotator.number in settling:
+        return
+    for number, entry in state.of_annotator(annotator.number).items():
+        if entry.action == "judge" and not entry.reconsidered and _is_contested(state, number, settling):
+            yield state.items[number]
+
+
+def is_reconsidered(state: State, annotators: Sequence[Annotator], annotator: Annotator, item: int) -> bool:
+    """Whether a judgement of an annotator on an item is, or would be, one with the others in view."""
+    own = state.of_annotator(annotator.number).get(item)
+    if own is None or own.action != "judge":
+        return False
+    return own.reconsidered or any(one.number == item for one in to_reconsider(state, annotators, annotator))
+
+
+def others_said(
+    state: State, annotators: Sequence[Annotator], annotator: Annotator, item: int
+) -> list[Entry]:
+    """List what the other raters said about an item, for who reconsiders it.
+
+    Returns:
+        Their judgements; none if the annotator does not reconsider the item.
+    """
+    if not is_reconsidered(state, annotators, annotator, item):
+        return []
+    apart = {annotator.number, *settlers(annotators)}
+    entries = state.of_item(item).items()
+    return [entry for by, entry in entries if by not in apart and entry.action == "judge"]
+
+
+def _is_contested(state: State, number: int, settling: frozenset[int]) -> bool:
+    task, item = state.project.task, state.items[number]
+    if item.expected:
+        return False
+    decision = decide(state.project, item, state.of_item(number), settling)
+    rejected = task.needed > 0 and decision.status == "decided" and not in_favour(task, decision.value or "")
+    return decision.status == "tie" or (
+        rejected and any(in_favour(task, value) for value in decision.votes.values())
+    )
+
+
+# -- The labels that annotators give an item, such as its domain: what each says, and what has no majority
+
+Label = frozenset[str]
+"""The values that an annotator gives a label; a set of several values counts as one value."""
+
+
+def label_votes(task: Task, item: Item, entries: Mapping[int, Entry], name: str) -> dict[int, Label]:
+    """Collect what annotators say about a label of an item."""
+    field = task.field(name)
+    given = {by: as_given(entry.values) for by, entry in entries.items() if entry.action == "judge"}
+    return {by: frozenset(own.get(name, ())) for by, own in given.items() if is_asked(field, item, own)}
+
+
+def open_labels(
+    task: Task, item: Item, entries: Mapping[int, Entry], settling: Collection[int]
+) -> tuple[str, ...]:
+    """List the labels of an item for which no value has more than half of the votes.
+
+    Returns:
+        The names of their fields; none before anybody has judged the item.
+    """
+    raters = {number: entry for number, entry in entries.items() if number not in settling}
+    votes = {name: label_votes(task, item, raters, name) for name in task.labels}
+    return tuple(name for name, of in votes.items() if of and majority(of.values(), absolute=True) is None)
+
+
+# -- Items whose values are known: gold items among the others, training, and qualification tests
+
+
+class GoldResult(Struct, frozen=True):
+    """How many gold items an annotator judged, and how many of them as expected."""
+
+    judged: int
+    right: int
+
+    @property
+    def failures(self) -> int:
+        """The gold items that were judged otherwise."""
+        return self.judged - self.right
+
+
+def is_gold(state: State, item: Item) -> bool:
+    """Whether an item is a gold item: its values are known, and its phase is work."""
+    return bool(item.expected) and state.project.task.phase(item.phase).kind == "work"
+
+
+def is_expected(expected: Values, values: Values) -> bool:
+    """Whether values are those that are known."""
+    return all(_alternatives(values.get(name, "")) & _alternatives(known) for name, known in expected.items())
+
+
+def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldResult:
+    """Count the results of an annotator's gold items, or of the items of a qualification test.
+
+    Of a gold item, what the annotator said first counts; a slip can be corrected before the next item.
+
+    Args:
+        phase: The phase of the test; None for the gold items.
+    """
+    entries = state.first_of(annotator) if phase is None else state.of_annotator(annotator)
+    results = [
+        is_expected(item.expected, entry.values)
+        for number, entry in entries.items()
+        if entry.action == "judge" and (item := state.items[number]).expected
+        if (is_gold(state, item) if phase is None else item.phase == phase)
+    ]
+    return GoldResult(len(results), sum(results))
+
+
+def has_failed(state: State, annotator: Annotator) -> bool:
+    """Whether the rule for gold items applies to an annotator."""
+    failures = gold_result(state, annotator.number).failures - annotator.forgiven
+    return failures >= state.project.task.gold.failures
+
+
+def is_qualified(state: State, annotator: int, phase: str, items: int) -> bool:
+    """Whether an annotator passes a qualification test whose items are all done."""
+    return gold_result(state, annotator, phase).right >= state.project.task.gold.qualify * items
+
+
+def gold_is_due(state: State, annotator: int, done: int) -> bool:
+    """Whether the next item of an annotator is a gold item.
+
+    One place of every `every` places is drawn at random for each annotator.
+    """
+    every = state.project.task.gold.every
+    block, place = divmod(done, every)
+    return Random(f"gold {state.project.seed} {annotator} {block}").randrange(every) == place
+
+
+def _alternatives(value: str | Sequence[str]) -> set[str]:
+    return {text.strip().casefold() for text in ([value] if isinstance(value, str) else value)}

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
-from sightline.annotation.exchange import label_studio_config, label_studio_tasks, potato_items
-from sightline.annotation.human_answers import human_answers
-from sightline.annotation.judgements import name_of, verdicts
-from sightline.annotation.records.kinds import Written, write_records
-from sightline.annotation.records.request import RecordsRequest
-from sightline.annotation.sheets import items_table, judgements_table
+from sightline.annotation.exchange import (
+    items_table,
+    judgements_table,
+    label_studio_config,
+    label_studio_tasks,
+    potato_items,
+)
+from sightline.annotation.judgements import Judgement, judgements, name_of, verdicts
+from sightline.annotation.records.kinds import RecordsRequest, Written, write_records
+from sightline.annotation.sources.request import WITHOUT
 from sightline.annotation.state import State
+from sightline.annotation.store import AnnotationStore
 from sightline.annotation.types import Annotator, Entry
-from sightline.builders.manifest import indented_json
-from sightline.escaping import for_csv_lines
+from sightline.builders.folder import indented_json
+from sightline.errors import UserError
 from sightline.formats.files import write_atomically
-from sightline.formats.tables import csv_bytes
+from sightline.formats.tables import csv_bytes, workbook_bytes
 from sightline.formats.verdicts import verdict_line
-from sightline.formats.workbook import workbook_bytes
+from sightline.scoring.options import LETTERS
+from sightline.store.store import Store
+from sightline.text import for_csv_lines
+from sightline.types import Verdict
 
 
 def export_project(
@@ -118,3 +129,78 @@ def _as_csv(rows: Sequence[Sequence[str]]) -> bytes:
 def _file_name(name: str) -> str:
     """A name that every file system takes; an annotator's name is text from anywhere."""
     return re.sub(r"[^\w.-]+", "-", name).strip(".-")[:60] or "human"
+
+
+# -- Humans' answers as files that `sightline score` reads: a row `human:NAME` for each
+
+NO_CONTEXT = "no-context"
+"""The setting of answers that were given without the context."""
+
+
+class HumanAnswer(Struct, frozen=True):
+    """An answer: one line of a file that `score` reads."""
+
+    id: str
+    variant: str
+    response: str
+    model: str
+
+
+def human_answers(
+    state: State, annotators: Sequence[Annotator]
+) -> Mapping[tuple[str, str], list[HumanAnswer]]:
+    setting = state.project.benchmark.partition(":")[2] or "default"
+    found: dict[tuple[str, str], list[HumanAnswer]] = defaultdict(list)
+    for one in judgements(state, annotators):
+        if state.project.task.phase(one.item.phase).kind == "work":
+            part = NO_CONTEXT if one.item.phase == WITHOUT else setting
+            found[one.name, part] += _answer_lines(one)
+    return {key: sorted(lines, key=lambda line: (line.id, line.variant)) for key, lines in found.items()}
+
+
+def _answer_lines(one: Judgement) -> Iterator[HumanAnswer]:
+    text = _response(one)
+    probes = one.item.hidden.get("probes") or f"{one.item.hidden['sample']}\t{one.item.variant}"
+    for probe in [probes] if isinstance(probes, str) else probes:
+        sample, _, variant = probe.partition("\t")
+        yield HumanAnswer(sample, variant, text, f"human:{one.name}")
+
+
+def _response(one: Judgement) -> str:
+    """The answer; of a chosen option its letter, which is what prompts ask of models."""
+    values = one.entry.values
+    option, answer = values.get("option"), values.get("answer", "")
+    if isinstance(option, str):
+        return f"({LETTERS[one.item.texts['options'].index(option)]})"
+    return answer if isinstance(answer, str) else ", ".join(answer)
+
+
+# -- The verdicts of an annotation project, as judges and reports read them from the store
+
+
+def project_verdicts(store: Store, word: str) -> list[Verdict] | None:
+    """Read the verdicts of a project as they are now: those that `annotate export` would write.
+
+    Returns:
+        The verdicts; None if there is no such project.
+    """
+    annotations = AnnotationStore(store, time.time)
+    if word not in {name for row in annotations.projects() for name in (row.project.name, str(row.number))}:
+        return None
+    row = annotations.project(word)
+    task = row.project.task
+    if task.produces != "verdicts":
+        raise UserError(
+            f"the annotation project '{row.project.name}' produces {task.produces}, not verdicts",
+            file=store.name,
+            expected="a project whose humans judge, see `sightline annotate tasks`",
+        )
+    state = State(row.project, annotations.items(row.number)).advance(annotations.entries(row.number))
+    found = list(verdicts(state, annotations.annotators(row.number)))
+    if not found:
+        raise UserError(
+            f"the annotation project '{row.project.name}' has no verdict yet",
+            file=store.name,
+            expected=f"judgements, see `sightline annotate status {row.project.name}`",
+        )
+    return found

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from sightline.annotation.asked import Given
-from sightline.annotation.assignment import choose, is_free
-from sightline.annotation.consensus import is_reconsidered
-from sightline.annotation.eligibility import is_test_over
+from sightline.annotation.assignment import choose, is_free, is_test_over
+from sightline.annotation.decisions import is_reconsidered
+from sightline.annotation.records.kinds import record_faults
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
-from sightline.annotation.types import OWNER, Action, Annotator, Entry, Item, Lease
-from sightline.annotation.values import checked_values
-from sightline.engine.database_errors import repeat_if_lost
+from sightline.annotation.task import Field, Task
+from sightline.annotation.types import (
+    OWNER,
+    Action,
+    Annotator,
+    Entry,
+    Given,
+    Item,
+    Lease,
+    Values,
+    as_given,
+    is_asked,
+    options_of,
+)
 from sightline.errors import UserError
+from sightline.store.database import repeat_if_lost
 
 LEASE_SECONDS = 30 * 60.0
 """How long an item stays in an annotator's hands after the last view of its page."""
@@ -164,3 +179,103 @@ class LiveProject:
             return True
         item = self.state.items[number]
         return is_free(self.state, transaction.annotators(), annotator, leases, item)
+
+
+# -- Existing texts that are similar to what an author writes, so that data stays diverse (CODIS, section
+#    3.4)
+
+MOST, LEAST = 3, 0.3
+"""How many texts are shown, and the cosine from which they count as similar."""
+
+NOTHING = "Nothing similar is there yet."
+
+_WORD = re.compile(r"\w+")
+
+
+def with_similar(state: State, item: Item, given: Given) -> Item:
+    """Add the texts of other items that are similar to an item and what is filled in.
+
+    Returns:
+        The item with the texts of the parts of kind `similar`; the same item if the task has none.
+    """
+    parts = [part.name for part in state.project.task.shows if part.kind == "similar"]
+    if not parts:
+        return item
+    others = [text for number in state.items if number != item.number and (text := _written(state, number))]
+    own = " ".join((*_texts_of(item), *_filled(state, given)))
+    found = tuple(others[place] for place in most_similar(own, others)) or (NOTHING,)
+    return replace(item, texts={**item.texts, **dict.fromkeys(parts, found)})
+
+
+def most_similar(text: str, others: Sequence[str], most: int = MOST) -> list[int]:
+    """Find the texts that have the most in common with a text.
+
+    >>> most_similar("Is the train leaving?", ["Which season is it?", "Is the train leaving or arriving?"])
+    [1]
+    """
+    words = [Counter(_WORD.findall(one.casefold())) for one in (text, *others)]
+    spread = Counter(word for of_text in words for word in of_text)
+    weight = {word: math.log(1 + len(words) / count) for word, count in spread.items()}
+    vectors = [{word: count * weight[word] for word, count in of_text.items()} for of_text in words]
+    cosines = [(_cosine(vectors[0], vector), place) for place, vector in enumerate(vectors[1:])]
+    return [place for cosine, place in sorted(cosines, key=lambda one: (-one[0], one[1])) if cosine >= LEAST][
+        :most
+    ]
+
+
+def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    lengths = math.hypot(*one.values()) * math.hypot(*other.values())
+    return sum(weight * other.get(word, 0.0) for word, weight in one.items()) / lengths if lengths else 0.0
+
+
+def _written(state: State, number: int) -> str:
+    """The texts of an item, and what annotators wrote about it."""
+    entries = state.of_item(number).values()
+    written = [text for one in entries for text in _filled(state, as_given(one.values))]
+    return "\n".join((*_texts_of(state.items[number]), *written))
+
+
+def _texts_of(item: Item) -> list[str]:
+    return [text for texts in item.texts.values() for text in texts]
+
+
+def _filled(state: State, given: Given) -> list[str]:
+    """The texts that were typed, in the order of the fields."""
+    names = [field.name for field in state.project.task.fields if field.kind == "text"]
+    return [text for name in names for text in given.get(name, ()) if text]
+
+
+# -- Checks what an annotator filled in: a form comes from a browser, and can hold anything
+
+
+def checked_values(task: Task, item: Item, given: Given) -> Values:
+    """Check what is filled in."""
+    filled = {name: [text for text in texts if text.strip()] for name, texts in given.items()}
+    values: dict[str, str | tuple[str, ...]] = {}
+    for field in task.fields:
+        if not is_asked(field, item, filled):
+            continue
+        texts = filled.get(field.name, [])
+        if not texts:
+            if field.required:
+                raise UserError("nothing is filled in", field=field.label or field.name)
+            continue
+        values[field.name] = _checked(field, item, texts)
+    for fault in record_faults(task.records, item, values):
+        raise fault
+    return values
+
+
+def _checked(field: Field, item: Item, texts: Sequence[str]) -> str | tuple[str, ...]:
+    name = field.label or field.name
+    allowed = options_of(field, item)
+    for text in texts:
+        if allowed and text not in allowed:
+            raise UserError("is not an option", field=name, found=text, expected=", ".join(allowed))
+        if len(text) > field.longest:
+            raise UserError("is too long", field=name, found=len(text), expected=f"at most {field.longest:,}")
+    if field.kind == "choices":
+        return tuple(text for text in allowed if text in texts)
+    if len(texts) > 1:
+        raise UserError("holds several values", field=name, found=", ".join(texts), expected="one")
+    return texts[0].strip()

@@ -14,15 +14,23 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Row, delete, select, update
 from sqlalchemy import insert as insert_one
 
-from sightline.annotation.bodies import ANNOTATOR, ENTRY, ITEM, PROJECT, decode
-from sightline.annotation.types import Annotator, Entry, Item, Lease, Project
-from sightline.engine import schema
-from sightline.engine.core_connection import plain
-from sightline.engine.database import insert, insert_new
-from sightline.engine.database_errors import repeat_if_lost
-from sightline.engine.storable import storable_text
-from sightline.engine.store import Store
+from sightline.annotation.types import (
+    ANNOTATOR,
+    ENTRY,
+    ITEM,
+    PROJECT,
+    Annotator,
+    Entry,
+    Item,
+    Lease,
+    Project,
+    decode,
+)
 from sightline.errors import UserError, unknown_name
+from sightline.store import schema
+from sightline.store.database import insert, insert_new, plain, repeat_if_lost
+from sightline.store.encoding import storable_text
+from sightline.store.store import Store
 
 _projects, _items = schema.annotation_projects, schema.annotation_items
 _annotators, _log, _leases = schema.annotators, schema.annotation_log, schema.annotation_leases

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
+import msgspec
 from msgspec import Struct, field
+from sqlalchemy import Connection
 
-from sightline.annotation.task import RATER, Task
+from sightline.annotation.task import RATER, Field, Task
+from sightline.store.database import damage
 
 Values = Mapping[str, str | tuple[str, ...]]
 """Name of a field -> its value, or its values if it holds several."""
@@ -120,3 +123,65 @@ class Lease(Struct, frozen=True):
     item: int
     annotator: int
     until: float
+
+
+# -- Decodes the bodies of annotation projects, items, annotators and entries in the store
+
+T = TypeVar("T")
+
+PROJECT = msgspec.json.Decoder(Project)
+ITEM = msgspec.json.Decoder(Item)
+ANNOTATOR = msgspec.json.Decoder(Annotator)
+ENTRY = msgspec.json.Decoder(Entry)
+
+DECODERS: Mapping[str, msgspec.json.Decoder[Any]] = {
+    "annotation_projects": PROJECT,
+    "annotation_items": ITEM,
+    "annotators": ANNOTATOR,
+    "annotation_log": ENTRY,
+}
+"""Table -> what decodes the bodies of its rows."""
+
+
+def decode(
+    connection: Connection, decoder: msgspec.json.Decoder[T], table: str, number: int, body: bytes
+) -> T:
+    """Decode the body of a row."""
+    try:
+        return decoder.decode(body)
+    except (ValueError, TypeError) as error:
+        url = connection.engine.url
+        is_file = connection.dialect.name == "sqlite"
+        raise damage(str(url.database) if is_file else str(url), table, number, str(error)) from None
+
+
+# -- Which fields are asked of an item, and which values they may have
+
+Given = Mapping[str, Sequence[str]]
+"""Name of a field -> what a form holds for it."""
+
+
+def options_of(field: Field, item: Item) -> tuple[str, ...]:
+    """List the values that a field of an item may have."""
+    if field.options_from:
+        return item.texts.get(field.options_from, ())
+    return tuple(option.value for option in field.options)
+
+
+def can_be_asked(field: Field, item: Item) -> bool:
+    """Whether a field is asked of an item at all, whatever is filled in."""
+    if field.phases and item.phase not in field.phases:
+        return False
+    return field.unless not in item.texts and (not field.options_from or field.options_from in item.texts)
+
+
+def is_asked(field: Field, item: Item, given: Given) -> bool:
+    """Whether a field is asked of an item, with what is filled in so far."""
+    if not can_be_asked(field, item):
+        return False
+    return all(set(given.get(name, ())) & set(values) for name, values in field.when.items())
+
+
+def as_given(values: Values) -> Given:
+    """Turn values of the log into those of a form."""
+    return {name: [value] if isinstance(value, str) else list(value) for name, value in values.items()}

@@ -4,27 +4,122 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
-from sightline.benchmarks.release import Release
-from sightline.benchmarks.report_sections import ReportSection
-from sightline.errors import UserError
+from msgspec import Struct, field
+
+from sightline.errors import UserError, unknown_name
 from sightline.formats.export import ExportFormat
 from sightline.formats.prediction import AnswerFiles, Prediction
-from sightline.metric_types import Metric
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.types import (
+    PERCENT,
     Case,
     Group,
     ImageRef,
+    Metric,
     Outcome,
     Probe,
+    Range,
     Sample,
+    Term,
     Verdict,
 )
+
+# -- What a user may choose of a benchmark: its options (`--set`) and its named settings
+
+FILE = "FILE"
+"""The name of a setting that stands for any file: `groups:mine.jsonl` sets the option `file`."""
+
+
+class BenchmarkOption(Struct, frozen=True):
+    """One `--set` key of a benchmark.
+
+    A value is one of `choices`; without choices, a whole number from `least`; without both, a text. The
+    default is always allowed. `labels` are heads for values in tables of several runs (value -> head), in the
+    order of the columns. An `internal` option is set by settings or by code: `sightline list` leaves it out.
+    """
+
+    default: Any
+    summary: str
+    choices: tuple[Any, ...] | None = None
+    least: int | None = None
+    labels: Mapping[Any, str] = field(default_factory=dict)
+    internal: bool = False
+
+    def allows(self, value: Any) -> bool:
+        """Check a value.
+
+        Args:
+            value: The value that the user gave.
+
+        Returns:
+            Whether the option takes it.
+        """
+        if self.choices is not None:
+            return any(value == choice and type(value) is type(choice) for choice in self.choices)
+        if self.least is not None:
+            counts = isinstance(value, int) and not isinstance(value, bool) and value >= self.least
+            return counts or value is self.default
+        return isinstance(value, str) or value == self.default
+
+    @property
+    def allowed(self) -> str:
+        """A description of the allowed values, for help texts and error messages."""
+        if self.choices is not None:
+            return "one of " + ", ".join(map(_as_typed, self.choices))
+        return f"a whole number from {self.least}" if self.least is not None else "a text"
+
+    def label(self, value: Any) -> str | None:
+        """Look up the label of a value.
+
+        Args:
+            value: A value of the option.
+
+        Returns:
+            The label; None if the value has none.
+        """
+        return next((label for choice, label in self.labels.items() if choice == value), None)
+
+
+def _as_typed(choice: Any) -> str:
+    """A choice as the user types it after --set KEY=; True and False are switches, 0 and 1 are not."""
+    return ("off", "on")[choice] if isinstance(choice, bool) else str(choice)
+
+
+ANSWER_BY = BenchmarkOption(
+    "text", "read the response (text), or choose the most likely option (likelihood)", ("text", "likelihood")
+)
+"""The option `answer_by` of benchmarks whose questions offer options."""
+
+
+class Setting(Struct, frozen=True):
+    """A named way to run a benchmark.
+
+    `options` are those that it fixes. `reproduces` names the tables of the paper. `sampling` holds the
+    sampling defaults, `sampling_source` where they come from ('unpublished' if the paper does not say).
+    """
+
+    name: str
+    summary: str
+    reproduces: str = "nothing published"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    sampling_source: str = "unpublished"
+
+
+def by_name(*settings: Setting) -> dict[str, Setting]:
+    """Index settings by their names.
+
+    Args:
+        *settings: The settings, the default one first.
+
+    Returns:
+        Name -> setting, in the same order.
+    """
+    return {setting.name: setting for setting in settings}
 
 
 class Benchmark(ABC):
@@ -387,3 +482,245 @@ def answer_cases(group: Group, question: str = "correct") -> Iterator[Case]:
             variant=outcome.variant,
             images=group.evidence.get(outcome.key, ()),
         )
+
+
+# -- What the report of a benchmark shows besides its leading metrics; `reporting/html` draws it
+
+
+class ByLabel(Struct, frozen=True):
+    """A metric under each value of a label; `radar` draws it as a radar chart too."""
+
+    metric: str
+    label: str
+    radar: bool = False
+
+
+class PairCounts(Struct, frozen=True):
+    """How many pairs of answers are both right, one right, none or undecided; how many are the same twice.
+
+    Attributes:
+        both: The metric of pairs with both answers right.
+        differ: The metric of pairs whose answers differ.
+        label: The label by which the counts are broken down.
+    """
+
+    both: str
+    differ: str
+    label: str
+
+
+class Shares(Struct, frozen=True):
+    """Metrics that add up to 100 % under each value of a label.
+
+    Attributes:
+        title: The heading.
+        parts: The metrics, and what each counts.
+        label: The label.
+    """
+
+    title: str
+    parts: tuple[tuple[str, str], ...]
+    label: str
+
+
+class Against(Struct, frozen=True):
+    """One metric against another: a point for each run, and for each row of the paper."""
+
+    x: str
+    y: str
+
+
+class Together(Struct, frozen=True):
+    """Some metrics over all samples, with the reason where one has no value."""
+
+    title: str
+    metrics: tuple[str, ...]
+
+
+class Differences(Struct, frozen=True):
+    """Metrics beside the same metrics of other answers, of which the run measures the difference.
+
+    Attributes:
+        title: The heading.
+        here: What the answers of the run are called.
+        there: What the other answers are called.
+        metrics: Each metric, and the one that is its difference, here minus there.
+    """
+
+    title: str
+    here: str
+    there: str
+    metrics: tuple[tuple[str, str], ...]
+
+
+class ByJudge(Struct, frozen=True):
+    """A metric as each judge alone decides it, and how the judges agree."""
+
+    metric: str
+
+
+ReportSection = ByLabel | PairCounts | Shares | Against | Together | Differences | ByJudge
+
+
+# -- The declaration of a public data set: repository, pinned revision, digests, licence, published counts
+
+
+class ReleasedRecords(Struct, frozen=True):
+    """A released file of records: a split of the data set.
+
+    `path` is its path in the repository, `name` its name in a data folder. `samples` and `images` (distinct
+    by content) are the paper's counts.
+    """
+
+    split: str
+    path: str
+    name: str
+    sha256: str
+    samples: int
+    images: int
+
+    @property
+    def accepted(self) -> Mapping[str, str]:
+        """The names under which a data folder may hold the file, each with its SHA-256."""
+        return {self.name: self.sha256}
+
+
+class UserRecords(Struct, frozen=True):
+    """A file of records in the released format that is not part of the release: a split of the user's own."""
+
+    split: str
+    name: str
+
+
+class ReleasedFile(Struct, frozen=True):
+    """A released file without records.
+
+    `path` is its path in the repository, `name` its name in a data folder. `forms` maps other names of the
+    same content to their SHA-256.
+    """
+
+    path: str
+    name: str
+    sha256: str
+    forms: Mapping[str, str] = {}
+
+    @property
+    def accepted(self) -> Mapping[str, str]:
+        """The names under which a data folder may hold the file, each with its SHA-256."""
+        return {self.name: self.sha256, **self.forms}
+
+
+class Release(Struct, frozen=True):
+    """A public data set at a pinned revision.
+
+    `name` is the folder that `data pull` makes. `images` is the repository's folder of images. Where the
+    repository holds no images, `image_urls` is the column of the records with the URL of each image, and
+    `image_path` maps a URL to the image's path in a data folder. `user_records` are splits that a data
+    folder may hold although nobody released them.
+    """
+
+    name: str
+    repository: str
+    revision: str
+    paper: str
+    licence: str
+    records: tuple[ReleasedRecords, ...] = ()
+    images: str = ""
+    image_urls: str = ""
+    image_path: Callable[[str], str] | None = None
+    files: tuple[ReleasedFile, ...] = ()
+    user_records: tuple[UserRecords, ...] = ()
+
+    @property
+    def contents(self) -> tuple[ReleasedRecords | ReleasedFile, ...]:
+        """The files to take from the repository, without its images."""
+        return (*self.records, *self.files)
+
+    @property
+    def splits(self) -> tuple[ReleasedRecords | UserRecords, ...]:
+        """The records that a data folder may hold, one file a split."""
+        return (*self.records, *self.user_records)
+
+    @property
+    def url(self) -> str:
+        """The URL of the repository's archive at the pinned revision."""
+        return f"https://codeload.github.com/{self.repository}/tar.gz/{self.revision}"
+
+
+# -- Text metrics and their options, for any benchmark whose answers have references
+
+NAMES = ("rouge_l", "bertscore", "bleurt")
+"""The text metrics of ConTextual (3.2.2, Table 3)."""
+
+_MEANINGS: Mapping[str, str] = {
+    "rouge_l": "F1 of the longest common subsequence with the reference (ROUGE-L), x 100",
+    "bertscore": "F1 of token embeddings matched with the reference (BERTScore), x 100",
+    "bleurt": "similarity to the reference by a trained regression model (BLEURT), x 100",
+}
+_RANGES: Mapping[str, Range] = {
+    "rouge_l": PERCENT,
+    "bertscore": (None, None),  # an F1 of cosines leaves -100 to 100 if precision and recall differ in sign
+    "bleurt": (None, None),
+}
+
+NONE = "none"
+
+TEXT_METRICS: Mapping[str, BenchmarkOption] = {
+    "text_metrics": BenchmarkOption(NONE, f"similarity to the references: some of {','.join(NAMES)}"),
+    "bertscore_model": BenchmarkOption(
+        "all-MiniLM-L6-v2", "encoder of bertscore: a folder, or a name of the Hub"
+    ),
+    "bertscore_layer": BenchmarkOption(
+        None, "layer of that encoder; null: bert-score's own layer for this model, or the last", least=1
+    ),
+    "bleurt_model": BenchmarkOption(
+        None, "checkpoint of bleurt (one regression output): a folder, or a name of the Hub"
+    ),
+}
+"""The `--set` keys of the text metrics, for `Benchmark.options`."""
+
+
+def requested_metrics(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the text metrics that the options request.
+
+    >>> requested_metrics({"text_metrics": "bertscore,rouge_l"})
+    ('bertscore', 'rouge_l')
+    """
+    listed = str(options.get("text_metrics", NONE))
+    names = tuple(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
+    if names in ((), (NONE,)):
+        return ()
+    for name in names:
+        if name not in NAMES:
+            raise unknown_name("text metric", name, NAMES)
+    return names
+
+
+def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
+    """Define the text metrics that the options request: means over the answers that have references, x 100.
+
+    Failed answers are left out. Of several references, the most similar one counts.
+    """
+    return [
+        Metric(
+            name=name,
+            terms=_mean_of(name),
+            meaning=_MEANINGS[name],
+            better="higher",
+            range=_RANGES[name],
+            graded=True,
+            source="ConTextual 3.2.2, Table 3",
+            judged=None,
+            absent="no answer has a reference",
+        )
+        for name in requested_metrics(options)
+    ]
+
+
+def _mean_of(name: str) -> Callable[[Group], Iterator[Term]]:
+    def terms(group: Group) -> Iterator[Term]:
+        for outcome in group:
+            if name in outcome.scores:
+                yield Term(outcome.scores[name] / 100, 1, outcome.labels)
+
+    return terms

@@ -5,6 +5,7 @@ A figure that several tables repeat is stored where the paper printed it first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.errors import UserError, unknown_name
-from sightline.metric_types import PublishedValue
-from sightline.registry import benchmark_class, benchmark_names
+from sightline.formats.digests import json_digest
+from sightline.types import PublishedValue
 
 FigureKey = tuple[str, str]
 """Metric and subset, spelled as in metrics.json: ('acc_p', 'category=Attributes')."""
@@ -255,3 +258,46 @@ def _figure(
         setting.samples,
         {name: value for name, value in options.items() if name not in unaffected},
     )
+
+
+# -- Whether samples are those of the paper, by the pinned digests of its released records
+
+DIGITS = 16
+"""The number of hexadecimal digits of a pinned digest."""
+
+
+def record_digest(sample: str, record: Any) -> str:
+    """The digest of a released record."""
+    return json_digest([sample, record])[:DIGITS]
+
+
+def foreign_samples(
+    benchmark: Benchmark,
+    samples: Iterable[str],
+    folder: Path | None,
+    split: str,
+    options: Mapping[str, Any],
+) -> list[str]:
+    """List the samples whose records the paper did not release in this form.
+
+    A part of the released records, as --limit takes, has no foreign sample.
+
+    Args:
+        folder: The data folder, or None.
+
+    Returns:
+        The ids, in their order; none for a benchmark that pins no digests.
+    """
+    if benchmark.released_digests is None:
+        return []
+    pinned = pinned_digests(benchmark.released_digests)
+    records = benchmark.released_records(folder, split, options)
+    return [
+        name for name in samples if name not in records or record_digest(name, records[name]) not in pinned
+    ]
+
+
+@cache
+def pinned_digests(file: Path) -> frozenset[str]:
+    """Read the pinned digests of a paper."""
+    return frozenset(msgspec.json.decode(file.read_bytes(), type=list[str]))

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from sightline.builders.sources import confined
-from sightline.decoding import UNDECODABLE, fault, json_records
 from sightline.errors import UserError, needs_extra
-from sightline.formats.content import read_bytes
+from sightline.formats.files import read_bytes
+from sightline.text import UNDECODABLE, fault, json_records
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,9 @@ class CocoInstances(Struct, frozen=True):
     categories: Mapping[int, str]
 
     def eligible(self, photo: CocoImage) -> list[CocoAnnotation]:
-        """Select the objects of an image that can be masked: no crowds, of a tenth to a quarter of its area."""
+        """Select the objects of an image that can be masked: no crowds, of a tenth to a quarter of
+        its area.
+        """
         pixels = photo.width * photo.height
         chosen = (
             one

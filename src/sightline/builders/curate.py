@@ -7,29 +7,150 @@ keeps the first 500.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import asdict, replace
+from numpy.typing import NDArray
 
-from sightline.builders.built_folder import Contents, built_image_path, everything_dropped, write_folder
-from sightline.builders.checked_images import CheckedImages
-from sightline.builders.curation_funnel import Funnel, ImageStatus, curation_report, start_funnel
-from sightline.builders.execution import Execution
-from sightline.builders.manifest import BuildManifest, build_identity, indented_json
+from sightline.builders.folder import (
+    BuildManifest,
+    Contents,
+    build_identity,
+    built_image_path,
+    everything_dropped,
+    indented_json,
+    write_folder,
+)
 from sightline.builders.near_duplicates import BITS, DISTANCE, find_duplicates, image_hashes, import_imagehash
 from sightline.builders.read import read_all
 from sightline.builders.review_lists import Mark, MarkWords
-from sightline.builders.source_ids import ids_of
-from sightline.builders.text_area import text_share, word_area
-from sightline.engine.store import Store
+from sightline.builders.run import Execution
+from sightline.builders.sources import CheckedImages, ids_of
 from sightline.errors import UserError
 from sightline.formats.digests import json_digest
+from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
 from sightline.models.ocr import Reader, Word
 from sightline.scoring.majority import majority
+from sightline.store.store import Store
+from sightline.types import ImageFile
+
+# -- The curation funnel: a sequence of steps that drop images, with the status of every image
+
+
+class ImageStatus(Struct, frozen=True):
+    """The status of an image.
+
+    Attributes:
+        step: The step that dropped it, '' if none did.
+        text: Share of its area that text covers, 0-1.
+    """
+
+    step: str = ""
+    why: str = ""
+    like: str = ""
+    distance: int | None = None
+    words: int | None = None
+    text: float | None = None
+
+
+class FunnelStep(Struct, frozen=True):
+    """A step: its name, how many images came to it, and how many it dropped."""
+
+    step: str
+    came: int
+    dropped: int
+
+    @property
+    def left(self) -> int:
+        """How many images went on."""
+        return self.came - self.dropped
+
+
+class Funnel(Struct, frozen=True):
+    """The status of all images, by name in their order, and the counts of each step."""
+
+    gallery: CheckedImages
+    settings: Mapping[str, Any]
+    statuses: Mapping[str, ImageStatus]
+    steps: tuple[FunnelStep, ...] = field(default_factory=tuple)
+
+    @property
+    def kept(self) -> dict[str, ImageFile]:
+        """The images that no step dropped, by name."""
+        return {name: file for name, file in self.gallery.files.items() if not self.statuses[name].step}
+
+    @property
+    def dropped(self) -> dict[str, str]:
+        """The dropped images, each with 'step: reason'."""
+        return {name: f"{one.step}: {one.why}" for name, one in self.statuses.items() if one.step}
+
+    def drop(self, step: str, dropped: Iterable[tuple[str, ImageStatus]]) -> Funnel:
+        new, came = dict(dropped), sum(not one.step for one in self.statuses.values())
+        old = {name: self.statuses[name] for name in new}
+        statuses = {
+            name: replace(one, step=step, words=old[name].words, text=old[name].text)
+            for name, one in new.items()
+        }
+        steps = (*self.steps, FunnelStep(step, came, len(new)))
+        return replace(self, statuses={**self.statuses, **statuses}, steps=steps)
+
+    def update(self, change: Callable[[str, ImageStatus], ImageStatus]) -> Funnel:
+        statuses = {name: one if one.step else change(name, one) for name, one in self.statuses.items()}
+        return replace(self, statuses=statuses)
+
+
+def start_funnel(gallery: CheckedImages, settings: Mapping[str, Any]) -> Funnel:
+    """Start with all images, and drop the broken ones."""
+    names = [*gallery.files, *gallery.broken]
+    funnel = Funnel(gallery, settings, dict.fromkeys(names, ImageStatus()))
+    return funnel.drop("broken", ((name, ImageStatus(why=why)) for name, why in gallery.broken.items()))
+
+
+def review_columns(funnel: Funnel) -> dict[str, dict[str, str]]:
+    """The columns of a review list about the images that are left."""
+    columns = {}
+    for name, file in funnel.kept.items():
+        status = funnel.statuses[name]
+        words = "" if status.words is None else str(status.words)
+        text = "" if status.text is None else f"{status.text:.3f}"
+        columns[file.digest] = {"image": file.path, "words": words, "text": text}
+    return columns
+
+
+def near_duplicate_lines(funnel: Funnel, limit: int) -> list[GroupLine]:
+    """Kept images with their dropped near-duplicates, a group each, for a preview sheet."""
+    groups: dict[str, list[tuple[int, str]]] = {}
+    for name, status in funnel.statuses.items():
+        if status.distance is not None:
+            groups.setdefault(status.like, []).append((status.distance, name))
+    files = funnel.gallery.files
+    lines = []
+    for kept in sorted(groups, key=lambda kept: -max(groups[kept])[0])[:limit]:
+        lines.append(GroupLine(kept, ORIGINAL, (files[kept].path,), ""))
+        lines += [
+            GroupLine(kept, name, (files[name].path,), "", labels={"distance": str(distance)})
+            for distance, name in sorted(groups[kept], reverse=True)
+        ]
+    return lines
+
+
+def curation_report(funnel: Funnel) -> dict[str, Any]:
+    """The content of curation.json."""
+    return {
+        "schema": 1,
+        "settings": funnel.settings,
+        "images": len(funnel.statuses),
+        "kept": len(funnel.kept),
+        "steps": [{**asdict(step), "left": step.left} for step in funnel.steps],
+        "statuses": [{"image": name, **asdict(status)} for name, status in funnel.statuses.items()],
+    }
+
 
 KIND = "curate"
 REPORT = "curation.json"
@@ -226,3 +347,74 @@ def _rejected(funnel: Funnel, marks: Mapping[str, Sequence[Mark]]) -> Dropped:
         elif not keep:
             remarks = "; ".join(mark.remark for mark in own if mark.remark and not mark.yes)
             yield name, ImageStatus(why=f"humans drop it{': ' * bool(remarks)}{remarks}")
+
+
+# -- The area of an image that text covers: the quadrilaterals that OCR found, rotated ones included
+
+STRIPS = 16
+"""Strips between two corners in which the covered length is measured. It is exact for upright boxes, and for
+rotated ones that do not overlap."""
+
+Quads = NDArray[np.float64]
+"""Corners of quadrilaterals in order, shape (words, 4, 2): x and y in pixels."""
+
+
+def word_area(word: Word) -> float:
+    """The area of the quadrilateral of a word.
+
+    Returns:
+        Square pixels.
+
+    >>> word_area(Word("tilted", (0, 0, 10, 10), 1, ((5, 0), (10, 5), (5, 10), (0, 5))))
+    50.0
+    """
+    x, y = np.array(word.quad).T
+    return abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
+
+
+def text_share(words: Iterable[Word], width: int, height: int) -> float:
+    """The share of an image's area that the quadrilaterals of its words cover; overlaps count once.
+
+    Args:
+        words: The words, with corners in pixels.
+        width, height: The image's size in pixels.
+
+    >>> text_share([Word("a", (0, 0, 5, 10), 1), Word("b", (0, 5, 10, 10), 1)], 10, 10)
+    0.75
+    >>> text_share([Word("tilted", (0, 0, 10, 10), 1, ((5, 0), (10, 5), (5, 10), (0, 5)))], 10, 10)
+    0.5
+    """
+    quads = np.array([word.quad for word in words], dtype=np.float64).reshape(-1, 4, 2)
+    quads = np.clip(quads, 0, (width, height))
+    corners = np.unique(quads[..., 1])
+    if len(corners) < 2:
+        return 0.0
+    heights = np.repeat(np.diff(corners) / STRIPS, STRIPS)
+    steps = (np.arange(STRIPS) + 0.5) / STRIPS
+    rows = (corners[:-1, None] + np.diff(corners)[:, None] * steps).ravel()
+    return float(heights @ _covered_lengths(*_intervals(quads, rows))) / (width * height)
+
+
+def _intervals(quads: Quads, rows: NDArray[np.float64]) -> tuple[Quads, Quads]:
+    """Both ends of each quadrilateral on each row, shape (rows, words); 0 and 0 where it is absent."""
+    left = np.full((len(rows), len(quads)), np.inf)
+    right = np.full((len(rows), len(quads)), -np.inf)
+    for corner in range(4):
+        (x0, y0), (x1, y1) = quads[:, corner].T, quads[:, (corner + 1) % 4].T
+        crosses = (np.minimum(y0, y1) <= rows[:, None]) & (rows[:, None] < np.maximum(y0, y1))
+        slope = np.divide(x1 - x0, y1 - y0, out=np.zeros_like(x0), where=y1 != y0)
+        x = x0 + (rows[:, None] - y0) * slope
+        left = np.where(crosses, np.minimum(left, x), left)
+        right = np.where(crosses, np.maximum(right, x), right)
+    absent = left > right
+    return np.where(absent, 0, left), np.where(absent, 0, right)
+
+
+def _covered_lengths(left: Quads, right: Quads) -> NDArray[np.float64]:
+    """The length of the union of the intervals of each row."""
+    order = np.argsort(left, axis=1)
+    left, right = np.take_along_axis(left, order, 1), np.take_along_axis(right, order, 1)
+    before = np.maximum.accumulate(right, axis=1)
+    before = np.hstack([np.zeros((len(left), 1)), before[:, :-1]])
+    length: NDArray[np.float64] = np.maximum(0, right - np.maximum(left, before)).sum(axis=1)
+    return length

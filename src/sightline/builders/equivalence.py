@@ -6,32 +6,38 @@ equivalent to their originals. The three measures are reported separately; none 
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field, structs
 
 from sightline.benchmarks.published import published_equivalence
-from sightline.builders.execution import Execution
-from sightline.builders.text_similarity import similarities
-from sightline.builders.variant_pairs import QUESTION, VariantPair, kind_of_folder
+from sightline.builders.folder import MANIFEST, read_manifest
+from sightline.builders.run import Execution
 from sightline.engine.client import ModelClient
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
+from sightline.formats.digests import file_digest, json_digest
+from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.verdicts import read_verdicts
-from sightline.metric_types import MetricValue, Range
-from sightline.prompts import load
-from sightline.scoring.judge_prompts import same_or_different
+from sightline.models.embedder import Embedder, embedder
+from sightline.progress import progress
+from sightline.scoring.judge_replies import same_or_different
 from sightline.scoring.majority import majority
-from sightline.scoring.similarity import THRESHOLD
-from sightline.types import Answer, Case, Verdict
+from sightline.scoring.similarity import THRESHOLD, cosines
+from sightline.store.database import run_in_thread
+from sightline.store.keys import KeyedRequest
+from sightline.store.store import Store
+from sightline.text import load
+from sightline.types import Answer, Case, MetricValue, Range, Verdict
 
 if TYPE_CHECKING:
-    from sightline.models.embedder import Embedder
+    from sightline.builders.ray_tasks import TextBatch
+
 
 HUMANS, JUDGE, SIMILARITY, SHARE = "human", "judge", "similarity", "similar"
 """Metrics: shares of pairs judged the same, mean sentence similarity, share of pairs above THRESHOLD."""
@@ -217,7 +223,7 @@ def _mean(
     reason: str = "there is no pair",
 ) -> MetricValue:
     """The mean in percent with its 95 % CI between images."""
-    from sightline.metrics.metric_values import clustered_mean
+    from sightline.metrics.statistics import clustered_mean
 
     clustered = [(pair.cluster, value) for pair, value in values]
     mean = clustered_mean(name, clustered, reason=reason, bounds=bounds, graded=graded)
@@ -234,3 +240,168 @@ def _different(decided: Iterable[tuple[VariantPair, bool]]) -> list[tuple[str, s
 
 def _counted(counts: Mapping[str, int]) -> list[str]:
     return [f"{words}: {count:,}" for words, count in counts.items() if count]
+
+
+# -- The similarity of pairs of texts by an embedder, on this machine or on the nodes of a cluster
+
+BATCH = 256
+"""Pairs that are embedded at once; the same on one machine and on a cluster, so that the bytes are too."""
+
+
+def similarities(pairs: Sequence[tuple[str, str]], model: Embedder, execution: Execution) -> list[float]:
+    """Compute the cosine of the vectors of each pair.
+
+    Args:
+        pairs: Pairs of texts, none of them empty.
+
+    Returns:
+        A number in -1 to 1 for each pair.
+    """
+    batches = [
+        (number, [text for pair in pairs[first : first + BATCH] for text in pair])
+        for number, first in enumerate(range(0, len(pairs), BATCH))
+    ]
+    found: dict[int, list[float]] = {}
+    with progress(
+        f"embedding ({model.name})", 2 * len(pairs), "texts", show_progress=execution.show_progress
+    ) as advance:
+        for number, values in _embedded(batches, model, execution):
+            found[number] = values
+            advance(2 * len(values))
+    return [value for number in sorted(found) for value in found[number]]
+
+
+class _Elsewhere(Struct, frozen=True):
+    """Embeds a batch with the embedder of a name; a process loads it once."""
+
+    name: str
+    identity: str
+
+    def __call__(self, batch: TextBatch) -> tuple[int, list[float]]:
+        return _cosines(_opened(self.name, self.identity), batch)
+
+
+def _embedded(
+    batches: Sequence[TextBatch], model: Embedder, execution: Execution
+) -> Iterable[tuple[int, list[float]]]:
+    """The number and the cosines of each batch, in the order in which they are ready."""
+    if execution.ray is None:
+        yield from (_cosines(model, batch) for batch in batches)
+        return
+    from sightline.builders.ray_tasks import TEXTS, map_on_ray
+
+    there = _Elsewhere(model.name, model.identity)
+    with closing(map_on_ray(there, batches, execution.ray, TEXTS)) as results:
+        yield from results
+
+
+def _cosines(model: Embedder, batch: TextBatch) -> tuple[int, list[float]]:
+    number, texts = batch
+    vectors = model.embed(texts)
+    return number, cosines((vectors[0::2] * vectors[1::2]).sum(axis=1)).tolist()
+
+
+@cache
+def _opened(name: str, identity: str) -> Embedder:
+    model = embedder(name)
+    if model.identity != identity:
+        raise UserError(
+            f"the embedder '{name}' is another one there", found=model.identity, expected=identity
+        )
+    return model
+
+
+# -- Pairs of an original and a variant in a built folder: read and drawn
+
+QUESTION = "equivalent"
+"""The question of verdicts on pairs: `right` means the same, `wrong` means different."""
+
+
+class VariantPair(Struct, frozen=True):
+    """An original and one of its variants, with what differs between them: texts, or paths of images.
+
+    `targets` are digests of group, variant and content of the two, so that a verdict does not apply to a pair
+    that changed.
+    """
+
+    targets: tuple[str, str]
+    group: str
+    variant: str
+    kind: Literal["text", "image"]
+    first: str
+    second: str
+    cluster: str
+
+
+def read_pairs(folder: Path) -> list[VariantPair]:
+    """Read the pairs of original and variant in a built folder."""
+    path = folder / "groups.jsonl"
+    if not path.is_file():
+        raise UserError("contains no groups.jsonl", file=folder, expected="a folder of `sightline build`")
+    pairs: list[VariantPair] = []
+    digests: dict[str, str] = {}
+    for name, lines in by_group(read_groups(path)).items():
+        original = next((line for line in lines if line.variant == ORIGINAL), None)
+        if original is None:
+            expected = f"a line with variant '{ORIGINAL}' in each group"
+            raise UserError("has no original to compare with", file=path, record=name, expected=expected)
+        pairs += [_pair(original, line, folder, digests) for line in lines if line is not original]
+    if not pairs:
+        raise UserError("holds originals alone", file=path, expected="at least one variant")
+    return pairs
+
+
+def draw_pairs(pairs: Sequence[VariantPair], count: int, seed: int) -> list[VariantPair]:
+    """Draw pairs, at most one per group."""
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for place, pair in enumerate(pairs):
+        by_name[pair.group].append(place)
+    draw = random.Random(f"{QUESTION} {seed}")
+    names = draw.sample(list(by_name), min(count, len(by_name)))
+    return [pairs[place] for place in sorted(draw.choice(by_name[name]) for name in names)]
+
+
+def kind_of_folder(folder: Path) -> str:
+    """The kind of builder that made a folder."""
+    return read_manifest(folder).kind if (folder / MANIFEST).is_file() else ""
+
+
+def _pair(original: GroupLine, line: GroupLine, folder: Path, digests: dict[str, str]) -> VariantPair:
+    texts = (original.question or original.prompt, line.question or line.prompt)
+    kind: Literal["text", "image"] = "text" if texts[0] != texts[1] else "image"
+    if kind == "image" and original.images == line.images:
+        raise UserError(
+            f"variant '{line.variant}' differs from the original in neither question nor image",
+            file=folder / "groups.jsonl",
+            record=line.group,
+            expected="a perturbation",
+        )
+    shown = texts if kind == "text" else (_images(original, folder), _images(line, folder))
+    targets = tuple(
+        json_digest(
+            [one.group, one.variant, text, [_digest(folder / image, digests) for image in one.images]]
+        )
+        for one, text in zip((original, line), texts, strict=True)
+    )
+    cluster = original.cluster or "".join(_digest(folder / image, digests) for image in original.images)
+    return VariantPair(
+        (targets[0], targets[1]), line.group, line.variant, kind, *shown, cluster=cluster or line.group
+    )
+
+
+def _images(line: GroupLine, folder: Path) -> str:
+    return ", ".join(str(folder / image) for image in line.images)
+
+
+def _digest(path: Path, digests: dict[str, str]) -> str:
+    name = str(path)
+    if name not in digests:
+        try:
+            digests[name] = file_digest(path)
+        except OSError as error:
+            raise UserError(
+                f"cannot be read: {error.strerror or error}",
+                file=path,
+                expected="the image as it was built",
+            ) from None
+    return digests[name]

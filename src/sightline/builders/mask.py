@@ -10,10 +10,14 @@ explanation of Tables 12 and 13 by the covered area. docs/images/masks.png shows
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
@@ -27,27 +31,19 @@ from sightline.builders.coco import (
     import_coco_mask,
     segmentation_pixels,
 )
-from sightline.builders.image_io import Form, open_upright, rotates_in_place, save
-from sightline.builders.masking import (
-    MASKINGS,
-    VARIANTS,
-    Masking,
-    PixelBox,
-    hidden_pixels,
-    paint,
-    whole_pixels,
-)
+from sightline.builders.folder import Form, open_upright, rotates_in_place, save
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
+from sightline.errors import UserError
+from sightline.formats.files import read_bytes
 from sightline.formats.groups import ORIGINAL, GroupLine
-from sightline.prompts import load
+from sightline.text import json_records, load
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image
 
-    from sightline.builders.mask_assignment import MaskAssignment
 
 KIND = "mask"
 
@@ -246,4 +242,278 @@ def _source(photo: CocoImage, category: str, task: MaskTask, folder: Path) -> So
         labels={"category": category},
         record=msgspec.to_builtins(task),
         root=str(folder),
+    )
+
+
+# -- A mask: its colour, lines and shape, and the pixels that it hides (MM-R3 3.1)
+
+Colour = Literal["red", "blue", "green", "yellow", "white", "black"]
+Lines = Literal[1, 3, 5, 7]
+Shape = Literal["rectangle", "ellipse"]
+
+COLOURS: Mapping[Colour, tuple[int, int, int]] = {
+    "red": (255, 0, 0),
+    "blue": (0, 0, 255),
+    "green": (0, 255, 0),
+    "yellow": (255, 255, 0),
+    "white": (255, 255, 255),
+    "black": (0, 0, 0),
+}
+"""The palette of section 3.1 as RGB (0-255). The paper prints only names; these are the pure colours."""
+
+VARIANTS = ("m0", "m1", "m2")
+
+
+class Masking(Struct, frozen=True, order=True):
+    """How an object is masked: `lines` bands of a colour within a shape."""
+
+    colour: Colour
+    lines: Lines
+    shape: Shape
+
+
+MASKINGS = tuple(Masking(*parts) for parts in product(get_args(Colour), get_args(Lines), get_args(Shape)))
+"""All 48 maskings."""
+
+
+class PixelBox(Struct, frozen=True):
+    """A rectangle of whole pixels; `right` and `bottom` are exclusive."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+def whole_pixels(box: tuple[float, float, float, float], width: int, height: int) -> PixelBox | None:
+    """The pixels that lie wholly inside a box and the image.
+
+    Args:
+        box: Left, top, width and height in pixels; fractions are allowed.
+        width, height: Size of the image in pixels.
+
+    Returns:
+        The rectangle of pixels; None if there is no such pixel.
+
+    >>> whole_pixels((-3.5, 1.25, 8.0, 2.75), 10, 10)
+    PixelBox(left=0, top=2, right=4, bottom=4)
+    """
+    left, top, wide, high = box
+    # Numbers near 1e308 add up to infinity, which has no floor.
+    right, bottom = (min(max(end, 0), side) for end, side in ((left + wide, width), (top + high, height)))
+    inside = PixelBox(math.ceil(max(left, 0)), math.ceil(max(top, 0)), math.floor(right), math.floor(bottom))
+    return inside if inside.left < inside.right and inside.top < inside.bottom else None
+
+
+def pattern(width: int, height: int, lines: int, shape: Shape) -> NDArray[np.bool_]:
+    """The pixels of a box that a masking paints: those whose centre lies in a band, and in the ellipse.
+
+    Integer arithmetic makes the result the same on every machine.
+
+    Args:
+        width, height: Size of the box in pixels.
+
+    Returns:
+        A mask of shape (height, width), True for painted pixels.
+    """
+    import numpy as np
+
+    rows = 2 * np.arange(height, dtype=np.int64)[:, None] + 1
+    columns = 2 * np.arange(width, dtype=np.int64)[None, :] + 1
+    bands: NDArray[np.bool_] = (rows * (2 * lines - 1) // (2 * height)) % 2 == 0
+    if shape == "rectangle":
+        return np.broadcast_to(bands, (height, width)).copy()
+    across, down = (columns - width) * height, (rows - height) * width
+    inside: NDArray[np.bool_] = across * across + down * down <= (width * height) ** 2
+    return bands & inside
+
+
+def hidden_pixels(box: PixelBox, width: int, height: int, masking: Masking) -> NDArray[np.bool_]:
+    """The pixels of an image that a masking paints, all of them in a box.
+
+    Args:
+        width, height: Size of the image in pixels.
+
+    Returns:
+        A mask of shape (height, width), True for painted pixels.
+    """
+    import numpy as np
+
+    hidden = np.zeros((height, width), dtype=bool)
+    wide, high = box.right - box.left, box.bottom - box.top
+    hidden[box.top : box.bottom, box.left : box.right] = pattern(wide, high, masking.lines, masking.shape)
+    return hidden
+
+
+def paint(image: Image, hidden: NDArray[np.bool_], colour: Colour) -> Image:
+    """Paint pixels of an image.
+
+    Args:
+        hidden: Mask of the pixels to paint, of shape (height, width).
+
+    Returns:
+        A copy with these pixels in that colour.
+    """
+    import numpy as np
+    from PIL import Image
+
+    values = np.array(image)
+    values[hidden] = COLOURS[colour]
+    return Image.fromarray(values)
+
+
+# -- Reads the authors' label files types.json and labels.json: the maskings and the category of each
+#    image
+
+LEFT_OUT = ("000000581719",)
+"""The image that is in the authors' files (1,501 images) but not among the paper's 4,500 maskings: only
+without it do the sub-groups have the sizes of Tables 11-13."""
+
+T = TypeVar("T")
+
+
+class MaskAssignment(Struct, frozen=True):
+    """The maskings of each image (m0, m1, m2) and the category of its object, by COCO id.
+
+    Two maskings of an image may be equal, as in 105 of the authors' 1,501 images. `left_out` holds the ids
+    that were left out, `labels` the file of the categories.
+    """
+
+    maskings: Mapping[int, tuple[Masking, ...]]
+    categories: Mapping[int, int]
+    left_out: tuple[str, ...]
+    labels: str
+
+    def check_against(self, instances: CocoInstances, known: Collection[int]) -> None:
+        """Check that the assignment fits an instances file."""
+        if not known:
+            raise UserError(
+                f"none of the {len(self.maskings):,} images of the assignment is in the instances file",
+                expected="COCO's instances of the split that the assignment was made from",
+            )
+        for number in known:
+            if self.categories[number] not in instances.categories:
+                raise UserError(
+                    "is not a category of the instances file",
+                    file=self.labels,
+                    record=f"{number:012}",
+                    found=self.categories[number],
+                    expected=f"one of {len(instances.categories):,} ids such as {min(instances.categories)}",
+                )
+
+    def absent_from(self, instances: CocoInstances) -> dict[str, str]:
+        """List the images of the assignment that an instances file lacks."""
+        absent = sorted(self.maskings.keys() - instances.photos.keys())
+        return {f"{number:012}": "not in the instances file" for number in absent}
+
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """Count the maskings by colour, number of lines and shape (n in Tables 11-13)."""
+        all_of_them = [one for maskings in self.maskings.values() for one in maskings]
+        return {
+            "colour": _counted((one.colour for one in all_of_them), Colour),
+            "lines": _counted((one.lines for one in all_of_them), Lines),
+            "shape": _counted((one.shape for one in all_of_them), Shape),
+        }
+
+    def with_equal(self) -> int:
+        """Count the images with two equal maskings."""
+        return sum(len(set(maskings)) < len(maskings) for maskings in self.maskings.values())
+
+
+class _MaskingEntry(Struct, frozen=True):
+    colors: Colour
+    lines: Lines
+    draw_type: Shape
+
+
+def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_OUT) -> MaskAssignment:
+    """Read an assignment; both files have keys '<COCO id>_<0|1|2>'."""
+    drawn = _by_image(_entries(types, _MaskingEntry), types)
+    named = _by_image(_entries(labels, int), labels)
+    for file, other, ids in ((labels, types, drawn.keys() - named), (types, labels, named.keys() - drawn)):
+        if ids:
+            raise UserError(f"lacks an image that {other.name} has", file=file, found=f"{min(ids):012}")
+    for number, categories in named.items():
+        if len(set(categories)) > 1:
+            found = ", ".join(str(one) for one in categories)
+            raise UserError(
+                "has several categories for one object", file=labels, record=f"{number:012}", found=found
+            )
+    gone = {_number(name, drawn, types) for name in leave_out if name not in LEFT_OUT or int(name) in drawn}
+    return MaskAssignment(
+        maskings={
+            number: tuple(Masking(one.colors, one.lines, one.draw_type) for one in entries)
+            for number, entries in drawn.items()
+            if number not in gone
+        },
+        categories={number: one for number, (one, *_) in named.items() if number not in gone},
+        left_out=tuple(f"{number:012}" for number in sorted(gone)),
+        labels=str(labels),
+    )
+
+
+def _entries(path: Path, kind: type[T]) -> dict[str, T]:
+    """The entries of a JSON object by key; UserError for the first invalid one."""
+    objects = [one for _, one in json_records(read_bytes(path), path)]
+    if len(objects) != 1 or not objects[0]:
+        expected = "one with keys such as 000000111548_0: a COCO id and 0, 1 or 2"
+        raise UserError("is not a JSON object of maskings", file=path, expected=expected)
+    entries: dict[str, T] = {}
+    for key, value in objects[0].items():
+        try:
+            entries[key] = msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise _invalid(error, path, key, value, kind) from None
+    return entries
+
+
+def _by_image(entries: Mapping[str, T], path: Path) -> dict[int, list[T]]:
+    """The entries of each image, ordered by their numbers."""
+    found: dict[int, dict[int, T]] = {}
+    for key, entry in entries.items():
+        form = re.fullmatch(r"([0-9]{1,18})_([0-9]+)", key)
+        if not form or int(form[2]) >= len(VARIANTS):
+            expected = "keys such as 000000111548_0: a COCO id and 0, 1 or 2"
+            raise UserError("is not a key of a masking", file=path, record=key, expected=expected)
+        found.setdefault(int(form[1]), {})[int(form[2])] = entry
+    for number, numbered in found.items():
+        if len(numbered) < len(VARIANTS):
+            raise UserError(
+                "lacks some of its maskings",
+                file=path,
+                record=f"{number:012}",
+                found=", ".join(f"_{one}" for one in sorted(numbered)),
+                expected="_0, _1 and _2",
+            )
+    return {number: [numbered[n] for n in sorted(numbered)] for number, numbered in found.items()}
+
+
+def _number(name: str, known: Collection[int], path: Path) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", name) or int(name) not in known:
+        raise UserError(
+            "has no such image to leave out", file=path, found=name, expected="--leave-out with its COCO id"
+        )
+    return int(name)
+
+
+def _counted(values: Iterable[Any], kind: Any) -> dict[str, int]:
+    counts = Counter(values)
+    return {str(value): counts[value] for value in get_args(kind)}
+
+
+def _invalid(error: msgspec.ValidationError, path: Path, key: str, value: Any, kind: type[Any]) -> UserError:
+    message, _, place = str(error).partition(" - at `$")
+    missing = re.search(r"missing required field `([^`]+)`", message)
+    field = missing[1] if missing else place.strip("`.")
+    words = {"colors": Colour, "lines": Lines, "draw_type": Shape}
+    expected = "a category's id" if kind is int else "colors, lines and draw_type"
+    if field in words:
+        expected = f"one of {', '.join(str(one) for one in get_args(words[field]))}"
+    return UserError(
+        message[0].lower() + message[1:],
+        file=path,
+        record=key,
+        field=field or None,
+        found=None if missing else value[field] if field else value,
+        expected=expected,
     )

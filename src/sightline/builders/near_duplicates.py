@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from sightline.builders.execution import Execution
-from sightline.builders.image_io import open_upright
-from sightline.engine.store import Store
+from sightline.builders.folder import open_upright
+from sightline.builders.run import Execution
 from sightline.errors import needs_extra
 from sightline.formats.digests import text_digest
 from sightline.images import BadImage, check_unchanged
 from sightline.progress import progress
+from sightline.store.store import Store
 from sightline.types import ImageFile
 
 if TYPE_CHECKING:

@@ -16,28 +16,30 @@ Example of a plugin, for `sightline build perturb SOURCE --kind mirror --plugin 
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from inspect import signature
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from msgspec import Struct
 
-from sightline.builders.image_io import Form, open_upright, save
-from sightline.builders.perturbations import Perturbation, Perturbed, TextPerturbation
+from sightline.builders.folder import Form, open_upright, save
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
-from sightline.plugins import error_and_line
-from sightline.prompts import fill
-from sightline.registry import perturbation, plug_in
-from sightline.scoring.letters import LETTERS
+from sightline.plugins import error_and_line, find_entry, plug_in, registered_names
+from sightline.scoring.options import LETTERS
+from sightline.text import fill
 from sightline.types import Labels
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 
 class Perturb(Struct, frozen=True):
@@ -141,3 +143,153 @@ def _applied(
         question if changed.question is None else changed.question,
         options if changed.options is None else tuple(changed.options),
     )
+
+
+# -- The interface of perturbations, and those that Sightline has beyond the papers
+
+
+class Perturbation(Protocol):
+    """A way to change images, with variants. A plugin implements it without importing it."""
+
+    name: str
+    variants: Mapping[str, Labels]
+    """Variant -> its labels, such as {"q10": {"quality": "10"}}. File names contain the variant's name."""
+
+    def apply(self, image: Image, variant: str, random: Random) -> Image:
+        """Make a variant of an image.
+
+        Args:
+            image: An upright RGB image.
+            variant: The variant.
+            random: The only source of random choices.
+
+        Returns:
+            The variant.
+
+        Raises:
+            sightline.images.BadImage: The image is dropped, with this text as the reason.
+        """
+        ...
+
+
+class Perturbed(Struct, frozen=True):
+    """What a perturbation changes of a source; None leaves it as it is.
+
+    Attributes:
+        image: The image, a PIL image.
+        question: The question.
+        options: The options of the question, in the order in which the prompt shows them.
+    """
+
+    image: Any = None
+    question: str | None = None
+    options: tuple[str, ...] | None = None
+
+
+class TextPerturbation(Protocol):
+    """A way to change images and their questions, with variants. A plugin implements it as `Perturbation`."""
+
+    name: str
+    variants: Mapping[str, Labels]
+
+    def apply(
+        self, image: Image, question: str, options: tuple[str, ...], variant: str, random: Random
+    ) -> Perturbed:
+        """Make a variant of an image with its question.
+
+        Args:
+            image: An upright RGB image.
+            question: Its question, '' for none.
+            options: The options of the question, () for none.
+            variant: The variant.
+            random: The only source of random choices.
+
+        Returns:
+            What changes.
+
+        Raises:
+            sightline.images.BadImage: The image is dropped, with this text as the reason.
+        """
+        ...
+
+
+class Crop(Perturbation):
+    """Crops the image to a share of its width and height, at a random position."""
+
+    name = "crop"
+    variants: Mapping[str, Labels] = {f"c{share}": {"crop": f"{share} %"} for share in (90, 75, 50)}
+
+    def apply(self, image: Image, variant: str, random: Random) -> Image:
+        """Crop; at least one pixel remains."""
+        share = int(variant[1:]) / 100
+        width, height = (max(1, round(side * share)) for side in image.size)
+        left, top = random.randint(0, image.width - width), random.randint(0, image.height - height)
+        return image.crop((left, top, left + width, top + height))
+
+
+class Jpeg(Perturbation):
+    """Compresses the image as a JPEG of low quality."""
+
+    name = "jpeg"
+    variants: Mapping[str, Labels] = {f"q{quality}": {"quality": str(quality)} for quality in (50, 25, 10)}
+
+    def apply(self, image: Image, variant: str, random: Random) -> Image:
+        """Compress with 4:2:0 chroma subsampling, as is usual, and decode."""
+        from PIL import Image
+
+        out = io.BytesIO()
+        image.save(out, "JPEG", quality=int(variant[1:]), subsampling=2)
+        with Image.open(out) as compressed:
+            return compressed.convert("RGB")
+
+
+class Rotate(Perturbation):
+    """Rotates the image by a few degrees in a random direction; the corners become grey."""
+
+    name = "rotate"
+    variants: Mapping[str, Labels] = {f"d{angle}": {"degrees": str(angle)} for angle in (5, 10, 15)}
+
+    def apply(self, image: Image, variant: str, random: Random) -> Image:
+        """Rotate and keep the size."""
+        from PIL import Image
+
+        angle = int(variant[1:]) * random.choice((-1, 1))
+        return image.rotate(angle, Image.Resampling.BICUBIC, fillcolor=(127, 127, 127))
+
+
+class Blur(Perturbation):
+    """Blurs the image with a Gaussian; the radius is in thousandths of the longer side."""
+
+    name = "blur"
+    variants: Mapping[str, Labels] = {f"b{radius}": {"blur": str(radius)} for radius in (2, 5, 10)}
+
+    def apply(self, image: Image, variant: str, random: Random) -> Image:
+        """Blur."""
+        from PIL import ImageFilter
+
+        return image.filter(ImageFilter.GaussianBlur(int(variant[1:]) * max(image.size) / 1000))
+
+
+# -- The names of perturbations
+
+PERTURBATIONS = {
+    "blur": "sightline.builders.perturb:Blur",
+    "crop": "sightline.builders.perturb:Crop",
+    "jpeg": "sightline.builders.perturb:Jpeg",
+    "rotate": "sightline.builders.perturb:Rotate",
+}
+
+
+def perturbation(name: str) -> Perturbation | TextPerturbation:
+    from sightline.plugins import arguments_of, check_contract
+
+    entry = find_entry("perturbations", name, PERTURBATIONS)
+    sees_text = "question" in arguments_of(getattr(entry, "apply", None))
+    check_contract("perturbation", name, entry, TextPerturbation if sees_text else Perturbation)
+    made: Perturbation | TextPerturbation = entry()
+    return made
+
+
+def perturbation_names() -> list[str]:
+    """List the perturbations that are installed or plugged in."""
+    return registered_names("perturbations", PERTURBATIONS)

@@ -14,12 +14,10 @@ from msgspec.structs import replace
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import BadImage, read_original
-from sightline.output import print_note
-from sightline.replicas.on_ray import node_entry
-from sightline.replicas.on_ray.connecting import first_line
-from sightline.replicas.on_ray.connection import connected, losses
-from sightline.replicas.on_ray.node_images import at_path
-from sightline.replicas.on_ray.node_work import PACKAGES, Work, installed_versions
+from sightline.replicas import ray_entry
+from sightline.replicas.on_ray import connected, first_line, losses
+from sightline.replicas.ray_node import PACKAGES, Work, at_path, installed_versions
+from sightline.text import print_note
 from sightline.types import ImageFile
 
 ItemT = TypeVar("ItemT")
@@ -158,7 +156,7 @@ class _Cluster:
     def __init__(self, ray: Any, tasks: RayTasks) -> None:
         self._ray = ray
         self._tasks = tasks
-        self._remote = ray.remote(node_entry.call).options(
+        self._remote = ray.remote(ray_entry.call).options(
             num_cpus=tasks.cpus, num_gpus=tasks.gpus, max_retries=0, scheduling_strategy="SPREAD"
         )
         if not self._room():

@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from sightline.builders.built_folder import Contents, built_image_path, everything_dropped, write_folder
-from sightline.builders.checked_images import check_sources
-from sightline.builders.manifest import (
+from sightline.builders.folder import (
     BuildIdentity,
     BuildManifest,
+    Contents,
     ExcludedFolder,
     build_identity,
+    built_image_path,
+    everything_dropped,
     read_excluded,
+    write_folder,
 )
-from sightline.builders.rephrasing_replies import read_rephrasings
-from sightline.builders.reply_retries import (
+from sightline.builders.replies import (
     MAX_ATTEMPTS,
     ReplyRequests,
     ReplyResult,
     collect_replies,
     dropped_reasons,
+    read_rephrasings,
     unanswered_reasons,
 )
-from sightline.builders.sources import SourceItem
+from sightline.builders.sources import (
+    SourceItem,
+    check_sources,
+    confined,
+    refuse_duplicate_ids,
+    table_sources,
+)
 from sightline.engine.client import ModelClient
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.store import Store
+from sightline.errors import UserError
 from sightline.formats.digests import json_digest
+from sightline.formats.files import read_bytes
 from sightline.formats.groups import ORIGINAL, GroupLine
-from sightline.prompts import fill, load
+from sightline.store.keys import KeyedRequest
+from sightline.store.store import Store
+from sightline.text import fill, json_records, load
 from sightline.types import Answer, ImageFile, Message, user
 
 KIND = "rephrase"
@@ -176,3 +188,242 @@ def _lines(source: SourceItem, file: ImageFile, result: ReplyResult[Rephrasings]
 def _image_path(file: ImageFile) -> str:
     """An image's path in the folder, named by its content: two sources with the same image share one file."""
     return built_image_path(file.digest[:16], file.format)
+
+
+# -- Reads questions about images with reference answers: OKVQA's files, InfographicVQA's, and tables
+
+LONG = 11
+"""Smallest number of words of a question to rephrase: 'more than 10 words' (MM-R3, section 3.2)."""
+
+TOO_SHORT = "the question is too short"
+NO_ANSWER = "no reference answer"
+NO_QUESTION = "no question"
+
+T = TypeVar("T")
+
+
+class QuestionSet(Struct, frozen=True):
+    """Questions to rephrase, and the number of the others by reason.
+
+    A source's `references` are its distinct answers in order; its label `source` names the data set.
+    """
+
+    sources: tuple[SourceItem, ...]
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_questions(
+    files: Sequence[Path],
+    images: Sequence[Path] = (),
+    *,
+    annotations: Path | None = None,
+    min_words: int = LONG,
+) -> QuestionSet:
+    """Read questions, in order of the files.
+
+    The content decides the format: VQA (OKVQA: `questions`), InfographicVQA (`data`), or otherwise a table
+    (JSON Lines, JSON list or CSV) with the columns image, question and answer or answers.
+    """
+    read = [source for file in files for source in _read(file, list(images) or [file.parent], annotations)]
+    refuse_duplicate_ids(read)
+    kept, passed_over = [], Counter[str]()
+    for source in read:
+        if reason := _unfit(source, min_words):
+            passed_over[reason] += 1
+        else:
+            kept.append(source)
+    if not kept:
+        why = ", ".join(f"{reason}: {count:,}" for reason, count in passed_over.items()) or "it holds none"
+        raise UserError(
+            f"no question is left ({why})",
+            file=files[0] if files else None,
+            expected=f"questions of at least {min_words} words with an answer",
+        )
+    return QuestionSet(tuple(kept), dict(passed_over))
+
+
+def word_count(question: str) -> int:
+    """Count the words of a question: parts between blanks that are not punctuation only.
+
+    >>> word_count("What is it - a bus ?")
+    5
+    """
+    return sum(any(map(str.isalnum, word)) for word in question.split())
+
+
+def _unfit(source: SourceItem, min_words: int) -> str:
+    if not source.question:
+        return NO_QUESTION
+    if word_count(source.question) < min_words:
+        return TOO_SHORT
+    return "" if source.references else NO_ANSWER
+
+
+class _VqaQuestion(Struct, frozen=True):
+    """A record of OpenEnded_mscoco_val2014_questions.json."""
+
+    question_id: int | str
+    image_id: int
+    question: str
+
+
+class _VqaAnswer(Struct, frozen=True):
+    """One human's answer; `answer` is the normalised text that the benchmark uses."""
+
+    answer: str
+
+
+class _VqaAnnotation(Struct, frozen=True):
+    """A record of mscoco_val2014_annotations.json."""
+
+    question_id: int | str
+    answers: tuple[_VqaAnswer, ...]
+
+
+class _Infographic(Struct, frozen=True, rename={"id": "questionId", "image": "image_local_name"}):
+    """A record of InfographicVQA's JSON; the test split has no answers."""
+
+    id: int | str
+    question: str
+    image: str
+    answers: tuple[str, ...] = ()
+
+
+def _read(file: Path, images: Sequence[Path], annotations: Path | None) -> Sequence[SourceItem]:
+    content = read_bytes(file)
+    if content.lstrip().startswith(b"{"):
+        rows = json_records(content, file)
+        whole = rows[0][1]
+        if len(rows) == 1 and isinstance(whole.get("questions"), list):
+            return _vqa(whole, file, images, annotations)
+        if len(rows) == 1 and isinstance(whole.get("data"), list):
+            return _infographics(whole["data"], file, images)
+        if len(rows) == 1 and isinstance(whole.get("annotations"), list):
+            raise UserError(
+                "holds annotations instead of questions",
+                file=file,
+                expected="such as OpenEnded_mscoco_val2014_questions.json, with this file in --annotations",
+            )
+    return _table(file, images)
+
+
+def _vqa(
+    whole: dict[str, Any], file: Path, images: Sequence[Path], annotations: Path | None
+) -> list[SourceItem]:
+    part = str(whole.get("data_subtype") or "val2014")
+    path = annotations or file.with_name(f"mscoco_{part}_annotations.json")
+    whole_annotations = _annotations(path, file)
+    answers = {
+        str(record.question_id): _distinct([one.answer for one in record.answers])
+        for record in _records(
+            whole_annotations["annotations"], _VqaAnnotation, path, "annotations", "question_id"
+        )
+    }
+    # OK-VQA names itself in `info`; any other file is another data set in the VQA format.
+    name = "okvqa" if any("OK-VQA" in str(one.get("info")) for one in (whole, whole_annotations)) else "vqa"
+    part = confined(part, file, None, "data_subtype")
+    return [
+        _located(
+            SourceItem(
+                id=f"{name}-{question.question_id}",
+                image=f"COCO_{part}_{question.image_id:012d}.jpg",
+                references=answers.get(str(question.question_id), ()),
+                question=_one_line(question.question),
+                labels={"source": name},
+            ),
+            images,
+            part,
+        )
+        for question in _records(whole["questions"], _VqaQuestion, file, "questions", "question_id")
+    ]
+
+
+def _annotations(path: Path, questions: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise UserError(
+            "the file of answers is missing",
+            file=path,
+            expected=f"--annotations FILE, the annotations of {questions.name}",
+        )
+    whole = json_records(read_bytes(path), path)[0][1]
+    if not isinstance(whole.get("annotations"), list):
+        raise UserError(
+            "contains no annotations", file=path, field="annotations", expected="a list of records"
+        )
+    return whole
+
+
+def _infographics(listed: list[Any], file: Path, images: Sequence[Path]) -> list[SourceItem]:
+    records = _records(listed, _Infographic, file, "data", "questionId")
+    return [
+        _located(
+            SourceItem(
+                id=f"infographicvqa-{record.id}",
+                image=confined(record.image, file, record.id, "image_local_name", images[0]),
+                references=_distinct(record.answers),
+                question=_one_line(record.question),
+                labels={"source": "infographicvqa"},
+            ),
+            images,
+            "images",
+        )
+        for record in records
+    ]
+
+
+def _table(file: Path, images: Sequence[Path]) -> list[SourceItem]:
+    root = images[0]
+    return [
+        _located(
+            replace(
+                source,
+                image=str(Path(source.image).relative_to(root)),
+                question=_one_line(source.question),
+                references=_distinct(source.references),
+            ),
+            images,
+            "",
+        )
+        for source in table_sources(file, root)
+    ]
+
+
+def _records(listed: list[Any], kind: type[T], file: Path, name: str, identity: str) -> list[T]:
+    """Convert the entries of a list; UserError names record and field of an invalid one."""
+    try:
+        return msgspec.convert(listed, list[kind])  # type: ignore[valid-type]
+    except msgspec.ValidationError:
+        for number, entry in enumerate(listed, 1):
+            try:
+                msgspec.convert(entry, kind)
+            except msgspec.ValidationError as error:
+                text, _, location = str(error).partition(" - at `$")
+                entry_id = entry.get(identity) if isinstance(entry, dict) else None
+                raise UserError(
+                    text[0].lower() + text[1:],
+                    file=file,
+                    record=f"{name} {number}" if entry_id is None else entry_id,
+                    field=location.strip("`.") or None,
+                    found=None if isinstance(entry, dict) else entry,
+                    expected=f"a record with {', '.join(_names(kind))}",
+                ) from None
+        raise
+
+
+def _names(kind: type[Any]) -> Sequence[str]:
+    return [one.encode_name for one in msgspec.structs.fields(kind)]
+
+
+def _located(source: SourceItem, images: Sequence[Path], folder: str) -> SourceItem:
+    """The source with the path of its image: in one of the folders, or in a subfolder of the given name."""
+    candidates = [(parent / source.image, root) for root in images for parent in (root, root / folder)]
+    path, root = next((pair for pair in candidates if pair[0].is_file()), candidates[0])
+    return replace(source, image=str(path), root=str(root))
+
+
+def _distinct(answers: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for answer in answers if (one := _one_line(answer))))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from sightline.builders.image_io import Form, open_upright, save
+from sightline.builders.folder import Form, open_upright, save
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
 from sightline.builders.style_network import Weights, import_torch, on_device, paint, read_weights
@@ -23,7 +23,7 @@ from sightline.data.styles import NETWORK_STYLES, weights_file
 from sightline.errors import UserError, unknown_name
 from sightline.formats.digests import file_digest
 from sightline.formats.groups import ORIGINAL, GroupLine
-from sightline.prompts import load
+from sightline.text import load
 
 if TYPE_CHECKING:
     from PIL.Image import Image

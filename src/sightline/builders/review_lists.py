@@ -15,10 +15,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.escaping import for_csv_lines
-from sightline.formats.content import read_bytes
-from sightline.formats.files import write_atomically
+from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
+from sightline.text import for_csv_lines
 
 COLUMNS = ("mark", "by", "remark", "key")
 

@@ -3,45 +3,79 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
+import os
+import signal
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import cached_property
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, field, structs
 
-from sightline.builders.built_folder import (
+from sightline.builders.folder import (
     IMAGES,
-    BuiltFolder,
-    Contents,
-    built_image_path,
-    everything_dropped,
-    open_folder,
-    refuse_changed_files,
-)
-from sightline.builders.checked_images import check_sources, drop_reason
-from sightline.builders.execution import Execution
-from sightline.builders.manifest import (
     BuildIdentity,
     BuildManifest,
+    BuiltFolder,
+    Contents,
     ExcludedFolder,
     build_identity,
+    built_image_path,
+    everything_dropped,
     image_versions,
+    open_folder,
     read_excluded,
     read_manifest,
+    refuse_changed_files,
 )
-from sightline.builders.process_pool import map_in_processes
-from sightline.builders.sources import SourceItem
+from sightline.builders.sources import SourceItem, check_sources, drop_reason
 from sightline.errors import EnvironmentFailedError
 from sightline.formats.digests import changed_files, file_digest, json_digest
 from sightline.formats.files import write_atomically
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import FinishedSource
 from sightline.images import BadImage, read_original
-from sightline.output import print_note
 from sightline.progress import progress
+from sightline.text import print_note
+
+if TYPE_CHECKING:
+    from sightline.builders.ray_tasks import RayTasks
+    from sightline.types import ImageFile
+
+
+# -- How the work of a builder is done: in this process, in several, or on a cluster; results are the same
+
+ResultT = TypeVar("ResultT")
+
+
+class Execution(Struct, frozen=True, kw_only=True):
+    """Where work is done, and whether progress is shown; neither ever changes a result.
+
+    Attributes:
+        ray: The cluster that does the work; None for this machine.
+    """
+
+    processes: int = 1
+    ray: RayTasks | None = None
+    show_progress: bool = False
+
+    def map_images(
+        self, function: Callable[[ImageFile], ResultT], images: Sequence[ImageFile]
+    ) -> Generator[ResultT]:
+        """Apply a function to images."""
+        if self.ray is None:
+            return map_in_processes(function, images, self.processes)
+        from sightline.builders.ray_tasks import IMAGE_FILES, map_on_ray
+
+        return map_on_ray(function, images, self.ray, IMAGE_FILES)
 
 
 class SourceResult(Struct, frozen=True):
@@ -293,3 +327,71 @@ def _finish(checked: _CheckedSources, folder: BuiltFolder) -> BuildManifest:
         excluded=checked.excluded,
     )
     return folder.finish(contents, images, BuildManifest)
+
+
+# -- Worker processes that end with their parent; a process that dies is an error, not an endless wait
+
+ItemT = TypeVar("ItemT")
+
+
+def map_in_processes(
+    function: Callable[[ItemT], ResultT], items: Sequence[ItemT], processes: int
+) -> Generator[ResultT]:
+    """Apply a function to items in this process, or in several fresh (spawned) ones."""
+    if processes == 1 or len(items) < 2:
+        yield from map(function, items)
+        return
+    spawn = multiprocessing.get_context("spawn")
+    lifeline, parent_end = spawn.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(min(processes, len(items)), spawn, _exit_with_parent, (lifeline,))
+    waiting: set[Future[ResultT]] = set()
+    try:
+        for item in items:
+            if len(waiting) >= 2 * processes:
+                ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from _results(ready)
+            with _sigint_blocked():
+                waiting.add(pool.submit(function, item))
+        while waiting:
+            ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            yield from _results(ready)
+    except BrokenProcessPool:
+        raise EnvironmentFailedError(
+            "a worker process has died (killed, or out of memory: fewer --processes need less memory); "
+            "finished work is kept, run the same command again to continue"
+        ) from None
+    finally:
+        parent_end.close()
+        pool.shutdown(cancel_futures=True)
+        lifeline.close()
+
+
+def _results(ready: set[Future[ResultT]]) -> Iterator[ResultT]:
+    """Results before errors: if one process died, the results of the others are not lost."""
+    yield from (future.result() for future in ready if future.exception() is None)
+    for future in ready:
+        future.result()
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """Delay Ctrl-C until the block ends; processes that start inside the block never receive it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _exit_with_parent(lifeline: Connection) -> None:
+    """In a worker: exit when the parent closes its end of the pipe or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def follow() -> None:
+        lifeline.poll(None)
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
 from msgspec import Struct
 
-from sightline.benchmarks.contextual.data import MISCELLANEOUS, SOURCES
-from sightline.benchmarks.contextual.folder import ANSWER, CATEGORY, COLUMNS, IMAGE, image_path, table_name
-from sightline.builders.built_folder import add_images
-from sightline.builders.stratified_sampling import draw_indices
+from sightline.benchmarks.contextual.data import (
+    ANSWER,
+    CATEGORY,
+    COLUMNS,
+    IMAGE,
+    MISCELLANEOUS,
+    SOURCES,
+    image_path,
+    table_name,
+)
+from sightline.builders.folder import add_images
 from sightline.errors import UserError
-from sightline.formats.content import read_bytes
 from sightline.formats.digests import changed_files
-from sightline.formats.files import refuse_overwriting, refuse_unwritable, write_atomically
+from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.types import ImageFile, ImageRef
 
@@ -89,3 +95,30 @@ def write_split(
         files[1], [csv_bytes([row[column] for column in public] for row in (split.header, *split.rows))]
     )
     return files
+
+
+# -- Stratified samples: each category is drawn in proportion to its size (ConTextual, Appendix C)
+
+
+def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """Divide a sample among categories by largest remainders; the first of equal remainders wins.
+
+    >>> proportional({"natural": 156, "time": 50, "web": 50}, 50)
+    {'natural': 30, 'time': 10, 'web': 10}
+    """
+    total = sum(sizes.values())
+    shares = {name: divmod(size * count, total) for name, size in sizes.items()}
+    left = count - sum(quotient for quotient, _ in shares.values())
+    more = sorted(shares, key=lambda name: -shares[name][1])[:left]
+    return {name: quotient + (name in more) for name, (quotient, _) in shares.items()}
+
+
+def draw_indices(categories: Sequence[str], count: int, random: Random) -> list[int]:
+    """Draw a stratified sample."""
+    members: dict[str, list[int]] = defaultdict(list)
+    for index, category in enumerate(categories):
+        members[category].append(index)
+    parts = proportional({category: len(members[category]) for category in sorted(members)}, count)
+    return sorted(
+        index for category, part in parts.items() for index in random.sample(members[category], part)
+    )

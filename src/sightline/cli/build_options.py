@@ -18,14 +18,13 @@ from sightline.cli.options import (
 )
 from sightline.cli.printing import by_reason, print_budget_stop, requests_summary, saved_lines
 from sightline.errors import UserError, some_of
-from sightline.output import print_line, print_note
+from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
-    from sightline.builders.execution import Execution
-    from sightline.builders.manifest import BuildManifest
+    from sightline.builders.folder import BuildManifest
     from sightline.builders.ray_tasks import RayTasks
-    from sightline.builders.reply_retries import ReplyRequests
-    from sightline.builders.run import BuildSpec, GroupMaker
+    from sightline.builders.replies import ReplyRequests
+    from sightline.builders.run import BuildSpec, Execution, GroupMaker
     from sightline.builders.sources import SourceItem
     from sightline.engine.client import ModelClient, RequestEstimate
 
@@ -129,7 +128,7 @@ def workers(options: argparse.Namespace) -> tuple[Execution, int]:
 
 def _execution(options: argparse.Namespace, processes: int, *, cpus: int = 1, gpus: int = 0) -> Execution:
     """Where the work is done; `processes` is the default of --processes."""
-    from sightline.builders.execution import Execution
+    from sightline.builders.run import Execution
 
     show_progress = not options.quiet
     if options.processes is not None and options.processes < 1:
@@ -147,7 +146,7 @@ def _execution(options: argparse.Namespace, processes: int, *, cpus: int = 1, gp
 def ray_tasks(address: str, *, cpus: int = 1, gpus: int = 0) -> RayTasks:
     """Use a Ray cluster for the work of a builder."""
     from sightline.builders.ray_tasks import RayTasks
-    from sightline.replicas.on_ray.connection import import_ray
+    from sightline.replicas.on_ray import import_ray
 
     import_ray()
     return RayTasks(address=address, cpus=cpus, gpus=gpus)
@@ -155,8 +154,8 @@ def ray_tasks(address: str, *, cpus: int = 1, gpus: int = 0) -> RayTasks:
 
 def sources_of(options: argparse.Namespace) -> list[SourceItem]:
     """Read the sources that SOURCE, --images and --labels name."""
-    from sightline.builders.built_folder import refuse_out_inside_inputs
-    from sightline.builders.source_files import image_sources
+    from sightline.builders.folder import refuse_out_inside_inputs
+    from sightline.builders.sources import image_sources
 
     source, images, labels = (
         Path(path) if path else None for path in (options.source, options.images, options.labels)
@@ -258,7 +257,7 @@ def print_request_estimate(estimate: RequestEstimate, note: str = "") -> None:
 
 def estimate_requests(requests: ReplyRequests[Any], client: ModelClient, note: str = "") -> None:
     """Print what --dry-run finds out about the requests of a builder; the store is only read."""
-    from sightline.builders.reply_retries import count_requests
+    from sightline.builders.replies import count_requests
 
     with client.store(only_read=True) as store:
         print_request_estimate(count_requests(requests, client, store), note)
@@ -304,7 +303,7 @@ def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
 
 def print_missing_characters(characters: set[str]) -> None:
     """Say on standard error which characters of a preview no font has."""
-    from sightline.builders.label_font import describe_missing
+    from sightline.builders.preview import describe_missing
 
     if characters:
         print_note(f"preview: {describe_missing(characters)}")

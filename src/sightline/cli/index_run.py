@@ -6,14 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sightline.engine.store import Store
-    from sightline.outcome_index.index import OutcomeIndex
+    from sightline.store.store import Store
+    from sightline.viewer.index import OutcomeIndex
 
 
 def index_run(index: OutcomeIndex, store: Store, run: int, *, quiet: bool = False) -> None:
     """Index a run, unless its index is ready."""
+    from sightline.evaluation.runs import read_stored_run
     from sightline.progress import progress
-    from sightline.results.stored_run import read_stored_run
 
     if index.state(run).step == "ready":
         return

@@ -12,9 +12,9 @@ from types import FrameType
 from typing import NoReturn
 
 from sightline.cli.parser import COMMANDS, build_parser, option_names
-from sightline.cli.pipe import discard_output, flush_output
+from sightline.cli.printing import discard_output, flush_output
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
-from sightline.output import print_note
+from sightline.text import print_note
 
 OK, UNANSWERED, WRONG, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -23,7 +23,7 @@ def entry() -> NoReturn:
     """Execute the `sightline` script: `main`, then exit with its status, also if nobody reads the output."""
     _handle_as_interrupt()
     if "_ARGCOMPLETE" in os.environ:
-        from sightline.cli.completion_command import complete
+        from sightline.cli.completion import complete
 
         complete()
     status = main()
@@ -88,7 +88,7 @@ def _execute(words: list[str]) -> int:
         parser.print_help()
         return OK
     if getattr(options, "plugin", None):
-        from sightline.registry import plug_in
+        from sightline.plugins import plug_in
 
         for file in options.plugin:
             plug_in(file)

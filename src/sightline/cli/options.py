@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Union, get_args, get_origin
 
-from sightline.errors import UserError
-from sightline.plan.spec import DeclaredOption, OptionGroup, RunOptions, declared_options
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.evaluation.spec import DeclaredOption, OptionGroup, RunOptions, declared_options
+from sightline.text import print_note
 
 if TYPE_CHECKING:
+    from sightline.annotation.state import State
+    from sightline.annotation.store import AnnotationStore, ProjectRow
     from sightline.engine.client import ClientOptions
+    from sightline.reporting.charts import ChartRequest
+    from sightline.store.store import Store
+
 
 REQUEST_LIMITS = (
     "concurrency",
@@ -197,3 +207,151 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+# -- Arguments that mean a run: its number or name in the store, or its results folder
+
+
+def add_run(group: ArgumentGroup) -> None:
+    """Add the argument RUN of the subcommands of `runs`."""
+    group.add_argument("run", metavar="RUN", help="number or name of the run")
+
+
+@contextmanager
+def opened_run(word: str, store: str) -> Iterator[tuple[Store, int]]:
+    from sightline.evaluation.runs import find_run, read_stored_run
+    from sightline.store.store import Store
+
+    opened = Store.open(store, create=False)
+    try:
+        yield opened, read_stored_run(opened, find_run(opened, word)).number
+    finally:
+        opened.close()
+
+
+def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
+    """Say of each results folder that is used although a run of the store has the same name."""
+    from sightline.evaluation.folder import holds_results
+    from sightline.formats.run_metadata import is_run_name
+
+    alike = [word for word in folders if is_run_name(word) and holds_results(Path(word))]
+    if not alike or not ("://" in store or Path(store).exists()):
+        return
+    from sightline.store.store import Store
+
+    try:
+        with closing(Store.open(store, create=False)) as opened:
+            names = opened.labels.names()
+    except (UserError, EnvironmentFailedError) as error:  # the folders need no store
+        print_note(f"results folder {', '.join(alike)}; runs of the same name are not known: {error}")
+        return
+    for word in alike:
+        if word in names:
+            print_note(
+                f"{word}: the results folder is used, not run {names[word]} of the same name"
+                f" (its number names the run)"
+            )
+
+
+# -- The options of commands that draw their table: --plot and what belongs to it
+
+
+def add_plot(
+    parser: argparse.ArgumentParser, kinds: Sequence[str] = (), *, drawn: str, metrics: bool = False
+) -> None:
+    """Add --plot, its width, and its kind and metrics where the table leaves a choice.
+
+    Args:
+        kinds: The kinds of charts that the table can have besides its own; none if there is no choice.
+    """
+    group = parser.add_argument_group("plot")
+    add = group.add_argument
+    add(
+        "--plot",
+        metavar="FILE",
+        help=f"plot {drawn} into FILE, which ends in .svg, .pdf or .png, besides printing it; needs"
+        " pip install 'sightline[plot]'",
+    )
+    if kinds:
+        add(
+            "--plot-kind",
+            choices=kinds,
+            help="another kind of plot than the usual one of the table (docs/plots.md)",
+        )
+    if metrics:
+        add(
+            "--plot-metric",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="metric to plot; may repeat (default: the leading metrics of the benchmark)",
+        )
+    add(
+        "--plot-columns",
+        type=int,
+        choices=(1, 2),
+        default=2,
+        help="width of the plot: one (85 mm) or two (175 mm) columns of a paper (default: 2)",
+    )
+
+
+def chart_request(options: argparse.Namespace) -> ChartRequest | None:
+    """Read the options of --plot, and check the file before any work.
+
+    Returns:
+        What the user asks; None without --plot.
+    """
+    kind, metrics = getattr(options, "plot_kind", None), tuple(getattr(options, "plot_metric", ()))
+    if options.plot is None:
+        if kind or metrics:
+            raise UserError("--plot-kind and --plot-metric need --plot", expected="--plot FILE.svg")
+        return None
+    from sightline.reporting.charts import ChartRequest, check_chart_file
+
+    check_chart_file(Path(options.plot))
+    return ChartRequest(Path(options.plot), kind, metrics, options.plot_columns)
+
+
+# -- Arguments and the store of the subcommands of `annotate`
+
+
+def add_project(group: ArgumentGroup) -> None:
+    """Add the argument PROJECT, and --store."""
+    group.add_argument("project", metavar="PROJECT", help="name or number of the project")
+    add_store(group)
+
+
+@contextmanager
+def opened_project(word: str, url: str) -> Iterator[tuple[AnnotationStore, ProjectRow]]:
+    from sightline.annotation.store import AnnotationStore
+    from sightline.store.store import Store
+
+    store = Store.open(url, create=False)
+    try:
+        annotations = AnnotationStore(store, time.time)
+        yield annotations, annotations.project(word)
+    finally:
+        store.close()
+
+
+@contextmanager
+def read_store(url: str) -> Iterator[Store]:
+    """Open a store to read it, or an empty one in a temporary folder instead of one that does not exist."""
+    from sightline.store.database import NoStoreError
+    from sightline.store.store import Store
+
+    with TemporaryDirectory(prefix="sightline-") as scratch:
+        try:
+            store = Store.open(url, create=False)
+        except NoStoreError:
+            store = Store.open(str(Path(scratch) / "empty.db"))
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+def state_of(store: AnnotationStore, row: ProjectRow) -> State:
+    from sightline.annotation.state import State
+
+    return State(row.project, store.items(row.number)).advance(store.entries(row.number))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import sightline
-from sightline.cli.subcommands import add_command
-from sightline.errors import UserError
+from sightline.errors import UserError, unknown_name
 
 COMMANDS = {
     "quickstart": "evaluate on small synthetic data sets in the formats of CODIS, II-Bench, ConTextual and "
@@ -36,6 +35,9 @@ COMMANDS = {
     "completion": "print the completion script of a shell: bash, zsh or fish",
 }
 
+
+MODULES = {"import": "import_answers"}
+"""Module of a command, where it is not the command's name."""
 
 DESCRIPTION = """Evaluate multimodal models on groups of related questions: one image under different
 contexts (CODIS), rephrased questions, restyled and masked images (MM-R3), text-rich
@@ -83,7 +85,7 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     for name, summary in COMMANDS.items():
         child = add_command(commands, name, summary)
         if name == command:
-            module = importlib.import_module(f"sightline.cli.{name.replace('-', '_')}_command")
+            module = importlib.import_module(f"sightline.cli.{MODULES.get(name, name.replace('-', '_'))}")
             if hasattr(module, "SUBCOMMANDS"):
                 innermost = module.register(child, subcommand)
             else:
@@ -108,3 +110,59 @@ def option_names(parser: argparse.ArgumentParser) -> list[str]:
     parser.format_usage()
     parser.formatter_class = formatter
     return names
+
+
+# -- Commands with subcommands; only the module of the executed subcommand is imported
+
+AnyParser = TypeVar("AnyParser", bound=argparse.ArgumentParser)
+
+
+def add_command(commands: argparse._SubParsersAction[AnyParser], name: str, summary: str) -> AnyParser:
+    """Add a command or a subcommand, still without options."""
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=sentence(summary),
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_subcommands(
+    parser: argparse.ArgumentParser,
+    command: str,
+    summaries: Mapping[str, str],
+    chosen: str,
+    registers: Mapping[str, Callable[[argparse.ArgumentParser], None]],
+) -> argparse.ArgumentParser:
+    """Add the subcommands of a command, with the options of the chosen one.
+
+    Args:
+        chosen: The word after the command; '' if there is none.
+        registers: What adds the options of each.
+    """
+    if chosen and not chosen.startswith("-") and chosen not in summaries:
+        raise unknown_name(f"subcommand of {command}", chosen, summaries)
+    parser.set_defaults(execute=lambda _: _print_help(parser))
+    below = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
+    innermost = parser
+    for name, summary in summaries.items():
+        child = add_command(below, name, summary)
+        if name == chosen:
+            innermost = child
+            registers[name](child)
+    return innermost
+
+
+def sentence(summary: str) -> str:
+    """Write a summary as a sentence.
+
+    >>> sentence("list benchmarks")
+    'List benchmarks.'
+    """
+    return f"{summary[:1].upper()}{summary[1:]}."
+
+
+def _print_help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 0

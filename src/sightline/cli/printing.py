@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from sightline.cli.pipe import output_errors
-from sightline.counts import counted
-from sightline.escaping import for_json
-from sightline.metric_types import Result
-from sightline.output import print_document, print_line, print_note
+from sightline.errors import EnvironmentFailedError
+from sightline.text import counted, for_json, print_document, print_line, print_note
+from sightline.types import Result
 
 if TYPE_CHECKING:
-    from sightline.engine.counts import Counts
-    from sightline.evaluation.estimate import RunEstimate
-    from sightline.evaluation.evaluation import Evaluation
-    from sightline.evaluation.request_estimate import RequestsEstimate
-    from sightline.reporting.report_table import ReportTable
-    from sightline.reporting.varied_options import ResultPoint
+    from sightline.engine.account import Counts
+    from sightline.evaluation.estimate import RequestsEstimate, RunEstimate
+    from sightline.evaluation.finish import Evaluation
+    from sightline.reporting.notes import ResultPoint
+    from sightline.reporting.table import ReportTable
 
 
 def print_json(body: object) -> None:
@@ -54,7 +54,7 @@ def print_results(results: Sequence[Result], form: str, by: str | None, runs: Se
     tables = list(summary(results, by, runs))
     if len(results) > 1:
         # One result has no table over models, and does without numpy, whose import takes longer.
-        from sightline.reporting.correlations import over_models
+        from sightline.reporting.comparison import over_models
 
         tables += over_models(results)
     print_tables(tables[:1] if form == "csv" else tables, form)
@@ -67,7 +67,7 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
 
             show(tables)
         else:
-            from sightline.reporting.tables_text import tables_text
+            from sightline.reporting.texts import tables_text
 
             print_document(tables_text(tables, form))
 
@@ -253,3 +253,45 @@ def _files(judge: RequestsEstimate) -> str:
 
 def _cost(cost: float | None) -> str:
     return "unknown" if cost is None else f"{cost:.2f}"
+
+
+# -- Standard output that is closed early, as by `head`, or cannot be written
+
+
+@contextmanager
+def output_errors() -> Iterator[None]:
+    """Handle errors of standard output inside the block: a closed pipe ends the block without an error.
+
+    Yields:
+        None.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        discard_output()
+        raise EnvironmentFailedError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def discard_output() -> None:
+    """Discard everything that is written to standard output from now on, also by Python at exit."""
+    _discard(sys.stdout)
+
+
+def flush_output() -> None:
+    """Write what is buffered; what cannot be written is discarded, or Python would change the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # None in a process without the stream.
+        if stream is not None:
+            try:
+                stream.flush()
+            except OSError:
+                _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -12,8 +12,8 @@ from sightline.cli.options import ArgumentGroup
 from sightline.errors import UserError
 
 if TYPE_CHECKING:
-    from sightline.engine.store import Store
-    from sightline.outcome_index.scored_file import AnswerTask
+    from sightline.store.store import Store
+    from sightline.viewer.opened import AnswerTask
 
 
 def add_answer_task(group: ArgumentGroup) -> None:
@@ -38,7 +38,7 @@ def answer_task(options: argparse.Namespace) -> AnswerTask | None:
     Returns:
         What files of answers answer; None without --task.
     """
-    from sightline.outcome_index.scored_file import AnswerTask
+    from sightline.viewer.opened import AnswerTask
 
     if options.task is None and options.split is not None:
         raise UserError("--split needs --task", expected="--task TASK too, or no --split")
@@ -55,12 +55,10 @@ def opened_runs(
         words: Numbers or names of runs of the store, or only paths; none for the latest finished run.
         task: What files of answers answer; None for results folders.
     """
-    from sightline.engine.store import Store
-    from sightline.outcome_index.opened_store import opened_store
-    from sightline.results.run_list import list_runs
-    from sightline.results.run_names import find_run
-    from sightline.results.run_source import is_stored
-    from sightline.results.stored_run import latest_finished_run, read_stored_run
+    from sightline.evaluation.folder import is_stored
+    from sightline.evaluation.runs import find_run, latest_finished_run, list_runs, read_stored_run
+    from sightline.store.store import Store
+    from sightline.viewer.opened import opened_store
 
     paths = [Path(word) for word in words if task or Path(word).is_file() or not is_stored(word, store)]
     if not paths:

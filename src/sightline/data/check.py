@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sightline.benchmarks.base import Release, ReleasedRecords, UserRecords
 from sightline.benchmarks.records import data_folder
-from sightline.benchmarks.release import Release, ReleasedRecords, UserRecords
 from sightline.data.pull import load_samples
 from sightline.errors import unknown_name
 from sightline.formats.digests import file_digest

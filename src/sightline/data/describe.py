@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from sightline.benchmarks.records import data_folder
-from sightline.benchmarks.release import Release
-from sightline.clusters import cluster_of, inspect_sample
+from sightline.benchmarks.base import Release
+from sightline.benchmarks.records import cluster_of, data_folder, inspect_sample
+from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.data.check import find_records
-from sightline.data.instruction_verbs import VerbCounts, count_verbs
 from sightline.data.pull import load_samples
 from sightline.progress import progress
-from sightline.registry import benchmark as find_benchmark
+from sightline.scoring.text import AUXILIARIES, lexicon
 from sightline.types import Sample
 
 
@@ -153,3 +154,156 @@ def _texts(samples: Sequence[Sample]) -> dict[str, list[str]]:
 
 def _length(texts: Sequence[str]) -> TextLength:
     return TextLength(len(texts), fmean(len(text.split()) for text in texts), fmean(map(len, texts)))
+
+
+# -- Counts the verbs that instructions begin with, and their direct nouns (ConTextual, Figure 3)
+
+
+class VerbAndNoun(NamedTuple):
+    """The verb of a command, and its direct noun in the singular; '' if it has none."""
+
+    verb: str
+    noun: str
+
+
+class VerbCounts(Struct, frozen=True):
+    """How many instructions are commands, how many are not, and how many distinct verbs the commands have.
+
+    `top` lists the most frequent verbs with their counts, each with its most frequent nouns and their counts.
+    """
+
+    commands: int
+    others: int
+    different: int
+    top: tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
+
+
+def count_verbs(instructions: Iterable[str], *, verbs: int = 20, nouns: int = 4) -> VerbCounts:
+    parsed = [verb_and_noun(instruction) for instruction in instructions]
+    commands = [command for command in parsed if command is not None]
+    counts = Counter(command.verb for command in commands)
+    nouns_of = {
+        verb: Counter(command.noun for command in commands if command.verb == verb and command.noun)
+        for verb in counts
+    }
+    top = tuple(
+        (verb, count, tuple(_most_common(nouns_of[verb], nouns)))
+        for verb, count in _most_common(counts, verbs)
+    )
+    return VerbCounts(len(commands), len(parsed) - len(commands), len(counts), top)
+
+
+def verb_and_noun(instruction: str) -> VerbAndNoun | None:
+    """Find the verb and the direct noun of a command.
+
+    Returns:
+        Both, or None for a question and for a text whose verb is unclear.
+
+    >>> verb_and_noun("Find out the advertisements with text in two colors.")
+    VerbAndNoun(verb='find', noun='advertisement')
+    >>> verb_and_noun("Which name is the seconds hand pointing to?")
+    """
+    words = _WORD.findall(instruction.replace("’", "'").lower())
+    start = _start(words)
+    if start is None:
+        return None
+    verb, rest = words[start], words[start + 1 :]
+    while len(rest) > 1 and rest[0] in _JOINING and rest[1] not in _BEFORE_NOUNS:
+        rest = rest[2:]  # 'Group and list the items': the first verb, the shared noun
+    if rest and rest[0] in _PARTICLES:
+        rest = rest[1:]
+    return VerbAndNoun(verb, _singular(_head(rest)))
+
+
+def _start(words: list[str]) -> int | None:
+    """The index of a command's verb: the first word after words of courtesy or after a clause."""
+    index = 0
+    if words and words[0] in _CLAUSES:
+        if "," not in words:
+            return None
+        index = words.index(",") + 1
+    if words[index : index + 1] and words[index] in AUXILIARIES and words[index + 1 : index + 2] == ["you"]:
+        index += 2
+    while index < len(words) and words[index] in _COURTESIES:
+        index += 1
+    is_verb = index < len(words) and words[index].isalpha() and words[index] not in _NO_VERBS
+    return index if is_verb else None
+
+
+def _head(words: list[str]) -> str:
+    """The last word of the noun phrase at the start of the words; '' if there is none."""
+    head = ""
+    for word in words:
+        # 'the text written ...', but 'the projected shopping expenditure'
+        follows = _is_participle(word, "ed") or (_is_participle(word, "ing") and head[-2:] != "ed")
+        if word in _BETWEEN or not word[0].isalnum() or (head and (follows or word in _DETERMINERS)):
+            break
+        if word[0].isalpha() and word not in _BEFORE_NOUNS and not word.endswith(("'s", "s'", "ly")):
+            head = word
+    return head
+
+
+def _is_participle(word: str, ending: str) -> bool:
+    """Guess whether a word is a participle: 'depicted', but not 'red', 'speed', 'ring' or 'wing'."""
+    longer = word.endswith(ending) and len(word) > len(ending) + 2 and not word.endswith("eed")
+    return longer or (ending == "ed" and word in _PARTICIPLES)
+
+
+def _singular(noun: str) -> str:
+    if noun in _PLURALS:
+        return _PLURALS[noun]
+    for ending, single in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x")):
+        if noun.endswith(ending) and len(noun) > len(ending) + 1:
+            return noun.removesuffix(ending) + single
+    return noun.removesuffix("s") if not noun.endswith(("ss", "us", "is")) else noun
+
+
+def _most_common(counts: Counter[str], limit: int) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit]
+
+
+_WORD = re.compile(r"[a-z][a-z]*(?:['-][a-z]+|(?<=s)')*|\d[\w.%:]*|[^\s\w]")
+
+_QUESTIONS = lexicon("what which who whom whose when where why how")
+_DETERMINERS = lexicon(
+    """a an the this that these those my your his her its our their all any both each every either neither
+    no some another such"""
+)
+_QUANTITIES = lexicon(
+    """one two three four five six seven eight nine ten many much more most few fewer several other"""
+)
+_PREPOSITIONS = lexicon(
+    """about above across after against along among amongst amid around as at before behind below beneath
+    beside besides between beyond by despite during except for from in inside into like near of off on onto
+    opposite outside over past per since than through throughout to toward towards under underneath until up
+    upon versus via with within without regarding concerning according based given considering using"""
+)
+_LINKS = lexicon("and or but nor so if whether because while although though unless then not also")
+_PRONOUNS = lexicon("i you he she it we they me him us them there here")
+_PARTICIPLES = lexicon(
+    """written shown drawn seen worn given made held known torn sold hidden spoken built found taken sent born
+    met said put kept present visible"""
+)
+"""Participles, and adjectives after their noun, that no ending identifies."""
+
+_JOINING = lexicon("and or")
+_PARTICLES = lexicon("out up down off")
+_COURTESIES = lexicon("please kindly briefly accurately")
+_CLAUSES = _PREPOSITIONS | lexicon("if when while")
+_BEFORE_NOUNS = _DETERMINERS | _QUANTITIES
+_BETWEEN = _QUESTIONS | AUXILIARIES | _PREPOSITIONS | _LINKS | _PRONOUNS
+_NO_VERBS = _BETWEEN | _BEFORE_NOUNS
+
+_PLURALS = {
+    "men": "man",
+    "women": "woman",
+    "people": "person",
+    "children": "child",
+    "feet": "foot",
+    "teeth": "tooth",
+    "series": "series",
+    "clothes": "clothes",
+    "lens": "lens",
+    "movies": "movie",
+    "cookies": "cookie",
+}

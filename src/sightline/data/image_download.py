@@ -9,38 +9,30 @@ not requested again, and partial downloads start anew.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
-from sightline.data.download_error import DownloadError
-from sightline.data.image_fetcher import FetchLimits, ImageFetcher
-from sightline.data.image_files import (
-    copy_image,
-    create_parent,
-    move_to_final,
-    partial_path,
-    refused_paths,
-    remove_partial_files,
-)
-from sightline.data.image_manifest import (
-    ImageManifest,
-    MissingImage,
-    StoredImage,
-    add_to_journal,
-    begin_journal,
-    read_image_manifest,
-    unchanged_images,
-    write_image_manifest,
-)
-from sightline.formats.journal import Journal
+from sightline.data.archives import write_error
+from sightline.data.image_fetcher import DownloadError, FetchLimits, ImageFetcher
+from sightline.errors import UserError
+from sightline.formats.digests import changed_files, text_digest
+from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.journal import FinishedSource, Journal
+from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import Advance, progress
+from sightline.text import decode_json, json_records
 from sightline.types import ImageRef
 
 
@@ -222,3 +214,213 @@ def _decoded_digest(path: Path, root: Path) -> str:
     file = inspect_image(ImageRef(str(path), str(root)), {})
     decode(file)
     return file.digest
+
+
+# -- Writes images into a data folder: never outside it, and under the final name only when complete
+
+_PARTIAL = "sightline-"
+_BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+"""The system's errors for a name that no file can have here, whatever the disk and the permissions are."""
+
+
+def refused_paths(requested: Mapping[str, str]) -> Iterator[tuple[str, MissingImage]]:
+    """Find URLs whose path is outside the folder of images, or is used by an earlier URL."""
+    used: dict[str, str] = {}
+    for url, path in requested.items():
+        parts = PurePosixPath(path).parts
+        if len(parts) < 2 or parts[0] == "/" or ".." in parts or "\0" in path:
+            yield url, MissingImage(path, "name refused", "is outside the folder of images")
+        elif path.casefold() in used:
+            yield url, MissingImage(path, "name refused", f"is used by {used[path.casefold()]} already")
+        else:
+            used[path.casefold()] = url
+
+
+def partial_path(final: Path, url: str) -> Path:
+    """Name the file that an image is written to before it is complete."""
+    return final.with_name(f"{_PARTIAL}{text_digest(url)[:16]}.part")
+
+
+def remove_partial_files(finals: Iterable[Path]) -> None:
+    """Remove the incomplete files that killed processes left behind."""
+    for folder in {final.parent for final in finals}:
+        # A folder whose name is invalid holds nothing.
+        with suppress(DownloadError), _name_errors(folder):
+            for pattern in (f"{_PARTIAL}*.part", f".{_PARTIAL}*.tmp"):
+                for partial in folder.glob(pattern):
+                    partial.unlink()
+
+
+def create_parent(final: Path, folder: Path) -> None:
+    """Create the folder of an image."""
+    parent = os.path.realpath(final.parent)
+    if not parent.startswith(os.path.join(os.path.realpath(folder), "")):
+        raise DownloadError("name refused", f"is outside {folder}: {final.parent}")
+    with _name_errors(final):
+        final.parent.mkdir(parents=True, exist_ok=True)
+
+
+def copy_image(origin: Path, partial: Path) -> None:
+    """Copy an image of another folder to its partial path; fails as `create_parent` does."""
+    with _name_errors(partial):
+        shutil.copyfile(origin, partial)
+
+
+def move_to_final(partial: Path, final: Path) -> None:
+    """Give a complete image its final name; fails as `create_parent` does."""
+    with _name_errors(final):
+        partial.replace(final)
+
+
+@contextmanager
+def _name_errors(path: Path) -> Iterator[None]:
+    """Raise DownloadError for an invalid name, and EnvironmentFailedError for any other disk error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _BAD_NAME:
+            raise DownloadError("name refused", f"{error.strerror}: {path}") from None
+        raise write_error(path, error) from None
+
+
+# -- `image_manifest.json`: which images of a data folder were downloaded from which URL, and which failed
+
+IMAGE_MANIFEST = "image_manifest.json"
+_HEADER = {"kind": "images by url"}
+
+
+class StoredImage(Struct, frozen=True):
+    """A downloaded image: its path in the data folder and the SHA-256 of its content."""
+
+    path: str
+    sha256: str
+
+
+class MissingImage(Struct, frozen=True):
+    """A URL whose download failed: the path for its image, the reason in a few words, and the detail."""
+
+    path: str
+    reason: str
+    detail: str
+
+
+class ImageManifest(Struct, frozen=True):
+    """The content of image_manifest.json, by URL."""
+
+    images: Mapping[str, StoredImage] = field(default_factory=dict)
+    missing: Mapping[str, MissingImage] = field(default_factory=dict)
+    schema: int = 1
+
+
+def begin_journal(journal: Journal) -> None:
+    """Start a journal of image downloads, unless a killed process left one to continue."""
+    if journal.header() != _HEADER:
+        journal.begin(_HEADER)
+
+
+def add_to_journal(journal: Journal, url: str, image: StoredImage) -> None:
+    """Record an image on disk at once, so that a kill does not lose it."""
+    journal.add([FinishedSource(url, "", files={image.path: image.sha256})])
+
+
+def read_image_manifest(folder: Path, journal: Journal) -> ImageManifest:
+    """Read the manifest, with the entries that a killed process left in the journal."""
+    path, manifest = folder / IMAGE_MANIFEST, ImageManifest()
+    if path.is_file():
+        expected = "the file as `data pull` wrote it, or no file: the images are then checked again"
+        manifest = decode_json(read_bytes(path), ImageManifest, path, "an image manifest", expected=expected)
+    recorded = {
+        url: StoredImage(name, digest)
+        for url, done in journal.read().items()
+        for name, digest in done.files.items()
+    }
+    missing = {url: image for url, image in manifest.missing.items() if url not in recorded}
+    return ImageManifest({**manifest.images, **recorded}, missing)
+
+
+def unchanged_images(
+    requested: Mapping[str, str], folder: Path, stored: Mapping[str, StoredImage]
+) -> dict[str, StoredImage]:
+    """Find the images that are on disk with the recorded content."""
+    recorded = {
+        url: stored[url] for url, path in requested.items() if url in stored and stored[url].path == path
+    }
+    stale = set(changed_files(folder, {image.path: image.sha256 for image in recorded.values()}))
+    return {url: image for url, image in recorded.items() if image.path not in stale}
+
+
+def write_image_manifest(manifest: ImageManifest, folder: Path) -> None:
+    """Write image_manifest.json."""
+    content = msgspec.json.encode(manifest, order="sorted")
+    write_atomically(folder / IMAGE_MANIFEST, [msgspec.json.format(content, indent=1), b"\n"])
+
+
+# -- A table of image URLs that a user made: which image is stored under which path
+
+IMAGES = "images"
+"""The subfolder of the images, as in the released data sets."""
+
+
+class PulledTable(Struct, frozen=True):
+    """The images of a table on disk, in `folder`."""
+
+    folder: str
+    table: str
+    images: ImageDownload
+
+
+def pull_table(
+    table: Path, to: Path, copy_from: Path | None, *, allow_private: bool, show_progress: bool
+) -> PulledTable:
+    """Download the images of a table; a failed URL does not stop the others."""
+    requested, folder = read_url_table(table), to / table.stem
+    images = download_images(
+        requested,
+        folder,
+        copy_from=copy_from,
+        allow_private=allow_private,
+        show_progress=show_progress,
+    )
+    return PulledTable(str(folder), str(table), images)
+
+
+def read_url_table(table: Path) -> dict[str, str]:
+    """Read the URLs of a table: CSV, TSV, xlsx, JSON Lines or a JSON list.
+
+    The column `url` is required. The column `image` is the path below `images/`; by default it is made of the
+    host and the path of the URL. Other columns may exist.
+    """
+    content = read_bytes(table)
+    is_json = content.lstrip()[:1] in (b"{", b"[")
+    rows = json_records(content, table) if is_json else table_rows(read_table(content, table), table)
+    paths: dict[str, str] = {}
+    for where, row in rows:
+        url, image = row.get("url"), row.get("image") or ""
+        if not isinstance(url, str) or not url.strip() or not isinstance(image, str):
+            raise UserError(
+                "has no URL of an image",
+                file=table,
+                record=where,
+                found=", ".join(row) if "url" not in row else repr(url),
+                expected="a column url, and optionally a column image (the path below images/)",
+            )
+        url = url.strip()
+        path = str(PurePosixPath(IMAGES, image.strip() or _path_of(url)))
+        if paths.setdefault(url, path) != path:
+            raise UserError(
+                "the URL occurs twice, with two paths",
+                file=table,
+                record=where,
+                field="image",
+                found=path,
+                expected=paths[url],
+            )
+    return paths
+
+
+def _path_of(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        return f"{parts.hostname or ''}/{unquote(parts.path).lstrip('/')}"
+    except ValueError:
+        return url  # The download says what is wrong with it.

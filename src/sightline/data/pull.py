@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sightline.benchmarks.base import defaults
-from sightline.benchmarks.release import Release
-from sightline.data.archive_download import InvalidReleaseError, download_archive
-from sightline.data.unpack import unpack
+from sightline.benchmarks.base import Release, defaults
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.benchmarks.registry import benchmark_class, benchmark_names
+from sightline.data.archives import InvalidReleaseError, download_archive, unpack
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.content import read_bytes
 from sightline.formats.digests import file_digest, text_digest
-from sightline.formats.leftovers import temporary_folder
+from sightline.formats.files import read_bytes, temporary_folder
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, inspect_image
-from sightline.registry import benchmark as find_benchmark
 from sightline.types import Sample
 
 if TYPE_CHECKING:
@@ -239,3 +237,12 @@ def _refusal(
     if origin is not None:
         return UserError(str(error), file=origin, expected=expected)
     return EnvironmentFailedError(f"{release.url}: {error}; try again, or use --from with {expected}")
+
+
+# -- The public data sets that the installed benchmarks declare
+
+
+def releases() -> dict[str, Release]:
+    """List the public data sets."""
+    declared = {name: benchmark_class(name).release for name in benchmark_names()}
+    return {name: release for name, release in declared.items() if release is not None}

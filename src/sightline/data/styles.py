@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sightline.benchmarks.release import Release, ReleasedFile
+from sightline.benchmarks.base import Release, ReleasedFile
 from sightline.errors import UserError
 
 STYLES_FOLDER = Path("data/styles")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.engine.budget import Budget, Spent
-from sightline.engine.ledger import RENEWAL_SECONDS, Ledger, Room
-from sightline.engine.renewal import renewed
-from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread
 from sightline.errors import EnvironmentFailedError
+from sightline.models.base import ImageTraffic
+from sightline.store.claims import renewed
+from sightline.store.database import run_in_thread
+from sightline.store.keys import KeyedRequest
+from sightline.store.ledger import RENEWAL_SECONDS, Budget, Ledger, Room, Spending, Spent
+from sightline.store.store import Store
+from sightline.types import Answer, Text, Usage
 
 LOOK_AGAIN_SECONDS = 0.2
 """How often a process looks whether others have finished requests, where the budget has no room."""
@@ -139,3 +143,159 @@ async def shared_account(store: Store, run: bytes, budget: Budget) -> AsyncItera
     finally:
         with suppress(EnvironmentFailedError):
             await account.close()
+
+
+# -- Counts of a run of requests; progress reads them while the run goes on
+
+
+class EqualRequests(Struct, frozen=True):
+    """Requests that share the answer of an equal one, and what their own answers would have needed.
+
+    Attributes:
+        tokens: As many tokens of prompts and answers as the answers have that they share.
+        cost: The cost of these tokens.
+    """
+
+    requests: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+    def plus(self, later: EqualRequests) -> EqualRequests:
+        """Add further requests."""
+        return EqualRequests(
+            self.requests + later.requests, self.tokens + later.tokens, self.cost + later.cost
+        )
+
+
+class Counts(Struct):
+    """The state of a run of requests.
+
+    Attributes:
+        spending: Tokens and money of this run's answers.
+        images: The bytes of images to servers that accept references.
+    """
+
+    total: int = 0
+    cached: int = 0
+    sent: int = 0
+    checks: int = 0
+    answered: int = 0
+    failed: int = 0
+    retried: int = 0
+    refused: int = 0
+    in_flight: int = 0
+    spending: Spending = field(default_factory=Spending)
+    stopped: str = ""
+    last_error: str = ""
+    unavailable: list[str] = field(default_factory=list)
+    loading: str = ""
+    in_batches: int = 0
+    waiting: str = ""
+    images: ImageTraffic = ImageTraffic()
+    equal: EqualRequests = EqualRequests()
+
+    @property
+    def done(self) -> int:
+        """Distinct requests that need no more work."""
+        return self.cached + self.answered + self.failed
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens of this run's answers."""
+        return self.spending.prompt_tokens + self.spending.completion_tokens
+
+    @property
+    def cost(self) -> float:
+        """Cost of this run's answers."""
+        return self.spending.cost
+
+    def plus(self, later: Counts) -> Counts:
+        stops = (self.stopped, later.stopped)
+        return Counts(
+            total=self.total + later.total,
+            cached=self.cached + later.cached,
+            sent=self.sent + later.sent,
+            checks=self.checks + later.checks,
+            answered=self.answered + later.answered,
+            failed=self.failed + later.failed,
+            retried=self.retried + later.retried,
+            refused=self.refused + later.refused,
+            spending=self.spending.plus(later.spending),
+            stopped="budget" if "budget" in stops else self.stopped or later.stopped,
+            last_error=later.last_error or self.last_error,
+            unavailable=[*self.unavailable, *later.unavailable],
+            in_batches=self.in_batches + later.in_batches,
+            images=self.images.plus(later.images),
+            equal=self.equal.plus(later.equal),
+        )
+
+
+def count_answer(keyed: KeyedRequest, answer: Answer, budget: Budget, counts: Counts) -> float:
+    """Count the tokens and the cost of an answer.
+
+    Where the model has a price, tokens that the server does not report are estimated.
+    """
+    usage = answer.usage if budget.price is None else complete_usage(keyed, answer)
+    cost = budget.cost_of(usage)
+    saved = budget.price.saved_by_cache(usage) if budget.price is not None else 0.0
+    counts.spending.add(usage, cost, is_estimated=usage != answer.usage, saved_by_cache=saved)
+    return cost
+
+
+# -- Estimates of tokens: of requests that are not sent yet, and of answers whose server reports no tokens
+
+CHARACTERS_PER_TOKEN = 4
+PIXELS_PER_TOKEN = 750
+"""A rough mean over current vision encoders; the real number is the server's."""
+
+
+DEFAULT_MAX_TOKENS = 1024
+"""The assumed maximum length of an answer without a token limit."""
+
+
+def token_limit(sampling: Mapping[str, Any]) -> int | None:
+    """The token limit of an answer.
+
+    Returns:
+        The limit; None without one.
+    """
+    limits = (sampling.get(name) for name in ("max_tokens", "max_completion_tokens"))
+    return next((int(limit) for limit in limits if limit is not None), None)
+
+
+def full_length_usage(keyed: KeyedRequest) -> Usage:
+    """Estimate the tokens of a request whose answer is as long as its limit."""
+    limit = token_limit(keyed.request.sampling) or DEFAULT_MAX_TOKENS
+    return Usage(prompt_tokens(keyed), limit)
+
+
+def prompt_tokens(keyed: KeyedRequest) -> int:
+    """Estimate the tokens of a request.
+
+    Returns:
+        One token for four characters, and one for 750 pixels.
+    """
+    request = keyed.request
+    characters = sum(
+        len(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
+    )
+    pixels = sum(file.width * file.height for file in request.images.values())
+    return characters // CHARACTERS_PER_TOKEN + pixels // PIXELS_PER_TOKEN
+
+
+def completion_tokens(answer: Answer) -> int:
+    """Estimate the tokens of an answer, with its reasoning."""
+    return (len(answer.text) + len(answer.reasoning)) // CHARACTERS_PER_TOKEN
+
+
+def complete_usage(keyed: KeyedRequest, answer: Answer) -> Usage:
+    """Complete the tokens of an answer by estimates of what its server does not report.
+
+    A server that reports 0 tokens for a text has not counted them.
+    """
+    usage = answer.usage
+    return replace(
+        usage,
+        prompt_tokens=usage.prompt_tokens or prompt_tokens(keyed),
+        completion_tokens=usage.completion_tokens or completion_tokens(answer),
+    )

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from sightline.engine.client import ModelClient, RequestEstimate
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread
 from sightline.errors import UserError
-from sightline.prompts import load
+from sightline.store.database import run_in_thread
+from sightline.store.keys import KeyedRequest
+from sightline.store.store import Store
+from sightline.text import load
 from sightline.types import Answer, Failure, ImageFile, ImageRef, user
 
 SAMPLING: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1024}

@@ -17,24 +17,18 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.account import Account
-from sightline.engine.answers import CachedAnswer
-from sightline.engine.budget import Budget
-from sightline.engine.call_queue import Call
-from sightline.engine.counts import Counts, count_answer
-from sightline.engine.endpoint_log import CheckResult, EndpointRecord
-from sightline.engine.keys import KeyedRequest
+from sightline.engine.account import Account, Counts, complete_usage, count_answer
+from sightline.engine.calls import Call, OpenModels, is_capacity_refusal, report_to, retry_delay
 from sightline.engine.limiter import HostUnavailableError, Limiter
-from sightline.engine.open_models import OpenModels
-from sightline.engine.retry import is_capacity_refusal, report_to, retry_delay
-from sightline.engine.storable import storable
-from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
-from sightline.engine.token_estimate import complete_usage
 from sightline.errors import UserError
-from sightline.local_time import local_time
-from sightline.models.base import Model
-from sightline.models.server_report import ServerReport
+from sightline.models.base import Model, ServerReport
+from sightline.store.answers import CachedAnswer, CheckResult, EndpointRecord
+from sightline.store.database import run_in_thread, run_until_cancelled, until_set
+from sightline.store.encoding import storable
+from sightline.store.keys import KeyedRequest
+from sightline.store.ledger import Budget
+from sightline.store.store import Store
+from sightline.text import local_time
 from sightline.types import Answer, Failure, Request
 
 OPEN, CLOSED = 3, 8

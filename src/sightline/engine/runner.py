@@ -14,26 +14,31 @@ from functools import reduce
 
 from msgspec import Struct, field
 
-from sightline.engine.account import Account
-from sightline.engine.admission import Admission
-from sightline.engine.answers import Attempt
-from sightline.engine.budget import Budget
-from sightline.engine.call_queue import Call, CallQueue
-from sightline.engine.committer import Committer
-from sightline.engine.counts import Counts, count_answer
+from sightline.engine.account import Account, Counts, count_answer, full_length_usage
+from sightline.engine.calls import (
+    Call,
+    CallQueue,
+    OpenModels,
+    RequestFeed,
+    is_capacity_refusal,
+    report_to,
+    retry_delay,
+)
 from sightline.engine.endpoint_check import EndpointCheck, Means
-from sightline.engine.keys import KeyedRequest
 from sightline.engine.limiter import HostUnavailableError, Limiter
-from sightline.engine.open_models import OpenModels
-from sightline.engine.request_feed import RequestFeed
-from sightline.engine.request_selector import REQUESTS_PER_LOOKUP, RequestSelector
-from sightline.engine.retry import is_capacity_refusal, report_to, retry_delay
-from sightline.engine.shared_answers import SharedAnswers
-from sightline.engine.storable import storable
-from sightline.engine.store import Store
-from sightline.engine.token_estimate import full_length_usage
-from sightline.models.base import Model
-from sightline.models.image_references import ImageTraffic
+from sightline.engine.selector import (
+    REQUESTS_PER_LOOKUP,
+    Admission,
+    Committer,
+    RequestSelector,
+    SharedAnswers,
+)
+from sightline.models.base import ImageTraffic, Model
+from sightline.store.answers import Attempt
+from sightline.store.encoding import storable
+from sightline.store.keys import KeyedRequest
+from sightline.store.ledger import Budget
+from sightline.store.store import Store
 from sightline.types import Answer, Failure
 
 

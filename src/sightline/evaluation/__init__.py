@@ -1,1 +1,1 @@
-"""Running, scoring, sweeping and recomputing evaluations: prepare, plan, ask, judge, aggregate, write."""
+"""Evaluations: plan, prepare, send, judge, count, write; scoring, sweeps, comparisons, judge reports."""

@@ -7,17 +7,16 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from sightline.engine.store import Store
 from sightline.errors import UserError
-from sightline.evaluation.compare_runs import judged_run
-from sightline.judging.groups import PROBES_PER_LOOKUP
-from sightline.models.local.refusal import is_refusal
-from sightline.plan.stored_probe import read_stored_probes
-from sightline.results.adapter_runs import AdapterComparison, AdapterRuns
-from sightline.results.compare import compare
-from sightline.results.judged_run import JudgedRun
-from sightline.results.stored_groups import StoredGroups
-from sightline.results.stored_run import StoredRun, read_stored_run, readable_runs
+from sightline.evaluation.compare import compare
+from sightline.evaluation.folder import JudgedRun, StoredGroups
+from sightline.evaluation.groups import PROBES_PER_LOOKUP
+from sightline.evaluation.plan import read_stored_probes
+from sightline.evaluation.recompute import judged_run
+from sightline.evaluation.runs import StoredRun, read_stored_run, readable_runs
+from sightline.models.local.load import is_refusal
+from sightline.reporting.adapter import AdapterComparison, AdapterRuns
+from sightline.store.store import Store
 from sightline.types import Answer, Group, GroupKey
 
 

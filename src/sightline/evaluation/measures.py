@@ -1,56 +1,349 @@
-"""The models that measure responses without judging them: embedders and text metrics."""
+"""The numbers that models measure on answers before they are judged: similarity and text metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from itertools import chain, groupby, islice
+from typing import TYPE_CHECKING, Any
 
-from sightline.benchmarks.base import Benchmark
-from sightline.engine.store import Store
-from sightline.evaluation.prepared import PreparedMeasures
-from sightline.judging.measures import AnswerMeasures
-from sightline.judging.similarity import Similarity, vector_scorer
-from sightline.judging.text_metrics import TextMeasures, identities_of, loading, metrics_of
-from sightline.models.embedder import embedder
-from sightline.results.stored_run import StoredRun
+from msgspec import Struct
+from msgspec.structs import replace
 
+from sightline.benchmarks.base import Benchmark, requested_metrics
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.evaluation.groups import CollectedAnswers
+from sightline.formats.digests import text_digest
+from sightline.metrics.confusion import ComparedTexts, confused
+from sightline.models.embedder import Embedder
+from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric
+from sightline.progress import Advance, progress
+from sightline.scoring.scorer import VectorScorer, by_question
+from sightline.scoring.similarity import SIMILAR
+from sightline.store.store import Store
+from sightline.types import Group, MetricValue, Outcome
 
-def prepare_measures(benchmark: Benchmark, options: Mapping[str, Any]) -> PreparedMeasures:
-    """Find the embedder and the text metrics that a benchmark uses under its options; no weights are loaded."""
-    compares = vector_scorer(benchmark, options) is not None
-    return PreparedMeasures(
-        embedder=embedder(options["embedder"]) if compares else None, text_metrics=metrics_of(options)
-    )
-
-
-def answer_measures(
-    benchmark: Benchmark,
-    options: Mapping[str, Any],
-    measures: PreparedMeasures,
-    store: Store,
-    *,
-    show_progress: bool = False,
-) -> AnswerMeasures:
-    """Join measures with the store that caches them."""
-    similarity, texts = None, None
-    scorer, embedding_model = vector_scorer(benchmark, options), measures.embedder
-    if scorer is not None and embedding_model is not None:
-        identity = embedding_model.identity
-        similarity = Similarity(scorer, identity, lambda: embedding_model, store, show_progress=show_progress)
-    if measures.text_metrics:
-        identities, load = identities_of(measures.text_metrics), measures.text_metrics.__getitem__
-        texts = TextMeasures(identities, load, store, show_progress=show_progress)
-    return AnswerMeasures(similarity=similarity, texts=texts)
+if TYPE_CHECKING:
+    from sightline.scoring.scorer import Vectors
 
 
-def recorded_measures(benchmark: Benchmark, run: StoredRun, store: Store) -> AnswerMeasures:
-    """The measures of a run as the store describes it; a model is loaded only where a number is not cached."""
-    similarity, texts = None, None
-    options, identity = run.description.benchmark_options, run.embedder
-    scorer = vector_scorer(benchmark, options)
-    if scorer is not None and identity:
-        similarity = Similarity(scorer, identity, partial(embedder, options.get("embedder", "")), store)
-    if run.text_metrics:
-        texts = TextMeasures(run.text_metrics, loading(options), store)
-    return AnswerMeasures(similarity=similarity, texts=texts)
+class AnswerMeasures(Struct, frozen=True, kw_only=True):
+    """The measures of an evaluation; None where the evaluation does not use one."""
+
+    similarity: Similarity | None = None
+    texts: TextMeasures | None = None
+
+    def prepare(self, collected: CollectedAnswers) -> None:
+        """Measure every answer that the store does not hold measures of."""
+        if self.similarity is not None:
+            self.similarity.embed(collected.groups())
+        if self.texts is not None:
+            self.texts.prepare(collected.groups())
+
+    def measured(self, collected: CollectedAnswers) -> Iterator[Group]:
+        """The groups with their measures among the scores of the outcomes; each call is a new pass."""
+        groups = collected.groups()
+        groups = groups if self.similarity is None else self.similarity.measured(groups)
+        return groups if self.texts is None else self.texts.measured(groups)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The identities of the models behind the measures, by name."""
+        embedder = {} if self.similarity is None else {"embedder": self.similarity.identity}
+        return embedder | dict({} if self.texts is None else self.texts.identities)
+
+
+NO_MEASURES = AnswerMeasures()
+
+
+# -- What a benchmark's rules read from responses, whoever judges them: numbers, and comparisons of
+#    answers
+
+
+def with_text_scores(
+    groups: Iterable[Group], benchmark: Benchmark, options: Mapping[str, Any]
+) -> Iterator[Group]:
+    """Add the text scores of a benchmark to the outcomes of groups, and its verdicts on pairs of answers."""
+
+    def scored(outcome: Outcome) -> Outcome:
+        scores = benchmark.text_scores(outcome, options) if outcome.answered else {}
+        return replace(outcome, scores={**outcome.scores, **scores}) if scores else outcome
+
+    for group in groups:
+        pairs = [v for part in (group, *partner_groups(group)) for v in benchmark.pair_verdicts(part)]
+        outcomes = tuple(map(scored, group.outcomes))
+        yield replace(group, outcomes=outcomes, judgements=(*group.judgements, *pairs))
+
+
+# -- Text metrics of answers: every distinct response and reference is measured once and cached in the
+#    store
+
+GROUPS_PER_LOOKUP = 256
+"""The number of groups whose numbers are looked up together."""
+
+PAIRS_PER_COMMIT = 64
+"""The number of pairs that are measured and stored together: an interruption loses at most these."""
+
+MAX_QUOTE = 80
+"""The number of characters of a response that an error message quotes."""
+
+_NUMBER = struct.Struct("<d")
+
+
+def metrics_of(options: Mapping[str, Any]) -> dict[str, TextMetric]:
+    """The text metrics that the options choose; no weights are loaded."""
+    return {name: text_metric(name, options) for name in requested_metrics(options)}
+
+
+def identities_of(metrics: Mapping[str, TextMetric]) -> dict[str, str]:
+    return {name: metric.identity for name, metric in metrics.items()}
+
+
+def loading(options: Mapping[str, Any]) -> Callable[[str], TextMetric]:
+    """A function that makes a text metric when it is needed."""
+    return partial(text_metric, options=options)
+
+
+class TextMeasures:
+    """Text metrics with the store that caches their numbers."""
+
+    def __init__(
+        self,
+        identities: Mapping[str, str],
+        load: Callable[[str], TextMetric],
+        store: Store,
+        *,
+        show_progress: bool = False,
+    ) -> None:
+        self.identities = identities
+        self._load = load
+        self._store = store
+        self._show_progress = show_progress
+        self._loaded: dict[str, TextMetric] = {}
+
+    def prepare(self, groups: Iterable[Group]) -> None:
+        """Measure and store every answer of these groups that has no numbers yet."""
+        with progress("text metrics", None, "texts", show_progress=self._show_progress) as advance:
+            for chunk in _chunks(groups):
+                pairs = _pairs(chunk)
+                for name in self.identities:
+                    self._values(name, pairs, advance)
+
+    def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
+        """Add text metrics to the scores of answers.
+
+        The most similar of several references counts. A failed answer, or one without references, gets no
+        number.
+        """
+        for chunk in _chunks(groups):
+            pairs = _pairs(chunk)
+            values = {name: self._values(name, pairs) for name in self.identities}
+            for group in chunk:
+                yield replace(group, outcomes=tuple(_scored(outcome, values) for outcome in group))
+
+    def _values(
+        self, name: str, pairs: Sequence[ResponsePair], advance: Advance = lambda _: None
+    ) -> dict[ResponsePair, float]:
+        """The number of each pair: the cached one, otherwise measured now."""
+        keys = {pair: self._key(name, pair) for pair in pairs}
+        cached = self._store.caches.vectors.look_up(list(keys.values()))
+        new = iter([pair for pair in pairs if keys[pair] not in cached])
+        while batch := list(islice(new, PAIRS_PER_COMMIT)):
+            values = dict(zip(batch, self._metric(name).score(batch), strict=True))
+            _check_finite(name, values)
+            measured = {keys[pair]: _NUMBER.pack(value) for pair, value in values.items()}
+            self._store.caches.vectors.add(measured)
+            cached |= measured
+            advance(len(batch))
+        return {pair: _NUMBER.unpack(cached[key])[0] for pair, key in keys.items()}
+
+    def _metric(self, name: str) -> TextMetric:
+        if name not in self._loaded:
+            metric = self._load(name)
+            if metric.identity != self.identities[name]:
+                raise UserError(
+                    f"the text metric '{name}' is not the one that measured this run",
+                    found=metric.identity,
+                    expected=self.identities[name],
+                )
+            self._loaded[name] = metric
+        return self._loaded[name]
+
+    def _key(self, name: str, pair: ResponsePair) -> bytes:
+        response, reference = pair
+        # The length separates the two texts.
+        text = f"{name} {self.identities[name]}\n{len(response)}\n{response}{reference}"
+        return bytes.fromhex(text_digest(text))
+
+
+def _chunks(groups: Iterable[Group]) -> Iterator[list[Group]]:
+    iterator = iter(groups)
+    while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
+        yield chunk
+
+
+def _pairs(groups: Iterable[Group]) -> list[ResponsePair]:
+    """The distinct pairs of a response and a reference."""
+    return list(dict.fromkeys(pair for group in groups for outcome in group for pair in _pairs_of(outcome)))
+
+
+def _pairs_of(outcome: Outcome) -> list[ResponsePair]:
+    """The response with each of its references."""
+    if not outcome.answered:
+        return []
+    return [(outcome.response, reference) for reference in outcome.references if reference.strip()]
+
+
+def _scored(outcome: Outcome, values: Mapping[str, Mapping[ResponsePair, float]]) -> Outcome:
+    pairs = _pairs_of(outcome)
+    if not pairs:
+        return outcome
+    best = {name: max(by_pair[pair] for pair in pairs) for name, by_pair in values.items()}
+    return replace(outcome, scores={**outcome.scores, **best})
+
+
+def _check_finite(name: str, values: Mapping[ResponsePair, float]) -> None:
+    for (response, _), value in values.items():
+        if not math.isfinite(value):
+            quote = response if len(response) <= MAX_QUOTE else response[: MAX_QUOTE - 3] + "..."
+            raise EnvironmentFailedError(
+                f"the text metric '{name}' gives no finite number for {quote!r}: its weights are broken"
+            )
+
+
+# -- Similarity of answers: every distinct text is embedded once, cached in the store, and read by group
+
+TEXTS_PER_COMMIT = 1024
+"""The number of texts that are embedded and stored together: an interruption loses at most these."""
+
+
+def vector_scorer(benchmark: Benchmark, options: Mapping[str, Any]) -> VectorScorer | None:
+    """The scorer of similarity of a benchmark.
+
+    Returns:
+        The scorer; None if the benchmark measures no similarity under these options.
+    """
+    return by_question(benchmark.scorers(options), VectorScorer).get(SIMILAR)
+
+
+class Similarity:
+    """A vector scorer with its embedder and the store that caches vectors."""
+
+    def __init__(
+        self,
+        scorer: VectorScorer,
+        identity: str,
+        load: Callable[[], Embedder],
+        store: Store,
+        *,
+        show_progress: bool = False,
+    ) -> None:
+        self.identity = identity
+        self._scorer = scorer
+        self._load = load
+        self._store = store
+        self._show_progress = show_progress
+        self._texts = ComparedTexts()
+        self._clusters = array("q")
+
+    def embed(self, groups: Iterable[Group]) -> None:
+        """Embed and store every text of these groups that has no vector yet."""
+        batches = self._texts_without_vector(groups)
+        first = next(batches, None)
+        if first is None:
+            return
+        model = self._load()
+        if model.identity != self.identity:
+            raise UserError(
+                f"the embedder '{model.name}' is not the one that measured this run",
+                found=model.identity,
+                expected=self.identity,
+            )
+        with progress(
+            f"embedding ({model.name})", None, "texts", show_progress=self._show_progress
+        ) as advance:
+            for batch in chain([first], batches):
+                vectors = model.embed(list(batch.values()))
+                rows = (row.tobytes() for row in vectors.astype("<f4", copy=False))
+                self._store.caches.vectors.add(dict(zip(batch, rows, strict=True)))
+                advance(len(batch))
+
+    def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
+        """Add scores and judgements of similarity to groups and their partners."""
+        self._texts, self._clusters = ComparedTexts(), array("q")
+        last = None
+        iterator = iter(groups)
+        while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
+            parts = [[group, *partner_groups(group)] for group in chunk]
+            texts = [[self._scorer.texts(part) for part in own] for own in parts]
+            vectors = iter(self._vectors([several for own in texts for several in own]))
+            for group, own, own_texts in zip(chunk, parts, texts, strict=True):
+                for text in own_texts[0]:
+                    self._texts.add(text)
+                if group.cluster != last:
+                    last = group.cluster
+                    self._clusters.append(hash(last))
+                scored = [self._scorer.read(part, next(vectors)) for part in own]
+                yield _joined(group, scored)
+
+    def confused(self) -> MetricValue:
+        """How often the similarity confuses different short texts of the groups measured last."""
+        import numpy as np
+
+        clusters = len(np.unique(np.array(self._clusters)))
+        return confused(self._texts, clusters, lambda texts: next(self._vectors([texts])))
+
+    def _texts_without_vector(self, groups: Iterable[Group]) -> Iterator[dict[bytes, str]]:
+        """The distinct texts that have no vector, by key, in batches. The next batch may be read when the
+        vectors of the one before are stored."""
+        new: dict[bytes, str] = {}
+        iterator = iter(groups)
+        while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
+            parts = (part for group in chunk for part in (group, *partner_groups(group)))
+            keyed = {self._key(text): text for part in parts for text in self._scorer.texts(part)}
+            unknown = [key for key in keyed if key not in new]
+            cached = self._store.caches.vectors.look_up(unknown)
+            new |= {key: keyed[key] for key in unknown if key not in cached}
+            while len(new) >= TEXTS_PER_COMMIT:
+                batch = dict(islice(new.items(), TEXTS_PER_COMMIT))
+                yield batch
+                new = dict(islice(new.items(), TEXTS_PER_COMMIT, None))
+        if new:
+            yield new
+
+    def _vectors(self, texts: Sequence[Sequence[str]]) -> Iterator[Vectors]:
+        """The unit vectors of several lists of texts: one matrix of shape (texts, dimensions) each."""
+        import numpy as np
+
+        keys = {text: self._key(text) for several in texts for text in several}
+        cached = self._store.caches.vectors.look_up(list(dict.fromkeys(keys.values())))
+        if not cached:
+            return (np.empty((0, 0), dtype="<f4") for _ in texts)
+        rows = {key: row for row, key in enumerate(cached)}
+        matrix = np.frombuffer(b"".join(cached.values()), dtype="<f4").reshape(len(cached), -1)
+        return (matrix[[rows[keys[text]] for text in several]] for several in texts)
+
+    def _key(self, text: str) -> bytes:
+        return bytes.fromhex(text_digest(f"{self.identity}\n{text}"))
+
+
+def partner_groups(group: Group) -> list[Group]:
+    """The outcomes of other settings as groups of their own."""
+    return [
+        replace(group, outcomes=tuple(draws), partners={})
+        for outcomes in group.partners.values()
+        for _, draws in groupby(outcomes, key=lambda outcome: (outcome.sample, outcome.variant))
+    ]
+
+
+def _joined(group: Group, scored: Sequence[Group]) -> Group:
+    own, *others = scored
+    outcomes_of_partners = iter([outcome for other in others for outcome in other.outcomes])
+    partners = {
+        name: tuple(next(outcomes_of_partners) for _ in outcomes) for name, outcomes in group.partners.items()
+    }
+    judgements = [*own.judgements, *(verdict for other in others for verdict in other.judgements)]
+    return replace(own, partners=partners, judgements=tuple(judgements))

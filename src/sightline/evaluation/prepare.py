@@ -2,46 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace as replace_options
 from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.benchmarks.published import published
+from sightline.benchmarks.published import foreign_samples, published
+from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.config import Config, load_config
-from sightline.evaluation.augment import image_replacement
-from sightline.evaluation.checks import (
-    check_batch,
-    check_distinct_judges,
-    check_judge_images,
-    check_model,
-    check_sampling_names,
-    probe_check,
+from sightline.errors import UserError
+from sightline.evaluation.fail_if import check_condition_metrics, parse_conditions
+from sightline.evaluation.folder import ResultsFolder
+from sightline.evaluation.judges import check_judge_kinds, judge_kind, with_deciding_rules
+from sightline.evaluation.options import (
+    EffectiveOptions,
+    EvaluationDescription,
+    effective,
+    setting_of,
+    split_of,
 )
-from sightline.evaluation.human_verdicts import human_judge
-from sightline.evaluation.label_run import check_labels
-from sightline.evaluation.measures import prepare_measures
+from sightline.evaluation.panels import human_judge, prepare_measures
+from sightline.evaluation.plan import Plan, PlanInputs, Samples, SampleSelection
 from sightline.evaluation.prepared import (
+    CaptionFile,
+    CaptionModel,
+    ImageReplacement,
     Prepared,
     PreparedJudges,
     PreparedModels,
     PreparedTask,
+    Survey,
+    check_augmentation,
+    image_replacement,
+    images_in_probes,
 )
-from sightline.evaluation.survey import survey_samples
-from sightline.judging.judges import (
-    check_judge_kinds,
-    judge_kind,
-    with_deciding_rules,
-)
-from sightline.metrics.agreement_definitions import DEFINITIONS as AGREEMENT_METRICS
-from sightline.models.resolve import ModelOptions
-from sightline.plan.data_folder import spec_data_folder
-from sightline.plan.effective import EffectiveOptions, effective, setting_of, split_of
-from sightline.plan.samples import Samples, SampleSelection
-from sightline.plan.spec import Spec
-from sightline.registry import benchmark as find_benchmark
-from sightline.replicas.distribute import check_place, resolve_on
-from sightline.results.fail_if import check_condition_metrics, parse_conditions
-from sightline.results.folder import ResultsFolder
+from sightline.evaluation.runs import read_stored_run
+from sightline.evaluation.same_run import refuse_name_of_other_run, refuse_other_run
+from sightline.evaluation.spec import Spec, spec_data_folder
+from sightline.formats.digests import SetDigest
+from sightline.formats.run_metadata import check_run_name, check_tags
+from sightline.formats.verdicts import verdict_line
+from sightline.images import BadImage
+from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
+from sightline.models.arguments import refuse_unknown_sampling
+from sightline.models.augmented import Augmented, ImageText, text_of
+from sightline.models.base import Model
+from sightline.models.batches import BatchEndpoint
+from sightline.models.ocr import Reader
+from sightline.models.registry import ModelOptions
+from sightline.plugins import wrong_return
+from sightline.progress import progress
+from sightline.replicas.fleet import check_place, resolve_on
+from sightline.scoring.scorer import ModelScorer, by_question
+from sightline.store.database import run_in_thread
+from sightline.store.store import OcrResult, Store, cached_words, inspect_images, read_images
+from sightline.types import ImageFile, ImageRef, Probe, Sample, Verdict
 
 
 def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> Prepared:
@@ -55,7 +77,7 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
     )
     split = split_of(benchmark, spec)
     check_judge_kinds(benchmark, spec.judge)
-    spec = replace(spec, judge=with_deciding_rules(benchmark, spec.judge, options.benchmark))
+    spec = replace_options(spec, judge=with_deciding_rules(benchmark, spec.judge, options.benchmark))
     measures = prepare_measures(benchmark, options.benchmark)
     config = load_config(spec.config)
     models = _models(spec, benchmark, config, keyless) if calls_model else PreparedModels()
@@ -143,3 +165,448 @@ def _check(prepared: Prepared) -> None:
     for row in spec.against:
         published(task.benchmark.name, task.setting, row)
     ResultsFolder.check(spec.out)
+
+
+# -- Checks before the first call: whether models, judges, data and options fit each other
+
+_BATCHES = "openai/NAME or http://HOST/v1#NAME, or no --batch"
+
+
+def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
+    """Check the names of the sampling options of --gen and --judge-gen."""
+    if spec.gen_any:
+        return
+    for model in models.models[:1]:
+        refuse_unknown_sampling(model, spec.gen, "--gen")
+    for judge in judges.models.values():
+        refuse_unknown_sampling(judge[0], spec.judge_gen, "--judge-gen")
+
+
+def check_results_folder(spec: Spec, description: EvaluationDescription, scored: Path | None = None) -> None:
+    """Check that an evaluation replaces no results but its own."""
+    if spec.out is not None and not spec.force:
+        refuse_other_run(Path(spec.out), description, scored)
+
+
+def probe_check(models: PreparedModels, options: Mapping[str, Any]) -> Callable[[Probe], None] | None:
+    """Make the check of probes.
+
+    Returns:
+        Raises UserError for a probe that is empty, or needs a capability that the model lacks; None if no
+        model is called.
+    """
+    if not models.models:
+        return None
+    model, by_likelihood = models.models[0], options.get("answer_by") == "likelihood"
+    sees_images = models.replacement is None
+
+    def check(probe: Probe) -> None:
+        _check_content(probe)
+        _check_capabilities(probe, model, sees_images=sees_images)
+        if by_likelihood and not probe.choices:
+            raise _unfit(probe, "has no options to choose from", "options, or no answer_by=likelihood")
+
+    return check
+
+
+def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
+    """Check that augmentation and likelihood suit the model and the task."""
+    model, options = models.models[0], task.options.benchmark
+    if models.replacement is not None:
+        images = images_in_probes(task.benchmark, task.samples, [options])
+        check_augmentation(models.replacement, model, images)
+    if options.get("answer_by") == "likelihood":
+        _check_likelihood(spec, model)
+
+
+def check_batch(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
+    """Check that --batch applies to every endpoint that would be paid, and to one at least."""
+    if not spec.batch:
+        return
+    called = [model for group in (models.models, *judges.models.values()) for model in group]
+    for model in called:
+        if model.capabilities.endpoint and not isinstance(model, BatchEndpoint):
+            raise UserError(f"--batch: Sightline has no batches for {model.name}", expected=_BATCHES)
+    if not any(isinstance(model, BatchEndpoint) for model in called):
+        raise UserError("--batch has no effect: neither model nor judge is an endpoint", expected=_BATCHES)
+    if spec.captioner is not None:
+        raise UserError(
+            "--batch writes no captions, which the requests need first",
+            found=f"--captioner {spec.captioner}",
+            expected="--captions FILE, which `sightline build caption` writes",
+        )
+
+
+def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
+    """Check that no judge is named twice, and that repeats have a model to ask.
+
+    Two names are one judge if they lead to the same verdicts of humans, or to one model at one server.
+    """
+    names: dict[str, str] = {}
+    for name in spec.judge:
+        if name in judges.models:
+            identity = judges.models[name][0].identity
+        elif name in judges.humans:
+            identity = _digest(judges.humans[name].verdicts)
+        else:
+            identity = name
+        if identity in names:
+            same = "" if names[identity] == name else f": '{names[identity]}' and '{name}' are the same judge"
+            raise UserError(
+                f"the judge '{name}' is named twice{same}",
+                found=", ".join(f"--judge {judge}" for judge in spec.judge),
+                expected="each judge once; --judge-repeats N asks every judge model N times",
+            )
+        names[identity] = name
+    if spec.judge_repeats > 1 and not judges.models:
+        raise UserError(
+            f"--judge-repeats {spec.judge_repeats} has no effect: no judge is a model",
+            found=", ".join(f"--judge {judge}" for judge in spec.judge),
+            expected="--judge MODEL, or no --judge-repeats",
+        )
+
+
+def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
+    """Check that every model judge takes the images that it is sent."""
+    scorers = by_question(task.benchmark.scorers(task.options.benchmark), ModelScorer)
+    needs_images = any(scorer.needs_images for scorer in scorers.values())
+    for name, models in judges.models.items():
+        if needs_images and not models[0].capabilities.images:
+            raise UserError(
+                f"the judge {name} does not accept images",
+                expected="a judge that accepts images, or a judge prompt without images",
+            )
+
+
+def _digest(verdicts: Iterable[Verdict]) -> str:
+    return hashlib.sha256(b"\n".join(map(verdict_line, verdicts))).hexdigest()
+
+
+def _check_likelihood(spec: Spec, model: Model) -> None:
+    """Raise UserError where the model cannot choose an option, or sampling options cannot have an effect."""
+    if not model.capabilities.likelihood:
+        raise UserError(
+            f"{model.name} does not report how likely an answer is",
+            expected="a local model (hf/...), or no --set answer_by=likelihood",
+        )
+    option = "--gen" if spec.gen else "--preset" if spec.preset else "--repeats" if spec.repeats > 1 else None
+    if option:
+        raise UserError(
+            f"{option} has no effect with --set answer_by=likelihood: the model takes the likeliest option "
+            "and samples nothing",
+            expected=f"no {option}, or no answer_by=likelihood",
+        )
+
+
+def _check_content(probe: Probe) -> None:
+    """Raise UserError where the probe comes from a file of answers and holds nothing to send."""
+    if not any(message.parts for message in probe.messages):
+        raise _unfit(
+            probe,
+            "there is nothing to send: neither prompt nor image",
+            "the data folder instead of a file of answers, or `sightline score`",
+        )
+
+
+def _check_capabilities(probe: Probe, model: Model, *, sees_images: bool) -> None:
+    """Raise UserError where the model cannot take the messages of a probe."""
+    able = model.capabilities
+    images = sum([isinstance(part, ImageRef) for message in probe.messages for part in message.parts])
+    if sees_images and images and not able.images:
+        raise _unfit(probe, f"{model.name} does not accept images", "a setting without images, or --augment")
+    if sees_images and images > 1 and not able.several_images:
+        raise _unfit(probe, f"{model.name} accepts one image per request", "a setting with one image")
+    if not able.system_role and any(message.role == "system" for message in probe.messages):
+        raise _unfit(probe, f"{model.name} does not accept system messages", "a model that accepts them")
+
+
+def _unfit(probe: Probe, message: str, expected: str) -> UserError:
+    return UserError(message, record=f"{probe.sample} {probe.variant}", expected=expected)
+
+
+# -- What the first pass over the samples of an evaluation finds: digests, counts, folders of images,
+#    notes
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+Check = Callable[[Probe], None]
+"""Raises UserError for a probe that the model cannot be asked."""
+
+
+def survey_samples(task: PreparedTask, check: Check | None) -> Survey:
+    """Read all samples of a task once, and check them and their probes.
+
+    Args:
+        check: The check of probes; None if no model is called.
+    """
+    benchmark, options = task.benchmark, task.options.benchmark
+    surveyor = Surveyor(benchmark, options, check)
+    if not task.samples.read_all(surveyor.add):
+        raise UserError(f"the {task.split} split of {benchmark.name} contains no samples", file=task.folder)
+    names = (sample.id for sample in task.samples)
+    return replace(
+        surveyor.found(),
+        is_foreign=bool(foreign_samples(benchmark, names, task.folder, task.split, options)),
+        left_out=tuple(benchmark.left_out_notes(task.folder, task.split, options)),
+    )
+
+
+class Surveyor:
+    """Surveys samples one by one, and checks their probes."""
+
+    def __init__(self, benchmark: Benchmark, options: Mapping[str, Any], check: Check | None) -> None:
+        """Start without samples.
+
+        Args:
+            check: The check of probes; None if no model is called: then only the probes of the first sample
+                are made.
+        """
+        self._benchmark = benchmark
+        self._options = options
+        self._check = check
+        self._data = SetDigest()
+        self._ids = hashlib.sha256()
+        self._samples = 0
+        self._probes = 0
+        self._folders: set[str] = set()
+
+    def add(self, sample: Sample) -> None:
+        """Survey a sample."""
+        self._ids.update(b"," if self._samples else b"[")
+        self._ids.update(_encoder.encode(sample.id))
+        self._folders.update(image.root for image in sample.images if image.root)
+        data = self._benchmark.in_order(sample)
+        names = [os.path.basename(image.path) for image in data.images]
+        body = [data.id, data.question, names, data.references, data.options, data.labels]
+        self._data.add(_encoder.encode([*body, data.record]))
+        if self._check is not None or not self._samples:
+            for probe in self._benchmark.probes(sample, self._options):
+                if not isinstance(probe, Probe):
+                    raise wrong_return(self._benchmark.probes, probe, Probe)
+                if self._check is not None:
+                    self._check(probe)
+                    self._probes += 1
+        self._samples += 1
+
+    def found(self) -> Survey:
+        """What was found so far."""
+        ids = self._ids.copy()
+        ids.update(b"]" if self._samples else b"[]")
+        return Survey(
+            data_digest=self._data.hexdigest(),
+            ids_digest=ids.hexdigest(),
+            samples=self._samples,
+            probes=self._probes,
+            folders=tuple(sorted(self._folders)),
+        )
+
+
+# -- Gives a new run its name and tags. The name of an earlier run of the same evaluation moves to it
+
+
+def check_labels(spec: Spec) -> None:
+    """Check the form of --name and --tag."""
+    if spec.name is not None:
+        check_run_name(spec.name)
+    check_tags(spec.tag)
+
+
+def check_name(spec: Spec, store: Store, description: EvaluationDescription) -> None:
+    holder = store.labels.names().get(spec.name or "")
+    if spec.name is not None and holder is not None:
+        before = read_stored_run(store, holder).description
+        refuse_name_of_other_run(spec.name, holder, before, description)
+
+
+def label_run(spec: Spec, store: Store, run: int, description: EvaluationDescription) -> int | None:
+    """Give a run that starts its tags, and its name if no run has it.
+
+    Returns:
+        The earlier run of the same evaluation that has the name until `move_name`; None if there is none.
+    """
+    store.labels.add_tags(run, spec.tag)
+    if spec.name is None or (holder := store.labels.give_name(run, spec.name)) == run:
+        return None
+    check_name(spec, store, description)
+    return holder
+
+
+def move_name(spec: Spec, store: Store, run: int, holder: int | None) -> str:
+    """Move a name to the run that finished; an interrupted run leaves it where it was."""
+    if spec.name is None or holder is None:
+        return ""
+    found = store.labels.give_name(run, spec.name, instead_of=holder)
+    if found != run:
+        return f"run {found} was given the name '{spec.name}' in the meantime and keeps it"
+    return f"the name '{spec.name}' moved from run {holder}, the same evaluation, to run {run}"
+
+
+# -- The plan of a prepared evaluation
+
+
+def make_plan(
+    prepared: Prepared,
+    store: Store,
+    augmented: Augmented | None = None,
+    *,
+    only: Collection[str] | None = None,
+    read_only: bool = False,
+) -> Plan:
+    """Plan the requests of an evaluation.
+
+    Args:
+        only: The ids of the samples that are planned; None for all.
+    """
+    task, model = prepared.task, prepared.models.models[0]
+    inputs = PlanInputs(
+        benchmark=task.benchmark,
+        samples=task.samples if only is None else _some_of(task.samples, only),
+        settings=plan_settings(prepared.spec, task, model),
+        model=model,
+        repeats=prepared.spec.repeats,
+        fresh=prepared.spec.fresh,
+        augmented=augmented,
+    )
+    return Plan(inputs, store, read_only=read_only)
+
+
+def plan_settings(spec: Spec, task: PreparedTask, model: Model) -> dict[str, EffectiveOptions]:
+    """Compute the options of the requests of an evaluation."""
+    own = EffectiveOptions(task.options.benchmark, model.effective(task.options.sampling))
+    partners = {
+        setting: EffectiveOptions(options, model.effective(_sampling(spec, task, setting)))
+        for setting, options in task.partners.items()
+    }
+    return {task.setting: own, **partners}
+
+
+def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
+    """The images of all probes, under the evaluated setting and under those that metrics read too."""
+    task = prepared.task
+    settings = [task.options.benchmark, *task.partners.values()]
+    return images_in_probes(task.benchmark, task.samples, settings)
+
+
+def _some_of(samples: Iterable[Sample], ids: Collection[str]) -> Iterator[Sample]:
+    left = set(ids)
+    for sample in samples if left else ():
+        if sample.id in left:
+            yield sample
+            left.remove(sample.id)
+            if not left:
+                return
+
+
+def _sampling(spec: Spec, task: PreparedTask, setting: str) -> dict[str, object]:
+    """The sampling options of a partner setting: its own defaults if it has a name, then the user's."""
+    partner = task.benchmark.settings.get(setting)
+    if partner is None:
+        return dict(task.options.sampling)
+    return dict(effective(task.benchmark, partner, replace_options(spec, set={})).sampling)
+
+
+# -- The texts that replace images: OCR text and captions, from the store or made now
+
+
+class UncachedImages(NamedTuple):
+    """How many distinct images a run would read by OCR, and how many captions it would ask for."""
+
+    to_read: int
+    to_caption: int
+
+
+class _ImageTexts(NamedTuple):
+    """OCR results and captions by image digest; an OCR result is None where the image is not read yet."""
+
+    readings: Mapping[str, OcrResult | None]
+    captions: Mapping[str, str | BadImage]
+
+
+async def images_as_text(
+    replacement: ImageReplacement, images: Mapping[str, ImageRef], store: Store, *, show_progress: bool
+) -> Augmented:
+    """Read each image by OCR, and ask for its caption, unless the store holds them.
+
+    Cancelled, everything read and answered so far is kept.
+    """
+    files = await run_in_thread(inspect_images, images, store, records=True)
+    readable = [file for file in files.values() if isinstance(file, ImageFile)]
+    read = await _read(readable, replacement.reader, store, show_progress=show_progress)
+    captions: dict[str, str | BadImage] = {}
+    if isinstance(replacement.captions, CaptionModel):
+        described = await replacement.captions.captioner.describe(
+            readable, store, show_progress=show_progress
+        )
+        captions = {
+            digest: one.text or BadImage(f"has no caption: {one.missing}")
+            for digest, one in described.items()
+        }
+    return await run_in_thread(_augmented, replacement, images, files, _ImageTexts(read, captions))
+
+
+def cached_images_as_text(
+    replacement: ImageReplacement, images: Mapping[str, ImageRef], store: Store
+) -> tuple[Augmented, UncachedImages]:
+    """The texts that the store holds, with placeholders for the others. Nothing is read, sent or written."""
+    files = inspect_images(images, store, records=False)
+    readable = {file.digest: file for file in files.values() if isinstance(file, ImageFile)}
+    cached = cached_words(readable.values(), replacement.reader, store)
+    read: dict[str, OcrResult | None] = {digest: cached.get((digest, "")) for digest in readable}
+    captions: dict[str, str | BadImage] = {}
+    to_caption = 0
+    if isinstance(replacement.captions, CaptionModel):
+        captioner = replacement.captions.captioner
+        described = captioner.cached(readable.values(), store)
+        captions = {digest: one.text or f"(a caption of {digest})" for digest, one in described.items()}
+        to_caption = captioner.estimate(readable.values(), store).to_send
+    uncached = UncachedImages(sum(words is None for words in read.values()), to_caption)
+    return _augmented(replacement, images, files, _ImageTexts(read, captions)), uncached
+
+
+async def _read(
+    files: Sequence[ImageFile], reader: Reader, store: Store, *, show_progress: bool
+) -> dict[str, OcrResult | None]:
+    """The words in each image by its digest. A thread reads one image at a time, so Ctrl-C waits for one."""
+    read: dict[str, OcrResult | None] = {}
+    steps = read_images(files, reader, store)
+    distinct = len({file.digest for file in files})
+    with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
+        while (step := await run_in_thread(lambda: next(steps, None))) is not None:
+            (digest, _), words = step
+            read[digest] = words
+            advance(1)
+    return read
+
+
+def _augmented(
+    replacement: ImageReplacement,
+    images: Mapping[str, ImageRef],
+    files: Mapping[str, ImageFile | BadImage],
+    texts: _ImageTexts,
+) -> Augmented:
+    """The text of every image by its path, or the error that it has none."""
+    by_path: dict[str, ImageText | BadImage] = {}
+    for path, file in files.items():
+        if isinstance(file, BadImage):
+            by_path[path] = file
+            continue
+        words = texts.readings[file.digest]
+        caption = _caption(replacement, images[path], texts.captions.get(file.digest, ""))
+        if isinstance(words, BadImage):
+            by_path[path] = words
+        elif isinstance(caption, BadImage):
+            by_path[path] = BadImage(f"{path}: {caption}")
+        else:
+            text = f"(the text in {file.digest})" if words is None else text_of(words, replacement.how)
+            by_path[path] = ImageText(text, caption)
+    return Augmented(replacement.how, by_path)
+
+
+def _caption(replacement: ImageReplacement, image: ImageRef, written: str | BadImage) -> str | BadImage:
+    """The caption of an image: from the caption file if there is one, otherwise as the model wrote it."""
+    file = replacement.captions
+    if not isinstance(file, CaptionFile):
+        return written
+    name = file.name_of(image)
+    return BadImage(f"has no caption in {file.path}") if name is None else file.captions[name]

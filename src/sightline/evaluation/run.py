@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from threading import Event
 from typing import Any
@@ -14,35 +14,34 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from sightline.engine.account import Account
-from sightline.engine.counts import Counts
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread, run_until_cancelled, until_set
-from sightline.errors import UserError
-from sightline.evaluation.batches import open_batches_note
-from sightline.evaluation.checks import check_results_folder
-from sightline.evaluation.description import describe_evaluation, with_notes
-from sightline.evaluation.early_judging import AnsweredSamples
-from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.held_run import held_run
-from sightline.evaluation.image_text import images_as_text
-from sightline.evaluation.judge_and_write import judge_and_write
-from sightline.evaluation.judge_panel import judge_model
-from sightline.evaluation.label_run import check_name, label_run, move_name
-from sightline.evaluation.planning import images_to_show, make_plan
-from sightline.evaluation.prepare import prepare_evaluation
-from sightline.evaluation.prepared import Prepared
-from sightline.evaluation.request_sender import RequestSender
-from sightline.evaluation.run_account import run_account
-from sightline.judging.groups import CollectedAnswers
-from sightline.judging.text_metrics import identities_of
-from sightline.plan.plan import Plan
-from sightline.plan.spec import Spec
-from sightline.plan.stored_probe import read_stored_probes
+from sightline.engine.account import Account, Counts
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.evaluation.finish import Evaluation, judge_and_write
+from sightline.evaluation.groups import CollectedAnswers
+from sightline.evaluation.measures import identities_of
+from sightline.evaluation.options import EvaluationDescription
+from sightline.evaluation.panels import judge_model
+from sightline.evaluation.plan import Plan, read_stored_probes
+from sightline.evaluation.prepare import (
+    check_name,
+    check_results_folder,
+    images_as_text,
+    images_to_show,
+    label_run,
+    make_plan,
+    move_name,
+    prepare_evaluation,
+)
+from sightline.evaluation.prepared import Prepared, describe_evaluation, with_notes
+from sightline.evaluation.send import AnsweredSamples, RequestSender, open_batches_note, run_account
+from sightline.evaluation.spec import Spec
 from sightline.plugins import file_of
-from sightline.replicas.kept import replicas_kept
-from sightline.results.description import EvaluationDescription
+from sightline.replicas.fleet import replicas_kept
+from sightline.store.claims import renewed
+from sightline.store.database import run_in_thread, run_until_cancelled, until_set
+from sightline.store.keys import KeyedRequest
+from sightline.store.runs import LEASE_SECONDS
+from sightline.store.store import Store
 
 
 async def run_evaluation(
@@ -166,3 +165,23 @@ def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[st
         "folders": [os.path.abspath(folder) for folder in prepared.survey.folders],
         "probes": prepared.survey.probes * prepared.spec.repeats,
     }
+
+
+# -- Holds the lease of a run while its evaluation goes on, so that nobody deletes it meanwhile
+
+
+@asynccontextmanager
+async def held_run(store: Store, run: int) -> AsyncIterator[None]:
+    """Hold a run until the block ends.
+
+    An error of a later renewal, or of the release, does not change the outcome of the block: the renewal is
+    repeated, and a lease that is not released ends after LEASE_SECONDS.
+    """
+    await run_in_thread(store.leases.renew, run)
+    try:
+        # If the run was deleted, `store.runs.finish` says so.
+        async with renewed(lambda: run_in_thread(store.leases.renew, run), LEASE_SECONDS / 3):
+            yield
+    finally:
+        with suppress(EnvironmentFailedError):
+            await run_in_thread(store.leases.release, run)

@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import Benchmark
-from sightline.clusters import cluster_of, inspect_sample
-from sightline.engine.keys import key_of
-from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread
+from sightline.benchmarks.base import Benchmark, Setting
+from sightline.benchmarks.records import cluster_of, inspect_sample
+from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.checks import check_results_folder
-from sightline.evaluation.description import describe_evaluation, with_notes
-from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.judge_and_write import judge_and_write
-from sightline.evaluation.prepare import prepare_evaluation
-from sightline.evaluation.prepared import Prepared, PreparedTask
-from sightline.evaluation.provenance import check_setting, recorded_notes
-from sightline.evaluation.request_sender import RequestSender
-from sightline.evaluation.run_account import run_account
-from sightline.formats.asked import as_asked
-from sightline.formats.match import match
-from sightline.formats.prediction import Prediction
-from sightline.formats.read import of_model, read_predictions
-from sightline.judging.file_answers import FileAnswers
-from sightline.judging.groups import CollectedAnswers
-from sightline.plan.data_folder import spec_data_folder
-from sightline.plan.effective import setting_of, variant_of
-from sightline.plan.sample_digest import sample_digest, with_images_of
-from sightline.plan.spec import Spec
-from sightline.plan.stored_probe import StoredProbe, judge_images, stored_groups, stored_probe
-from sightline.registry import benchmark as find_benchmark
-from sightline.results.description import EvaluationDescription
-from sightline.types import Probe, Sample
+from sightline.evaluation.finish import Evaluation, judge_and_write
+from sightline.evaluation.groups import CollectedAnswers, answered_groups
+from sightline.evaluation.options import EvaluationDescription, effective, setting_of, split_of, variant_of
+from sightline.evaluation.plan import (
+    StoredProbe,
+    judge_images,
+    sample_digest,
+    stored_groups,
+    stored_probe,
+    with_images_of,
+)
+from sightline.evaluation.prepare import check_results_folder, prepare_evaluation
+from sightline.evaluation.prepared import (
+    Prepared,
+    PreparedTask,
+    check_setting,
+    describe_evaluation,
+    recorded_notes,
+    with_notes,
+)
+from sightline.evaluation.send import RequestSender, run_account
+from sightline.evaluation.spec import Spec, spec_data_folder
+from sightline.formats.other_tools import of_model, read_predictions
+from sightline.formats.prediction import Prediction, match
+from sightline.formats.run_metadata import as_asked
+from sightline.store.database import run_in_thread
+from sightline.store.keys import key_of
+from sightline.store.store import Store
+from sightline.types import NOT_SENT, Answer, Failure, Outcome, Probe, Sample, Verdict
 
 PredictionsByProbe = Mapping[tuple[str, str, int], Prediction]
 """Predictions by sample, variant and draw."""
@@ -214,3 +219,150 @@ def _recorded_digest(predictions: PredictionsByProbe, names: Sequence[tuple[str,
     """
     recorded = (predictions[name].sample_digest for name in names if name in predictions)
     return next(filter(None, recorded), "")
+
+
+# -- Answers from the file of another tool, as outcomes without verdicts, and the verdicts of the file
+
+
+class ImportedAnswer(Struct, frozen=True, kw_only=True):
+    """An answer that is not judged yet, and the verdicts that its file gives on it.
+
+    `model` is the name of the model, '' if the file does not name one.
+    """
+
+    outcome: Outcome
+    model: str
+    verdicts: tuple[Verdict, ...]
+
+
+class _Match(NamedTuple):
+    """An answer of the file with its probe and cluster; without a data folder there is no probe."""
+
+    prediction: Prediction
+    probe: Probe | None
+    cluster: str
+
+
+def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) -> list[ImportedAnswer]:
+    """Turn predictions into outcomes, model by model.
+
+    With a data folder the ids are checked against it, the questions, labels and references are added, and
+    the order is that of the data. Otherwise the order is that of the file.
+    """
+    benchmark = find_benchmark(spec.task.partition(":")[0])
+    setting = setting_of(benchmark, spec.task)
+    by_model: dict[str, list[Prediction]] = {}
+    for prediction in predictions:
+        by_model.setdefault(prediction.model, []).append(prediction)
+    if spec_data_folder(spec) is None:
+        matches = [
+            _Match(answer, None, answer.image or answer.sample)
+            for answers in by_model.values()
+            for answer in answers
+        ]
+        return list(_imported(benchmark.name, setting.name, matches))
+    samples = _clustered_probes(spec, benchmark, setting)
+    expected = [(probe.sample, probe.variant) for _, probes in samples for probe in probes]
+    matches = []
+    for answers in by_model.values():
+        matched = match(answers, expected, file=file, allow_missing=spec.allow_missing)
+        draws = sorted({answer.draw for answer in answers})
+        for cluster, probes in samples:
+            for draw, probe in ((draw, probe) for draw in draws for probe in probes):
+                answer = matched.get((probe.sample, probe.variant, draw))
+                if answer is not None:
+                    matches.append(_Match(answer, probe, cluster))
+    return list(_imported(benchmark.name, setting.name, matches))
+
+
+def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> list[tuple[str, list[Probe]]]:
+    """The cluster and the probes of each sample, in the order of the data."""
+    options = effective(benchmark, setting, spec).benchmark
+    samples = benchmark.samples(spec_data_folder(spec), split_of(benchmark, spec), options)
+    return [
+        (cluster_of(sample, inspect_sample(sample)), list(benchmark.probes(sample, options)))
+        for sample in samples
+    ]
+
+
+def _imported(benchmark: str, setting: str, matches: Iterable[_Match]) -> Iterator[ImportedAnswer]:
+    answers = FileAnswers()
+    matches = list(matches)
+    stored = [_stored(match, answers.add(benchmark, setting, match.prediction)) for match in matches]
+    outcomes = (outcome for group in answered_groups(stored, answers) for outcome in group)
+    for (prediction, _, _), outcome in zip(matches, outcomes, strict=True):
+        verdicts = (
+            replace(verdict, targets=(outcome.key,), variant=outcome.variant)
+            for verdict in prediction.verdicts
+        )
+        if outcome.status == "empty":  # wrong without a judge, but `import` does not judge
+            outcome = replace(outcome, verdict="unscored")
+        yield ImportedAnswer(outcome=outcome, model=prediction.model, verdicts=tuple(verdicts))
+
+
+def _stored(match: _Match, key: str) -> StoredProbe:
+    """The probe of an answer, with the question and the order of options that the file gives."""
+    prediction, probe, cluster = match
+    asked = probe and as_asked(probe, prediction)
+    return StoredProbe(
+        sample=prediction.sample,
+        variant=prediction.variant,
+        draw=prediction.draw,
+        key=key,
+        cluster=cluster,
+        question=asked.question if asked else prediction.question,
+        labels=asked.labels if asked else prediction.labels,
+        references=asked.references if asked else (),
+        options=asked.options if asked else prediction.options,
+        context=asked.context if asked else prediction.context,
+        images=prediction.images,
+        prompt=prediction.prompt,
+    )
+
+
+# -- Answers that were read from a file, looked up by key as those of the store are
+
+
+class FileAnswers:
+    """Answers from a file, by the keys made for them."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Answer | Failure] = {}
+
+    def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
+        """The answers under some keys."""
+        return {key: self._by_key[key] for key in keys if key in self._by_key}
+
+    def add(self, benchmark: str, setting: str, prediction: Prediction) -> str:
+        """Add an answer; nothing is kept of a probe that was not sent."""
+        key = prediction_key(benchmark, setting, prediction)
+        if prediction.error == NOT_SENT:
+            return key
+        result = _result(prediction)
+        if self._by_key.setdefault(key, result) != result:
+            raise UserError(
+                "two different answers have the same key",
+                record=prediction.sample,
+                field="key",
+                found=key,
+                expected="the keys of one answers.jsonl, or none",
+            )
+        return key
+
+
+def prediction_key(benchmark: str, setting: str, prediction: Prediction) -> str:
+    """The key of an answer from a file."""
+    probe = [benchmark, setting, prediction.sample, prediction.variant, prediction.draw]
+    model = [prediction.model] if prediction.model else []
+    return prediction.key or key_of(repr([*probe, prediction.response, *model]).encode())
+
+
+def _result(prediction: Prediction) -> Answer | Failure:
+    if prediction.error is not None:
+        return Failure("permanent", prediction.error)
+    return Answer(
+        prediction.response,
+        finish_reason=prediction.finish_reason,
+        usage=prediction.usage,
+        version=prediction.version or prediction.model,
+    )

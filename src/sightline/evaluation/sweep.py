@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.engine.account import Account
-from sightline.engine.existing_store import existing_or_empty_store
-from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread
-from sightline.errors import UserError
-from sightline.evaluation.checks import check_results_folder
-from sightline.evaluation.description import describe_evaluation
-from sightline.evaluation.estimate import RunEstimate, estimate_run
-from sightline.evaluation.evaluation import Evaluation
-from sightline.evaluation.key_set import KeySet
-from sightline.evaluation.label_run import check_name
-from sightline.evaluation.prepare import prepare_evaluation
+from sightline.errors import EnvironmentFailedError, UserError, unknown_name
+from sightline.evaluation.estimate import KeySet, RunEstimate, estimate_run
+from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord
+from sightline.evaluation.prepare import check_name, check_results_folder, prepare_evaluation
+from sightline.evaluation.prepared import describe_evaluation
 from sightline.evaluation.run import run_evaluation
-from sightline.evaluation.run_account import run_account
-from sightline.evaluation.sweep_plan import SweepPoint
-from sightline.evaluation.write_sweep import write_sweep
-from sightline.metric_types import MetricValue
-from sightline.output import print_note
-from sightline.replicas.kept import replicas_kept
-from sightline.reporting.tables_text import import_pandas
-from sightline.reporting.varied_options import ResultPoint
-from sightline.results.folder import ResultsFolder
-from sightline.results.same_run import refuse_other_sweep
-from sightline.results.sweep_record import PointRecord, SweepRecord
+from sightline.evaluation.same_run import refuse_other_sweep
+from sightline.evaluation.send import run_account
+from sightline.evaluation.spec import Spec
+from sightline.formats.digests import text_digest
+from sightline.formats.files import write_atomically
+from sightline.models.augmented import AUGMENTATIONS, CAPTIONED
+from sightline.replicas.fleet import replicas_kept
+from sightline.reporting.notes import ResultPoint, exact_text, options_text, short_names
+from sightline.reporting.pivot import PointLine, sweep_markdown
+from sightline.reporting.texts import import_pandas
+from sightline.store.database import run_in_thread
+from sightline.store.store import Store, existing_or_empty_store
+from sightline.text import print_note
+from sightline.types import MetricValue
 
 STATES = {
     0: "done",
@@ -182,3 +185,132 @@ async def _run_point(point: SweepPoint, began: float, account: Account, show_pro
         return PointRun(point, evaluation)
     except UserError as error:
         return PointRun(point, error=str(error))
+
+
+# -- The points of a sweep: every combination of models and values of options, a folder and a name each
+
+LONGEST_NAME = 100
+"""The maximum length of a folder's name; longer names are cut and end in a digest."""
+
+
+class SweepPoint(Struct, frozen=True):
+    """One combination of a sweep.
+
+    `name` is a readable name ('llava, size=224'), `values` maps each varied option to its value here. `spec`
+    is the evaluation; its `out` is the folder of the point.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    spec: Spec
+
+
+class _Varied(Struct, frozen=True):
+    """An option and its values. `kind` is the field of the spec that takes it: set, gen or augment."""
+
+    kind: str
+    name: str
+    values: Sequence[Any]
+
+
+def plan_sweep(
+    base: Spec,
+    models: Sequence[str],
+    options: Mapping[str, Sequence[Any]],
+    sampling: Mapping[str, Sequence[Any]],
+    augments: Sequence[str] = (),
+) -> list[SweepPoint]:
+    """Combine every model with every combination of values; models change slowest."""
+    _check_values("--model", models)
+    if base.model_id is not None and len(models) > 1:
+        raise UserError(
+            "--model-id would give several models one identity",
+            expected="one --model, or a model_id for each name in sightline.toml",
+        )
+    varied = [_Varied("set", name, values) for name, values in options.items()]
+    varied += [_Varied("gen", name, values) for name, values in sampling.items()]
+    for option in varied:
+        _check_values(f"--{option.kind} {option.name}", option.values)
+    if augments:
+        _check_values("--augment", augments)
+        varied.append(_Varied("augment", "augment", augments))
+    short = short_names(models)
+    points = []
+    for model, *selected in product(models, *(option.values for option in varied)):
+        fields: dict[str, dict[str, Any]] = {"set": {}, "gen": {}, "augment": {}}
+        values: dict[str, Any] = {}
+        for option, value in zip(varied, selected, strict=True):
+            fields[option.kind][option.name] = value
+            if len(option.values) > 1:
+                shared = option.kind == "gen" and option.name in options
+                values[f"gen {option.name}" if shared else option.name] = value
+        name = ", ".join(filter(None, (short[model], options_text(values))))
+        spec = dataclasses.replace(base, model=model, set=fields["set"], gen=fields["gen"])
+        points.append(SweepPoint(name, values, _augmented(spec, augments, **fields["augment"])))
+    return _with_names(points, base)
+
+
+def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) -> Spec:
+    if augment is None:
+        return spec
+    if augment not in AUGMENTATIONS:
+        raise unknown_name("--augment", augment, AUGMENTATIONS)
+    if augment != CAPTIONED and CAPTIONED in augments:
+        spec = dataclasses.replace(spec, captioner=None, captions=None)
+    return dataclasses.replace(spec, augment=augment)
+
+
+def _with_names(points: Sequence[SweepPoint], base: Spec) -> list[SweepPoint]:
+    """The points with a folder each inside --out, and a name each that begins with --name."""
+    return [
+        replace(
+            point,
+            spec=dataclasses.replace(
+                point.spec,
+                out=None if base.out is None else str(Path(base.out) / short),
+                name=None if base.name is None else f"{base.name}:{short}",
+            ),
+        )
+        for point, short in zip(points, _distinct_names(points), strict=True)
+    ]
+
+
+def _distinct_names(points: Sequence[SweepPoint]) -> list[str]:
+    """A name for each point that is distinct and safe on every file system."""
+    names = [re.sub(r"[^\w.=+-]+", "-", point.name.replace(", ", "_"), flags=re.ASCII) for point in points]
+    names = [name.lstrip(".-") for name in names]
+    times = Counter(name.casefold() for name in names)
+    return [
+        name
+        if name and times[name.casefold()] == 1 and len(name) <= LONGEST_NAME
+        else f"{name[: LONGEST_NAME - 9]}-{_digest(point)}".lstrip("-")
+        for name, point in zip(names, points, strict=True)
+    ]
+
+
+def _digest(point: SweepPoint) -> str:
+    return text_digest(exact_text([point.spec.model, point.values]))[:8]
+
+
+def _check_values(option: str, values: Sequence[Any]) -> None:
+    if not values:
+        raise UserError(f"{option} has no value", expected="at least one")
+    for value, times in Counter(map(exact_text, values)).items():
+        if times > 1:
+            raise UserError(f"{option} has the value {value} twice", expected="each value once")
+
+
+# -- Writing the files of a sweep: sweep.json, the whole sweep as data, and sweep.md, its tables
+
+
+def write_sweep(out: str, record: SweepRecord, results: Sequence[ResultPoint]) -> None:
+    """Write sweep.json and sweep.md."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFailedError(f"{folder}: cannot be made: {error.strerror}") from None
+    body = msgspec.json.format(msgspec.json.encode(record), indent=1)
+    write_atomically(folder / "sweep.json", [body, b"\n"])
+    points = [PointLine(point.name, point.folder, point.state) for point in record.points]
+    write_atomically(folder / "sweep.md", [sweep_markdown(record.task, results, points).encode()])

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import gzip
 import json
 import os
+import re
+import secrets
+import shutil
+import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import IO, Any, Self, TypeVar
 
-from sightline.errors import UserError
-from sightline.formats.atomic_file import AtomicFile
+import msgspec
+
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.text import decode_line
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file under a temporary name, then rename it: readers see the old file or the complete new one."""
+    """Write a file under a temporary name, then rename it: readers see the old file or the complete
+    new one.
+    """
     with AtomicFile(path) as file:
         for piece in pieces:
             file.write(piece)
@@ -69,3 +86,320 @@ def refuse_unwritable(folder: Path, option: str = "--out") -> None:
     except OSError as error:
         expected = f"a writable folder for {option}"
         raise UserError(f"cannot be written: {error.strerror}", file=folder, expected=expected) from None
+
+
+# -- The content of files that other tools wrote, plain or gzipped: whole or line by line, within limits
+
+T = TypeVar("T")
+
+MAX_FILE = 4 * 1024**3
+"""The most bytes of a file that is read whole, decompressed."""
+
+MAX_LINE = 64 * 1024**2
+"""The most bytes of a line of a file that is read line by line."""
+
+BUFFER = 1 << 18
+"""The bytes that are read from a file at once."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_PIECE = 1024**2
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read the content of a file."""
+    pieces: list[bytes] = []
+    size = 0
+    with opened(path) as file:
+        while piece := file.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_FILE:
+                raise UserError(
+                    "is too large to be read whole",
+                    file=path,
+                    found=f"more than {MAX_FILE:,} bytes, decompressed",
+                    expected="several smaller files",
+                )
+    content = b"".join(pieces).removeprefix(BYTE_ORDER_MARK)
+    if not content.strip():
+        raise _empty(path)
+    return content
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Read a file line by line; its size does not matter."""
+    number, is_empty = 0, True
+    with opened(path) as file:
+        while read := read_line(file, number + 1, path):
+            # A carriage return ends a line too.
+            for line in read.splitlines():
+                number += 1
+                if number == 1:
+                    line = line.removeprefix(BYTE_ORDER_MARK)
+                if line.strip():
+                    is_empty = False
+                    yield number, line
+    if is_empty:
+        raise _empty(path)
+
+
+def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None = None) -> Iterator[T]:
+    """Read a JSON Lines file as structs, line by line.
+
+    Args:
+        prepare: Changes a decoded line before it is converted; None leaves lines as they are.
+    """
+    decoder = msgspec.json.Decoder(kind)
+
+    def decode(line: bytes) -> T:
+        if prepare is None:
+            return decoder.decode(line)
+        return msgspec.convert(prepare(msgspec.json.decode(line)), kind)
+
+    for number, line in numbered_lines(path):
+        yield decode_line(decode, line, number, path, kind)
+
+
+def read_line(file: IO[bytes] | gzip.GzipFile, number: int, path: Path) -> bytes:
+    """Read the next line of an open file."""
+    line = file.readline(MAX_LINE + 1)
+    if len(line) > MAX_LINE:
+        raise UserError(
+            "is too long",
+            file=path,
+            record=f"line {number}",
+            found=f"more than {MAX_LINE:,} bytes",
+            expected="one JSON object a line",
+        )
+    return line
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file, plain or gzipped."""
+    try:
+        # A pipe without a writer would wait for ever, and most files are read several times.
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise UserError("cannot be read several times", file=path, found="a pipe", expected="a file")
+        with BufferedReader(FileIO(path), BUFFER) as file:
+            if file.peek(2)[:2] == b"\x1f\x8b":
+                with gzip.open(file) as content:
+                    yield content
+            else:
+                yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError("the gzip archive is broken or truncated", file=path, found=str(error)) from None
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+
+
+def _empty(path: Path) -> UserError:
+    return UserError("the file is empty", file=path, expected="at least one record")
+
+
+# -- Files that appear complete or not at all
+
+
+class AtomicFile:
+    """A binary file that is written under a temporary name and renamed at the end.
+
+    After an error nothing remains of it. EnvironmentFailedError is raised if the disk cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._temporary = temporary_path(path)
+        self._refused: EnvironmentFailedError | None = None
+
+    def __enter__(self) -> Self:
+        """Open the temporary file; remove those that killed processes left of this file."""
+        remove_leftovers(self._path)
+        try:
+            self._open()
+            # Before it was locked, another process may have taken it for a leftover.
+            while not os.fstat(self._file.fileno()).st_nlink:
+                self._file.close()
+                self._open()
+        except OSError as error:
+            raise cannot_write(self._path, error) from None
+        return self
+
+    def _open(self) -> None:
+        self._file = self._temporary.open("xb", buffering=1 << 18)
+        hold(self._file.fileno())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Rename the file; after an error, remove it."""
+        try:
+            # A library that writes may hide the error of a full disk behind its own.
+            if self._refused is not None:
+                raise self._refused
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+                self._temporary.replace(self._path)
+        except OSError as failure:
+            raise cannot_write(self._path, failure) from None
+        finally:
+            self._temporary.unlink(missing_ok=True)
+            # Closing writes the rest again, which fails again.
+            with suppress(OSError):
+                self._file.close()
+
+    async def __aenter__(self) -> Self:
+        """Open the temporary file in a coroutine."""
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close as `__exit__` does. A thread waits for the disk, so that the event loop stays free."""
+        if kind is not None:
+            self.__exit__(kind, error, trace)
+        else:
+            ended = asyncio.get_running_loop().run_in_executor(None, self.__exit__, None, None, None)
+            await asyncio.shield(ended)
+
+    def write(self, piece: bytes) -> int:
+        """Write bytes.
+
+        Args:
+            piece: The bytes.
+        """
+        try:
+            return self._file.write(piece)
+        except OSError as error:
+            self._refused = cannot_write(self._path, error)
+            raise self._refused from None
+
+    def flush(self) -> None:
+        """Do nothing: the end flushes the file. Libraries that write to a file call this."""
+
+
+class AtomicLineFile:
+    """An `AtomicFile` of lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = AtomicFile(path)
+
+    def __enter__(self) -> Self:
+        """Open the temporary file."""
+        self._file.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Rename the file; after an error, remove it."""
+        self._file.__exit__(kind, error, trace)
+
+    def write(self, line: bytes) -> None:
+        self._file.write(line + b"\n")
+
+
+# -- Errors of writing files, such as those of a full disk: with the path and the remedy
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The errors of a full disk, and of a user's share of it."""
+
+
+def cannot_write(path: object, error: OSError) -> EnvironmentFailedError:
+    """The error of a file that cannot be written."""
+    remedy = "; make room, then run the same command again" if error.errno in NO_ROOM else ""
+    return EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}{remedy}")
+
+
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """Name the path in errors of the operating system, whose own text has none after the file was opened."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(error.filename or path, error) from None
+
+
+# -- Temporary files and folders: their process locks them; what nobody locks is left over from a killed
+#    one
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: nothing is removed there.
+    fcntl = None  # type: ignore[assignment]
+
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+\.[0-9a-f]{8}\.tmp", re.DOTALL)
+
+
+def temporary_path(path: Path) -> Path:
+    """A new name in the same folder for what becomes `path`."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+
+
+@contextmanager
+def temporary_folder(path: Path) -> Iterator[Path]:
+    """Make a folder beside `path` for what becomes it, which may be renamed, and remove it at the end."""
+    remove_leftovers(path)
+    folder = temporary_path(path)
+    try:
+        folder.mkdir()
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}") from None
+    try:
+        hold(descriptor)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+@contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Wait until no other process writes the files of a folder together."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        hold(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def hold(descriptor: int) -> None:
+    """Lock an open file or folder until it is closed, which the end of the process does too."""
+    if fcntl is not None:
+        # A file system without locks keeps its leftovers.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed processes left of a file or folder. What a live process has is locked, and stays."""
+    for name in _found(str(path.parent)).pop(path.name, ()):
+        _remove_unless_held(path.with_name(name))
+
+
+@lru_cache(maxsize=64)
+def _found(folder: str) -> dict[str, list[str]]:
+    """Name -> its temporary files when this process first wrote there: a folder may have many files."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if match := _TEMPORARY.fullmatch(name):
+                names[match["name"]].append(name)
+    return names
+
+
+def _remove_unless_held(path: Path) -> None:
+    if fcntl is None:
+        return
+    # OSError: it is locked, it is gone, or it belongs to another user.
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        finally:
+            os.close(descriptor)

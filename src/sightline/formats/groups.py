@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import gzip
+import os
+import shutil
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec import Struct, field
 
 from sightline.errors import UserError
-from sightline.formats.atomic_file import AtomicLineFile
-from sightline.formats.image_paths import is_below
-from sightline.scoring.letters import LETTERS
+from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line
+from sightline.scoring.options import LETTERS
+from sightline.text import decode_line
 from sightline.types import Labels
 
 ORIGINAL = "original"
@@ -115,3 +125,189 @@ def _check_options(line: GroupLine, number: int, path: Path) -> None:
                 found=reference,
                 expected=f"the text of an option, or a letter from {letters[0]} to {letters[-1]}",
             )
+
+
+# -- A groups file that is read group by group, so that memory does not grow with its lines
+
+_decode = msgspec.json.Decoder(GroupLine).decode
+
+
+class _Line(NamedTuple):
+    """A line with its number in the file, from 1, and its offset in bytes."""
+
+    number: int
+    offset: int
+    line: GroupLine
+
+
+class GroupFile(NamedTuple):
+    """A groups file that was checked.
+
+    Attributes:
+        runs: Offsets of runs of lines of one group, in the order in which groups are read; None if the lines
+            of every group are next to each other, so that the order of the file serves.
+    """
+
+    path: Path
+    sizes: tuple[str, ...]
+    originals: int
+    runs: array[int] | None = None
+    starts: bytes = b""
+
+    def lines(self) -> Iterator[GroupLine]:
+        """Read the file."""
+        with _seekable(self.path) as file:
+            for _, _, line in _lines(file, self.path):
+                yield line
+
+    def groups(self) -> Iterator[list[GroupLine]]:
+        """Read the file group by group."""
+        if self.runs is None:
+            for _, members in groupby(self.lines(), key=attrgetter("group")):
+                yield list(members)
+            return
+        with _seekable(self.path) as file:
+            yield from _joined_groups(file, self.path, self.runs, self.starts)
+
+
+def read_groups(path: Path) -> list[GroupLine]:
+    """Read a groups file into memory."""
+    return list(open_groups(path).lines())
+
+
+def open_groups(path: Path) -> GroupFile:
+    """Check all lines of a groups file. A file that did not change is checked once in a process."""
+    try:
+        stamp = path.stat()
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+    if not path.is_file():
+        raise UserError("cannot be read several times", file=path, expected="a file, not a folder or a pipe")
+    return _checked(path, (stamp.st_ino, stamp.st_size, stamp.st_mtime_ns))
+
+
+def size_of(line: GroupLine) -> str:
+    """The size in which a builder made the image of a line.
+
+    Returns:
+        Its label `size`; 'original' if it has none.
+    """
+    return str(line.labels.get("size", ORIGINAL))
+
+
+@lru_cache(maxsize=8)
+def _checked(path: Path, _stamp: tuple[int, int, int]) -> GroupFile:
+    sizes: dict[str, None] = {}
+    originals, group = 0, None
+    offsets, names = array("q"), array("q")
+    variants: dict[str, int] = {}
+    with _seekable(path) as file:
+        for number, offset, line in _lines(file, path):
+            check_line(line, number, path)
+            if line.group != group:
+                group, variants = line.group, {}
+                offsets.append(offset)
+                names.append(hash(group))
+            if (first := variants.setdefault(line.variant, number)) != number:
+                raise repeated_variant(line, first, number, path)
+            originals += line.variant == ORIGINAL
+            sizes.setdefault(size_of(line))
+        if group is None:
+            raise UserError("has no group", file=path, expected="one JSON object a line")
+        checked = GroupFile(path, tuple(sizes), originals)
+        if len(np.unique(np.frombuffer(names, np.int64))) == len(names):
+            return checked
+        runs, starts = _joined_runs(file, path, offsets, names)
+        return checked._replace(runs=runs, starts=starts)
+
+
+def _joined_runs(
+    file: IO[bytes], path: Path, offsets: array[int], names: array[int]
+) -> tuple[array[int], bytes]:
+    """The offsets of all runs, those of one group together, and which of them begin a group.
+
+    Raises UserError where two runs of a group hold the same variant.
+    """
+    hashes = np.frombuffer(names, np.int64)
+    by_hash = np.argsort(hashes, kind="stable")
+    ordered = hashes[by_hash]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(hashes))
+    leaders, start = np.arange(len(hashes)), 0
+    for end in ends:
+        # Different groups may share a hash.
+        first: dict[str, int] = {}
+        variants: dict[tuple[str, str], int] = {}
+        for run in map(int, by_hash[start:end] if end - start > 1 else ()):
+            for line in _run_at(file, offsets[run], path):
+                earlier = variants.setdefault((line.group, line.variant), run)
+                if earlier != run:
+                    one, other = (_number_in(file, path, offsets[at], line) for at in (earlier, run))
+                    raise repeated_variant(line, one, other, path)
+                leaders[run] = first.setdefault(line.group, run)
+        start = end
+    order = np.argsort(leaders, kind="stable")
+    in_order = array("q", np.frombuffer(offsets, np.int64)[order].tobytes())
+    return in_order, (leaders[order] == order).tobytes()
+
+
+def _joined_groups(file: IO[bytes], path: Path, runs: array[int], starts: bytes) -> Iterator[list[GroupLine]]:
+    group: list[GroupLine] = []
+    for offset, begins in zip(runs, starts, strict=True):
+        if begins and group:
+            yield group
+            group = []
+        group += _run_at(file, offset, path)
+    yield group
+
+
+def _run_at(file: IO[bytes], offset: int, path: Path) -> list[GroupLine]:
+    file.seek(offset)
+    lines = (line for _, _, line in _lines(file, path, offset))
+    return list(next(groupby(lines, key=attrgetter("group")))[1])
+
+
+def _number_in(file: IO[bytes], path: Path, offset: int, sought: GroupLine) -> int:
+    file.seek(0)
+    lines = _lines(file, path)
+    return next(number for number, at, line in lines if at >= offset and line.variant == sought.variant)
+
+
+def _lines(file: IO[bytes], path: Path, offset: int = 0) -> Iterator[_Line]:
+    """The lines from the position of a file on; numbers count from there."""
+    number = 0
+    while raw := read_line(file, number + 1, path):
+        number += 1
+        content = raw.removeprefix(BYTE_ORDER_MARK) if not offset else raw
+        if content and not content.isspace():
+            try:
+                line = _decode(content)
+            except ValueError:
+                line = decode_line(_decode, content.rstrip(b"\r\n"), number, path, GroupLine)
+            yield _Line(number, offset, line)
+        offset += len(raw)
+
+
+@contextmanager
+def _seekable(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file; of a gzipped one, a temporary copy, in which a reader can move."""
+    with opened(path) as file:
+        if not isinstance(file, gzip.GzipFile):
+            yield file
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(file, copy, BUFFER)
+            copy.seek(0)
+            yield copy
+
+
+# -- Paths of images in files of records: all of them are relative to a folder, and below it
+
+
+def is_below(path: str) -> bool:
+    """Tell whether a path stays below the folder that it is relative to, whatever exists on the disk.
+
+    >>> is_below("a/../b.png"), is_below("../b.png"), is_below("/b.png"), is_below("")
+    (True, False, False, False)
+    """
+    plain = os.path.normpath(path)
+    return not (os.path.isabs(plain) or plain.split(os.sep, 1)[0] in (os.curdir, os.pardir) or "\0" in path)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from sightline.decoding import UNDECODABLE, fault
 from sightline.errors import UserError
-from sightline.formats.whole_results import METRICS, refuse_mixed_files
+from sightline.formats.digests import file_digest
+from sightline.formats.prediction import Prediction
+from sightline.scoring.options import LETTERS, carry_letter
+from sightline.text import UNDECODABLE, fault
+from sightline.types import ImageRef, Message, Probe, Text, user
 
 
 class RunMetadata(Struct, frozen=True):
@@ -41,3 +48,187 @@ def read_run_metadata(folder: Path) -> RunMetadata | None:
     except UNDECODABLE as error:
         expected = "the file that `sightline run` wrote, or none"
         raise UserError(f"is not JSON ({fault(error)})", file=file, expected=expected) from None
+
+
+# -- Whether the files of a results folder are of one run: metrics.json holds the digests of the others
+
+METRICS = "metrics.json"
+
+UNFINISHED = ".metrics.json.unfinished"
+"""The next metrics.json, while the other files are put in their places."""
+
+REPORT = "report.md"
+"""The report, which may be edited: no command reads it."""
+
+
+RUN_AGAIN = "the same command as before, which writes all files again"
+
+
+class _Written(Struct):
+    files: Mapping[str, str] = {}
+
+
+def written_files(folder: Path) -> Mapping[str, str]:
+    """Find which files a run wrote."""
+    try:
+        return msgspec.json.decode((folder / METRICS).read_bytes(), type=_Written).files
+    except (OSError, *UNDECODABLE):
+        return {}
+
+
+def refuse_mixed_files(folder: Path) -> None:
+    """Refuse a results folder with a file that is not of its run. A missing file is not refused here."""
+    if (folder / UNFINISHED).exists():
+        raise UserError(
+            "holds files of two runs: writing the results has not ended, or was interrupted",
+            file=folder,
+            expected=RUN_AGAIN,
+        )
+    for name, digest in written_files(folder).items():
+        file = folder / name
+        if name != REPORT and file.is_file() and file_digest(file) != digest:
+            raise UserError(
+                f"is not the file of the run that wrote {METRICS}",
+                file=file,
+                expected=f"{RUN_AGAIN}, or a copy of the file in a folder of its own",
+            )
+
+
+# -- What was asked: the text and the images of messages, and the probe that a file of answers describes
+
+
+def prompt_text(messages: Sequence[Message]) -> str:
+    """The text of messages as answers.jsonl holds it.
+
+    >>> print(prompt_text([user("2 + 2?"), Message("assistant", (Text("4"),)), user("3 + 3?")]))
+    [user]
+    2 + 2?
+    [assistant]
+    4
+    [user]
+    3 + 3?
+    """
+    texts = [
+        "\n".join([part.text for part in message.parts if isinstance(part, Text)]) for message in messages
+    ]
+    if len(messages) == 1:
+        return texts[0]
+    return "\n".join(f"[{message.role}]\n{text}" for message, text in zip(messages, texts, strict=True))
+
+
+def image_paths(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The images of messages as answers.jsonl holds them."""
+    images = [part for message in messages for part in message.parts if isinstance(part, ImageRef)]
+    return tuple([_path_in_data(image) for image in images])
+
+
+def _path_in_data(image: ImageRef) -> str:
+    rest = image.path.removeprefix(f"{image.root}/")
+    if (
+        image.root
+        and len(rest) < len(image.path)
+        and rest == posixpath.normpath(rest)
+        and rest[:1] not in "./"
+    ):
+        # What follows the folder is the path: relpath takes thirty times as long.
+        return rest
+    return Path(os.path.relpath(image.path, image.root) if image.root else image.path).as_posix()
+
+
+def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
+    """Describe a probe as its recorded answer says it was asked.
+
+    The file always wins: its question, its options in their order, and the letters of the references in that
+    order. A benchmark's own order applies only to an answer without options. What was sent is what the file
+    says; where it says nothing, it is unknown and the messages are empty.
+
+    Args:
+        prediction: The recorded answer; None for a probe that a model is asked now.
+    """
+    if prediction is None:
+        return probe
+    sent: list[ImageRef | str] = [ImageRef(path) for path in prediction.images]
+    if prediction.prompt:
+        sent.append(prediction.prompt)
+    probe = replace(
+        probe,
+        messages=(user(*sent),) if sent else (),
+        question=prediction.question or probe.question,
+        context=prediction.context or probe.context,
+    )
+    if not prediction.options or prediction.options == probe.options:
+        return probe
+    return replace(probe, options=prediction.options, references=_carried(probe, prediction.options))
+
+
+def _carried(probe: Probe, order: tuple[str, ...]) -> tuple[str, ...]:
+    """The references in another order of the options: letters change, texts stay."""
+    letters = tuple(LETTERS[: len(probe.options)])
+    carried = (
+        carry_letter(letter, probe.options, order) if (letter := reference.strip()) in letters else reference
+        for reference in probe.references
+    )
+    return tuple(reference for reference in carried if reference)
+
+
+# -- The forms of names and tags of runs
+
+if TYPE_CHECKING:
+    pass
+
+
+LONGEST = 200
+
+
+_DIGITS = 18
+"""Digits of the largest number that every database accepts for a run, less one."""
+
+
+_NAME = re.compile(r"\w[\w.:=+-]*")
+
+
+_FORM = f"at most {LONGEST} letters, digits and characters of '.:=+-_', the first one a letter or a digit"
+
+
+def check_run_name(name: str) -> None:
+    """Check the form of a name for a run: it must not be taken for a number, a path or a list of runs."""
+    if not is_run_name(name):
+        what = "looks like a number" if _is_number(name) else "has a character that names cannot have"
+        raise UserError(f"the name of a run {what}", found=name, expected=f"{_FORM}, and not a number")
+
+
+def check_tags(tags: Iterable[str]) -> None:
+    """Check the form of tags. A tag may be a number."""
+    for tag in tags:
+        if not _has_form(tag):
+            raise UserError("a tag has a character that tags cannot have", found=tag, expected=_FORM)
+
+
+def is_run_name(word: str) -> bool:
+    """Whether a word can be the name of a run; paths with a separator and numbers cannot.
+
+    >>> [is_run_name(word) for word in ("llava-13b", "sizes:size=224", "12", "1e3", "results/a", ".", "")]
+    [True, True, False, False, False, False, False]
+    """
+    return _has_form(word) and not _is_number(word)
+
+
+def are_named(runs: Sequence[str]) -> bool:
+    """Whether all runs have a name, which is then enough to call them.
+
+    >>> [are_named(["alpha", "beta"]), are_named(["alpha", "run 3"]), are_named([])]
+    [True, False, False]
+    """
+    return bool(runs) and all(map(is_run_name, runs))
+
+
+def _has_form(word: str) -> bool:
+    return _NAME.fullmatch(word) is not None and len(word) <= LONGEST
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return word.isdecimal()
+    return True

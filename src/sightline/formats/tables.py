@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from sightline.decoding import Records
 from sightline.errors import UserError, needs_extra
+from sightline.text import Records
 
 LONGEST_CELL = 2**31 - 1
 """The default of the csv module, 131,072 characters, is too small for the responses of reasoning models."""
@@ -112,3 +113,36 @@ def _long_cells() -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(before)
+
+
+# -- Writing workbooks (xlsx) of text cells
+
+LONGEST_WORKBOOK_CELL = 32_767
+"""The most characters of a cell."""
+
+_NOT_ALLOWED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+def workbook_bytes(rows: Sequence[Sequence[str]]) -> bytes:
+    """Encode a table as a workbook. Each cell is text: a spreadsheet changes no key and runs no formula."""
+    with needs_extra("table", "an xlsx table needs openpyxl, which is not installed"):
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("table")
+    for row in rows:
+        cells = []
+        for text in row:
+            cell = WriteOnlyCell(sheet, value=_cell(text))
+            cell.data_type = "s"
+            cell.number_format = "@"
+            cells.append(cell)
+        sheet.append(cells)
+    stream = io.BytesIO()
+    book.save(stream)
+    return stream.getvalue()
+
+
+def _cell(text: str) -> str:
+    text = _NOT_ALLOWED.sub("\ufffd", text)
+    return text if len(text) <= LONGEST_WORKBOOK_CELL else f"{text[: LONGEST_WORKBOOK_CELL - 1]}…"

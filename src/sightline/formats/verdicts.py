@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from sightline.formats.atomic_file import AtomicLineFile
-from sightline.formats.content import read_lines
+from sightline.formats.files import AtomicLineFile, read_lines
 from sightline.types import Verdict
 
 _HUMAN = {"scorer": "human", "kind": "human"}
@@ -48,3 +47,25 @@ def decode_verdict(line: bytes) -> Verdict:
 def _completed(record: Any) -> Any:
     """A record with the fields that a human's line leaves out."""
     return {**_HUMAN, **record} if isinstance(record, dict) else record
+
+
+# -- Flags of human verdicts, kept in `Verdict.scores`: partly right, and contradicted by a second mark
+
+PARTLY = "partly"
+"""Marks a verdict on a response that is partly right; the verdict itself is `wrong`."""
+
+CONTRADICTED = "contradicted"
+"""Marks a verdict that another mark of the same source contradicts."""
+
+Partly = Literal["wrong", "left-out"]
+"""How partly right responses count."""
+
+
+def apply_partly(verdicts: Iterable[Verdict], partly: Partly) -> list[Verdict]:
+    """Count partly right responses as wrong, or leave them out."""
+    return [verdict for verdict in verdicts if partly == "wrong" or PARTLY not in verdict.scores]
+
+
+def contradictions(verdicts: Iterable[Verdict]) -> list[str]:
+    """Quote the verdicts that a second mark contradicts."""
+    return [verdict.raw for verdict in verdicts if CONTRADICTED in verdict.scores]

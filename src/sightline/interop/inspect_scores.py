@@ -31,25 +31,30 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.engine.keys import KeyedRequest
-from sightline.engine.store import Store
-from sightline.engine.threads import run_in_thread
-from sightline.evaluation.judge_panel import make_panel
-from sightline.evaluation.measures import answer_measures, prepare_measures
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.evaluation.groups import CollectedAnswers, answered_groups
+from sightline.evaluation.judges import (
+    AnswersByKey,
+    Judge,
+    JudgeModel,
+    JudgePanel,
+    ModelJudge,
+    RulesJudge,
+    judge_kind,
+)
+from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures
+from sightline.evaluation.options import EvaluationDescription
+from sightline.evaluation.panels import answer_measures, make_panel, prepare_measures
+from sightline.evaluation.plan import StoredProbe, sample_index
+from sightline.evaluation.result import aggregate
+from sightline.evaluation.score import FileAnswers
 from sightline.formats.prediction import Prediction
 from sightline.images import BadImage
-from sightline.judging.file_answers import FileAnswers
-from sightline.judging.groups import CollectedAnswers, answered_groups
-from sightline.judging.judges import AnswersByKey, Judge, JudgeModel, ModelJudge, RulesJudge, judge_kind
-from sightline.judging.measures import NO_MEASURES, AnswerMeasures
-from sightline.judging.panel import JudgePanel
-from sightline.metric_types import Result
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
-from sightline.plan.stored_probe import StoredProbe, sample_index
-from sightline.registry import benchmark as find_benchmark
-from sightline.results.aggregate import aggregate
-from sightline.results.description import EvaluationDescription
 from sightline.scoring.scorer import JUDGE_SAMPLING
+from sightline.store.database import run_in_thread
+from sightline.store.keys import KeyedRequest
+from sightline.store.store import Store
 from sightline.types import (
     Answer,
     Case,
@@ -57,6 +62,7 @@ from sightline.types import (
     Group,
     Outcome,
     Request,
+    Result,
     Verdict,
 )
 

@@ -13,23 +13,28 @@ from sqlalchemy import ColumnElement, RowMapping, Table, and_, delete, func, sel
 from sqlalchemy import insert as insert_into
 from sqlalchemy.engine import Connection as CoreConnection
 
-from sightline.engine import schema
-from sightline.engine.answers import decode_result
-from sightline.engine.batch_journal import drop_answered
-from sightline.engine.connect import display, sqlite_path
-from sightline.engine.core_connection import plain
-from sightline.engine.database import change_rows_in, insert, insert_new, lock_table, rows_in
-from sightline.engine.database_errors import damage, repeat_if_lost
-from sightline.engine.dictionaries import COMMON, Dictionaries
-from sightline.engine.endpoint_log import list_models
-from sightline.engine.probe_chunks import probes_of
-from sightline.engine.requests import Requests
-from sightline.engine.runs import write_chunk
-from sightline.engine.store import Store
 from sightline.errors import UserError
+from sightline.evaluation.runs import read_stored_run
 from sightline.maintenance.verify import RowChecks, missing_in, read_pages, row_name
 from sightline.progress import Advance, progress
-from sightline.results.stored_run import read_stored_run
+from sightline.store import schema
+from sightline.store.answers import decode_result, list_models
+from sightline.store.batch_journal import drop_answered
+from sightline.store.connect import display, sqlite_path
+from sightline.store.database import (
+    change_rows_in,
+    damage,
+    insert,
+    insert_new,
+    lock_table,
+    plain,
+    repeat_if_lost,
+    rows_in,
+)
+from sightline.store.encoding import COMMON, Dictionaries
+from sightline.store.requests import Requests
+from sightline.store.runs import probes_of, write_chunk
+from sightline.store.store import Store
 from sightline.types import Answer
 
 
@@ -263,7 +268,9 @@ class _Merge:
         return int(self.core.execute(insert_into(table).values(**values).returning(table.c.id)).scalar_one())
 
     def copy_annotations(self) -> list[str]:
-        """Copy annotation projects; one that both stores have gets the annotators and entries that it lacks."""
+        """Copy annotation projects; one that both stores have gets the annotators and entries that
+        it lacks.
+        """
         notes: list[str] = []
         for page in self.sound_pages(schema.annotation_projects):
             for project in page:

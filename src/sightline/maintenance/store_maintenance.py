@@ -29,33 +29,25 @@ from sqlalchemy import table as table_named
 from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.exc import DBAPIError
 
-from sightline.engine import index_tables, renewals, run_leases, schema
-from sightline.engine.batch_journal import drop_answered
-from sightline.engine.connect import connect, display, sqlite_path
-from sightline.engine.core_connection import plain
-from sightline.engine.database import LOOKUP, parts
-from sightline.engine.database_errors import StoreFailedError, damage
-from sightline.engine.dictionaries import Dictionaries
-from sightline.engine.existing_run import no_run
-from sightline.engine.probe_chunks import split_keys
-from sightline.engine.request_parts import model_of
-from sightline.engine.requests import Requests
-from sightline.engine.run_labels import Labels
-from sightline.engine.runs import keys_of_row
-from sightline.engine.sqlite_check import check_sqlite_file
-from sightline.engine.store import Store
-from sightline.engine.tables import SCHEMA_VERSION
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
-from sightline.formats.atomic_file import AtomicLineFile
-from sightline.judging.judges import JudgeModel
-from sightline.local_time import local_time
+from sightline.evaluation.judges import JudgeModel
+from sightline.evaluation.plan import read_stored_probes
+from sightline.evaluation.runs import find_run, list_runs, read_row
+from sightline.formats.files import AtomicLineFile
 from sightline.maintenance.merge import MERGE_LOCK
 from sightline.maintenance.verify import read_pages
-from sightline.plan.stored_probe import read_stored_probes
 from sightline.progress import progress
-from sightline.results.run_list import list_runs
-from sightline.results.run_names import find_run
-from sightline.results.stored_run import read_row
+from sightline.store import claims, runs, schema
+from sightline.store.batch_journal import drop_answered
+from sightline.store.connect import connect, display, sqlite_path
+from sightline.store.database import LOOKUP, StoreFailedError, damage, parts, plain
+from sightline.store.encoding import Dictionaries
+from sightline.store.requests import Requests, model_of
+from sightline.store.runs import Labels, keys_of_row, no_run, split_keys
+from sightline.store.schema import SCHEMA_VERSION
+from sightline.store.sqlite_check import check_sqlite_file
+from sightline.store.store import Store
+from sightline.text import local_time
 
 CACHES = (schema.images, schema.vectors, schema.readings)
 
@@ -100,8 +92,8 @@ def clean(url: str, options: CleaningOptions) -> Cleaning:
         with store.database.core_write() as connection:
             _refuse_busy_store(connection, store)
             dropped = [one for one in _drop(connection, store.name, options) if one.rows]
-            names = index_tables.existing(connection)
-            index = [one for one in index_tables.metadata.sorted_tables if one.name in names]
+            names = schema.existing(connection)
+            index = [one for one in schema.index_metadata.sorted_tables if one.name in names]
             cache_bytes = _content_bytes(connection, [*CACHES, *index])
             if options.dry_run:
                 connection.rollback()
@@ -151,7 +143,7 @@ def _busy(name: str, found: str | None = None) -> UserError:
         file=name,
         found=found,
         expected="no run, viewer or worker that uses it; a killed one counts for "
-        f"{max(run_leases.LEASE_SECONDS, renewals.LEASE_SECONDS):.0f} seconds",
+        f"{max(runs.LEASE_SECONDS, claims.LEASE_SECONDS):.0f} seconds",
     )
 
 
@@ -178,18 +170,18 @@ def _drop(connection: CoreConnection, name: str, options: CleaningOptions) -> It
     yield _delete_numbers(connection, schema.texts, schema.texts.c.id, texts, "that no request has")
     for table in (schema.claims, schema.run_leases, schema.spending):  # no process works with the store now
         yield _delete(connection, table, None, "of processes that ended")
-    index = index_tables.existing(connection)
+    index = schema.existing(connection)
     if options.caches:
         for table in CACHES:
             yield _delete(connection, table, None, "cache, filled again when needed")
         for table_name in index:
             rows = connection.scalar(select(func.count()).select_from(table_named(table_name))) or 0
             yield Dropped(table=table_name, rows=rows, reason="index, built again when needed")
-        index_tables.drop_tables(connection)
+        schema.drop_tables(connection)
     elif index:
-        indexes = index_tables.indexes.c
+        indexes = schema.indexes.c
         gone = connection.scalars(select(indexes.id).where(~exists().where(runs.id == indexes.run))).all()
-        index_tables.drop_indexes(connection, gone)
+        schema.drop_indexes(connection, gone)
         yield Dropped(table="index_runs", rows=len(gone), reason="of runs that do not exist")
 
 

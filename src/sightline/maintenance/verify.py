@@ -14,26 +14,28 @@ from msgspec import Struct
 from sqlalchemy import Column, ColumnElement, RowMapping, Table, and_, exists, select, tuple_
 from sqlalchemy.engine import Connection as CoreConnection
 
-from sightline.annotation.bodies import DECODERS
-from sightline.engine import schema
-from sightline.engine.answers import decode_result, state_of
-from sightline.engine.caches import check_image_row
-from sightline.engine.connect import display, sqlite_path
-from sightline.engine.connection import Connection
-from sightline.engine.core_connection import plain
-from sightline.engine.database import LOOKUP, Database, rows_in
-from sightline.engine.database_errors import StoreFailedError, damage_remedy
-from sightline.engine.dictionaries import PLAIN, Dictionaries
-from sightline.engine.endpoint_log import EndpointRecord
-from sightline.engine.probe_chunks import KEY_BYTES, ProbeChunk, probes_of
-from sightline.engine.requests import Requests
-from sightline.engine.runs import keys_of_row
-from sightline.engine.store import Store
-from sightline.engine.texts import text_digest
+from sightline.annotation.types import DECODERS
+from sightline.evaluation.plan import StoredProbe, read_stored_probes
+from sightline.evaluation.runs import StoredRun, decode_run, read_row
 from sightline.formats.verdicts import decode_verdict
-from sightline.plan.stored_probe import StoredProbe, read_stored_probes
 from sightline.progress import progress
-from sightline.results.stored_run import StoredRun, decode_run, read_row
+from sightline.store import schema
+from sightline.store.answers import EndpointRecord, decode_result, state_of
+from sightline.store.caches import check_image_row
+from sightline.store.connect import display, sqlite_path
+from sightline.store.database import (
+    LOOKUP,
+    Connection,
+    Database,
+    StoreFailedError,
+    damage_remedy,
+    plain,
+    rows_in,
+)
+from sightline.store.encoding import PLAIN, Dictionaries, text_digest
+from sightline.store.requests import Requests
+from sightline.store.runs import KEY_BYTES, ProbeChunk, keys_of_row, probes_of
+from sightline.store.store import Store
 
 PAGE = 500
 """Rows that are read at once, so that memory stays small and no other process waits for long."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sightline.metric_types import PERCENT, Metric, Term
-from sightline.scoring.flags import flag
-from sightline.scoring.multiple_choice import SIX_LETTERS
-from sightline.types import Group, Outcome
+from sightline.scoring.options import SIX_LETTERS
+from sightline.scoring.scorer import flag
+from sightline.types import PERCENT, Group, Metric, Outcome, Term
 
 NO_KEY = "no answer key: the test split is released without answers (--set answers=FILE gives one)"
 
@@ -52,7 +51,9 @@ def share_of(holds: Callable[[Outcome], bool]) -> Callable[[Group], Iterator[Ter
 
 
 def refused(group: Group) -> Iterator[Term]:
-    """1 for an outcome that declines to answer: the verdict `refused`, or the flag of that name in `scores`."""
+    """1 for an outcome that declines to answer: the verdict `refused`, or the flag of that name in
+    `scores`.
+    """
     for outcome in group:
         declines = outcome.verdict == "refused" or flag(outcome.scores, "refused")
         if declines is not None:

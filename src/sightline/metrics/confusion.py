@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sightline.metric_types import PERCENT, MetricDefinition, MetricValue
 from sightline.scoring.containment import normalised
 from sightline.scoring.similarity import THRESHOLD
+from sightline.types import PERCENT, MetricDefinition, MetricValue
 
 if TYPE_CHECKING:
     from sightline.scoring.scorer import Vectors

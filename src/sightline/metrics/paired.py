@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sightline.metric_types import PERCENT, Metric, Term
-from sightline.types import Group, Outcome
+from sightline.types import PERCENT, Group, Metric, Outcome, Term
 
 NO_REFERENCE = "no answers with references to compare them with"
 
@@ -71,7 +70,9 @@ def output_variability(pair: Group) -> Iterator[Term]:
 
 
 def output_variability_left_out(pair: Group) -> Iterator[Term]:
-    """1 for a query that output_variability leaves out, of 1: an output failed or the judgement is undecided."""
+    """1 for a query that output_variability leaves out, of 1: an output failed or the judgement is
+    undecided.
+    """
     for outcome, without in zip(pair, pair.partners.get("no-context", ()), strict=False):
         yield Term(differ(pair, outcome, without) is None, 1)
 

@@ -7,7 +7,9 @@ p-values are two-sided, 0-1."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +18,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincc
 
-from sightline.metrics.statistics import POWER_80, Floats
+from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_intervals
+from sightline.scoring.similarity import PRECISION
+from sightline.types import Group, Metric, MetricDefinition, Term, Unit, difference_range
 
 LEVEL = 0.05
 """The p-value up to which a difference is called significant (3.3.1: 95 % confidence)."""
@@ -243,3 +247,177 @@ def _corrected(
     corrected[order] = np.minimum(1, correct(known[order], np.arange(1.0, len(known) + 1)))
     values = iter(corrected.tolist())
     return [None if p_value is None else next(values) for p_value in p_values]
+
+
+# -- The change of a metric from one run to another, as a difference within each group
+
+Label = tuple[str, str] | None
+Counterpart = Callable[[Group], Group]
+"""Returns the same group of the other run, with the judgements of that run."""
+
+_Columns = tuple["array[float]", "array[float]", "array[int]"]
+"""The values before, the values after, and the clusters."""
+
+NO_SHARED_GROUP = "no group has a value in both runs"
+
+
+def mean_of_shared_groups(metric: Metric, counterpart_metric: Metric, counterpart: Counterpart) -> Metric:
+    """A metric of one run as the mean over the groups that have a value in both runs.
+
+    Each group counts once, whatever its number of answers: the difference of the values of both runs is the
+    mean difference of `difference`.
+    """
+
+    def terms(group: Group) -> Iterator[Term]:
+        for label, _, here in _both(metric, counterpart_metric, counterpart(group), group):
+            yield _group_term(here, label)
+
+    return replace(metric, terms=terms, absent=NO_SHARED_GROUP)
+
+
+def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
+    """A metric as the difference of two runs, averaged over groups.
+
+    Under a label it is the difference of the terms with that label.
+
+    Returns:
+        The metric over the groups of the second run, in points instead of percent.
+    """
+
+    def terms(group: Group) -> Iterator[Term]:
+        for label, there, here in _both(metric, base, before(group), group):
+            yield _group_term(here - there, label)
+
+    unit: Unit = "points" if metric.unit == "percent" else metric.unit
+    return replace(
+        metric,
+        terms=terms,
+        range=difference_range(metric.range),
+        unit=unit,
+        absent=NO_SHARED_GROUP,
+    )
+
+
+class PairedTally:
+    """The values that `difference` averages over, from groups that are added one by one."""
+
+    def __init__(self, metrics: Sequence[tuple[Metric, Metric]]) -> None:
+        self._metrics = metrics
+        self._clusters: dict[str, int] = {}
+        self._columns: list[defaultdict[str, _Columns]] = [defaultdict(_columns) for _ in metrics]
+
+    def add(self, before: Group, after: Group) -> None:
+        cluster = self._clusters.setdefault(after.cluster or after.id, len(self._clusters))
+        for (metric, base), columns in zip(self._metrics, self._columns, strict=True):
+            for label, there, here in _both(metric, base, before, after):
+                earlier, later, clusters = columns["all" if label is None else "=".join(label)]
+                earlier.append(there)
+                later.append(here)
+                clusters.append(cluster)
+
+    def values(self) -> list[dict[str, PairedValues]]:
+        """The two values of each group."""
+        return [
+            {
+                subset: PairedValues(np.array(there), np.array(here), np.array(clusters, np.intp))
+                for subset, (there, here, clusters) in columns.items()
+            }
+            for columns in self._columns
+        ]
+
+
+def _columns() -> _Columns:
+    return array("d"), array("d"), array("q")
+
+
+def _group_term(value: float, label: Label) -> Term:
+    """A group as one unit, overall or under one label."""
+    return Term(value, 1, {} if label is None else dict([label]), overall=label is None)
+
+
+def _both(metric: Metric, base: Metric, earlier: Group, group: Group) -> Iterator[tuple[Label, float, float]]:
+    """The values of a group in both runs, overall and under each label that both runs have.
+
+    Values that differ by less than the precision of measurements by models are made equal: a part of 1 for
+    percentages, otherwise of the larger value. Both orders of the runs give the same values.
+    """
+    absolute = 0.0 if metric.unit == "number" else PRECISION
+    here, there = _means(metric, group), _means(base, earlier)
+    for label, value in here.items():
+        if label in there:
+            both = there[label], value
+            equal = math.isclose(*both, rel_tol=PRECISION, abs_tol=absolute)
+            yield label, *((sum(both) / 2,) * 2 if equal else both)
+
+
+def _means(metric: Metric, group: Group) -> dict[Label, float]:
+    """The mean over a group, which both sides and their difference need: each group keeps it."""
+    return group.once((_means, metric.terms), lambda one: _means_of_terms(metric.terms(one), one))
+
+
+def _means_of_terms(terms: Iterable[Term], group: Group) -> dict[Label, float]:
+    """The mean over a group: under None overall, and under each label over the terms with that label."""
+    sums: defaultdict[Label, float] = defaultdict(float)
+    counts: defaultdict[Label, float] = defaultdict(float)
+    for term in terms:
+        own_labels: list[Label] = [None] if term.overall else []
+        for name, values in (group.labels if term.labels is None else term.labels).items():
+            own_labels += [(name, value) for value in ((values,) if isinstance(values, str) else values)]
+        for label in own_labels:
+            sums[label] += term.sum
+            counts[label] += term.count
+    return {label: total / counts[label] for label, total in sums.items() if counts[label]}
+
+
+# -- Non-inferiority and equivalence of the second of two runs within a margin
+
+ONLY_POINTS = "the margin is in percentage points, and this metric is no percentage"
+NO_DIRECTION = "neither direction of this metric is better"
+
+
+class MarginVerdict(Struct, frozen=True):
+    """Whether a run is within a margin of another one.
+
+    Attributes:
+        non_inferior: Whether the second run is not worse by the margin; None if that cannot be said.
+        equivalent: Whether the difference is within the margin; None if that cannot be said.
+        low: The lower bound of the 90 % confidence interval of the difference, in points; None without it.
+        reason: Why a verdict is None; '' if none is.
+    """
+
+    non_inferior: bool | None = None
+    equivalent: bool | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+
+def margin_verdict(values: PairedValues, definition: MetricDefinition, margin: float) -> MarginVerdict:
+    """Test a difference for non-inferiority and for equivalence.
+
+    Args:
+        values: The values of the groups in both runs, 0-1 for percentages.
+        margin: The margin in percentage points, above 0.
+    """
+    if definition.unit == "number":
+        return MarginVerdict(reason=ONLY_POINTS)
+    wide, narrow = (_interval(values, definition, level) for level in (0.95, 0.9))
+    if isinstance(wide, str) or isinstance(narrow, str):
+        return MarginVerdict(reason=wide if isinstance(wide, str) else str(narrow))
+    low, high = 100 * narrow.low, 100 * narrow.high
+    not_worse = {
+        "higher": 100 * wide.low > -margin,
+        "lower": 100 * wide.high < margin,
+        "neither": None,
+    }[definition.better]
+    reason = NO_DIRECTION if not_worse is None else ""
+    return MarginVerdict(not_worse, -margin < low and high < margin, low, high, reason)
+
+
+def _interval(values: PairedValues, definition: MetricDefinition, level: float) -> Interval | str:
+    """The confidence interval of the mean difference, before scaling."""
+    low, high = difference_range(definition.range)
+    bounds = (None if low is None else low / 100, None if high is None else high / 100)
+    sums = np.bincount(values.clusters, values.after - values.before)[None].astype(np.float64)
+    counts = np.bincount(values.clusters)[None].astype(np.float64)
+    return difference_intervals(sums, counts, [bounds], graded=definition.graded, level=level)[0]

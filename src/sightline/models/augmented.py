@@ -11,9 +11,8 @@ from typing import get_args
 from msgspec import Struct
 
 from sightline.images import BadImage
-from sightline.models.layout import layout_text, plain_text
-from sightline.models.ocr import Word
-from sightline.prompts import fill, load
+from sightline.models.ocr import Word, layout_text, plain_text
+from sightline.text import fill, load
 from sightline.types import Augmentation, ImageRef, Message, Part, Text
 
 AUGMENTATIONS: tuple[Augmentation, ...] = get_args(Augmentation)

@@ -7,13 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+import msgspec
 from msgspec import Struct
 
 from sightline.formats.prediction import Prediction
 from sightline.images import ImageLimits
-from sightline.models.image_references import ImageTraffic
-from sightline.models.server_report import ServerReport
-from sightline.types import Answer, Failure, Origin, Request
+from sightline.types import Answer, Failure, ImageFile, Origin, Request
 
 
 class Capabilities(Struct, frozen=True):
@@ -152,3 +151,126 @@ class Model(Protocol):
             The recorded answer; None, the default, if there is none.
         """
         return None
+
+
+# -- What a server says about the models that it serves: its reply to GET /v1/models
+
+
+class ServerReport(Struct, frozen=True, omit_defaults=True):
+    """What a server says about one model. The time of `created` is left out: it changes with each restart.
+
+    Attributes:
+        root: Where the server has the weights from (vLLM, SGLang).
+        max_model_len: The maximum number of tokens of prompt and response.
+    """
+
+    address: str
+    id: str | None = None
+    root: str | None = None
+    max_model_len: int | None = None
+
+
+class _ListedModel(Struct):
+    id: str
+    root: str | None = None
+    max_model_len: int | None = None
+
+
+class _ModelList(Struct):
+    data: list[_ListedModel]
+
+
+def read_server_report(raw: bytes, address: str, model: str) -> ServerReport | None:
+    """Read what a server says about a model.
+
+    Returns:
+        The report, without `id` if the server does not list the model; None if the body is not a list of
+        models.
+    """
+    try:
+        listed = msgspec.json.decode(raw, type=_ModelList).data
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for one in listed:
+        if one.id == model:
+            return ServerReport(address, one.id, one.root, one.max_model_len)
+    return ServerReport(address)
+
+
+# -- References to images in place of their bytes: what a server reads or has cached is not sent
+
+
+class ImageTraffic(Struct, frozen=True):
+    """The bytes of images in the bodies of requests to a server that accepts references.
+
+    Attributes:
+        sent: Bytes of the data URLs that were sent.
+        not_sent: Bytes of the data URLs that were replaced by a reference.
+        resent: Requests that were sent again with all bytes, because the server refused a reference.
+    """
+
+    sent: int = 0
+    not_sent: int = 0
+    resent: int = 0
+
+    def plus(self, later: ImageTraffic) -> ImageTraffic:
+        return ImageTraffic(
+            self.sent + later.sent, self.not_sent + later.not_sent, self.resent + later.resent
+        )
+
+    def since(self, earlier: ImageTraffic) -> ImageTraffic:
+        """Subtract what an earlier look showed."""
+        return ImageTraffic(
+            self.sent - earlier.sent, self.not_sent - earlier.not_sent, self.resent - earlier.resent
+        )
+
+
+class Exchange(Protocol):
+    """How the images of one request are sent."""
+
+    def reference(self, file: ImageFile) -> dict[str, Any] | None:
+        """Refer to an image.
+
+        Returns:
+            The part of the message; None if the bytes must be sent.
+        """
+        ...
+
+    def sends(self, file: ImageFile, url: bytes) -> dict[str, Any]:
+        """Record that the bytes of an image are sent."""
+        ...
+
+    def is_refused(self, failure: Failure) -> bool:
+        """Find out whether the server cannot use a reference. Afterwards `reference` returns None.
+
+        Returns:
+            Whether to send the request again, with all bytes.
+        """
+        ...
+
+    def accepted(self) -> None:
+        """Record that the server has answered."""
+        ...
+
+
+class ImageReferences(Protocol):
+    """What is known of the images that one server can do without. Belongs to one event loop.
+
+    Attributes:
+        sends_once: Whether the bytes of an image are needed until a first request with it has an answer.
+    """
+
+    traffic: ImageTraffic
+    sends_once: bool
+
+    def probe(self, model: str) -> dict[str, Any] | None:
+        """A request that a server answers only if it ignores references.
+
+        Returns:
+            The body; None if such a server refuses the first reference in any case.
+        """
+        ...
+
+    def exchange(self, request: Request) -> Exchange:
+        """Begin to send a request."""
+        ...

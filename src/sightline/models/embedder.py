@@ -8,10 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sightline.decoding import UNDECODABLE
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.models.model_files import cached_folder, digest_of_files
-from sightline.models.transformers_loading import loading
+from sightline.models.model_files import cached_folder, digest_of_files, loading
+from sightline.text import UNDECODABLE
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,18 +14,26 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from sightline.errors import UserError
+from sightline.errors import UserError, hide_key
 from sightline.images import BadImage, ImageLimits
-from sightline.models.base import Capabilities, Model
-from sightline.models.chat_request import DETAIL, ChatRequestEncoder
-from sightline.models.chat_response import failure_of_status, read_response
-from sightline.models.http.interface import CallError, HTTPClient, NoAnswerError, Timeouts
-from sightline.models.http.opening import has_environment_proxy, open_client
-from sightline.models.http.request_head import Target
-from sightline.models.image_references import ImageReferences, ImageTraffic
-from sightline.models.reply_body import too_large
-from sightline.models.server_report import ServerReport, read_server_report
-from sightline.secret_text import hide_key
+from sightline.models.base import (
+    Capabilities,
+    ImageReferences,
+    ImageTraffic,
+    Model,
+    ServerReport,
+    read_server_report,
+)
+from sightline.models.chat import DETAIL, ChatRequestEncoder, failure_of_status, read_response, too_large
+from sightline.models.http_client import (
+    CallError,
+    HTTPClient,
+    NoAnswerError,
+    Target,
+    Timeouts,
+    has_environment_proxy,
+    open_client,
+)
 from sightline.types import Answer, Failure, Request
 
 if TYPE_CHECKING:
@@ -62,7 +70,9 @@ class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedEndpointArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for endpoints that the user names by their URL, in addition to those for all endpoints."""
+    """`--model-arg` for endpoints that the user names by their URL, in addition to those for all
+    endpoints.
+    """
 
     uuid: bool = False
 
@@ -160,7 +170,7 @@ class OpenAICompatible(Model):
 
     def new_session(self) -> aiohttp.ClientSession:
         """Open a session of aiohttp with the endpoint, for files of any size, unlike `HTTPClient`."""
-        from sightline.models.http.proxied import new_session
+        from sightline.models.http_client import new_session
 
         return new_session(
             Target(self.address, self._key),

@@ -11,12 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from sightline.decoding import decode_json
 from sightline.errors import UserError, unknown_name
-from sightline.formats.content import read_bytes
+from sightline.formats.files import read_bytes
 from sightline.models.embedder import DEFAULT, packaged_folder
-from sightline.models.model_files import answer_files, cached_folder, digest_of_files, folder_of
-from sightline.models.transformers_loading import loading
+from sightline.models.model_files import answer_files, cached_folder, digest_of_files, folder_of, loading
+from sightline.text import decode_json
 
 ResponsePair = tuple[str, str]
 """A response and a reference."""

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import importlib
 import math
 from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
 
-from sightline.output import print_note
-from sightline.replicas.base import Launcher, Replica, ReplicaLostError
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.errors import UserError, unknown_name
+from sightline.models.base import Model
+from sightline.models.http_client import CallError, Timeouts, open_client
+from sightline.models.registry import ModelOptions, resolve, resolve_name
+from sightline.text import print_note
 from sightline.types import Answer, Failure, Request
 
 MORE_IN_FLIGHT = 2
@@ -264,3 +276,344 @@ async def _told(losses: list[_Running]) -> list[_Running]:
 
 def _count(replicas: int) -> str:
     return f"{replicas} replica{'s' * (replicas != 1)}"
+
+
+# -- The interfaces between a pool of replicas and what starts them (Slurm, Ray)
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """The model that replicas are copies of.
+
+    Attributes:
+        model: The model as this process would run it; it is never opened here.
+        spec: Its name as for --model; a name of sightline.toml is replaced by what it stands for.
+        args: `--model-arg`, with the arguments of sightline.toml.
+        weights: The identity of its files and options, whatever --model-id is: that of every copy.
+    """
+
+    model: Model
+    spec: str
+    args: Mapping[str, Any]
+    weights: str
+
+
+class ReplicaLostError(Exception):
+    """A replica ended, or cannot be reached, while it answered a request; the message says why.
+
+    Attributes:
+        received: Whether its model may have received the request, which may then be the reason.
+    """
+
+    def __init__(self, message: str, *, received: bool = True) -> None:
+        """Record the loss.
+
+        Args:
+            message: Why the replica ended.
+            received: As the attribute.
+        """
+        super().__init__(message)
+        self.received = received
+
+
+class Replica(Protocol):
+    """One running copy of a model.
+
+    Attributes:
+        name: Where it runs, for messages; no two replicas of a launcher share a name.
+    """
+
+    name: str
+
+    async def answer(self, request: Request) -> Answer | Failure:
+        """Answer one request; many calls run at the same time.
+
+        Args:
+            request: The request.
+
+        Returns:
+            The answer, or why there is none.
+
+        Raises:
+            ReplicaLostError: The replica cannot answer any more; another one must be asked.
+        """
+        ...
+
+
+class Joined(Protocol):
+    """What a launcher calls with each replica that is ready for requests."""
+
+    def __call__(self, replica: Replica) -> None:
+        """Send requests to the replica from now on."""
+        ...
+
+
+class Left(Protocol):
+    """What a launcher calls with each replica that has ended, also if a request has reported the loss."""
+
+    def __call__(self, name: str, reason: str, *, is_explained: bool = False) -> None:
+        """Send nothing more to a replica.
+
+        Args:
+            name: Its name.
+            reason: Why it ended, for messages.
+            is_explained: Whether no request can be the reason: the replica was cancelled, preempted or
+                requeued, or its node is gone. One that was only out of reach joins again instead.
+        """
+        ...
+
+
+class Launcher(Protocol):
+    """Starts replicas of one model, and ends them.
+
+    Attributes:
+        place: Where they run, for messages: `Slurm, profile gpu`.
+        replicas: How many may run at the same time.
+    """
+
+    place: str
+    replicas: int
+
+    async def run(self, joined: Joined, left: Left) -> None:
+        """Start the replicas and replace those that end, until cancelled; then end those that are left.
+
+        Args:
+            joined: Called with each replica that is ready.
+            left: Called with each replica that has ended.
+
+        Raises:
+            UserError: No replica can ever start.
+            EnvironmentFailedError: All replicas have ended, and none can be started any more.
+        """
+        ...
+
+
+# -- Replicas that go on running while nobody asks: between points of a sweep, between a judge's attempts
+
+_kept: ContextVar[dict[Hashable, Fleet] | None] = ContextVar("kept", default=None)
+"""The idle fleet by what it is, at most one; None outside `replicas_kept`."""
+
+
+@asynccontextmanager
+async def replicas_kept() -> AsyncIterator[None]:
+    """Keep the replicas that were used last, until other ones are needed or the outermost context ends.
+
+    Other ones may need the nodes of those that are idle, so only one fleet waits.
+    """
+    if _kept.get() is not None:
+        yield
+        return
+    idle: dict[Hashable, Fleet] = {}
+    token = _kept.set(idle)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+        await _end_all(idle)
+
+
+async def take_fleet(key: Hashable, new: Fleet) -> Fleet:
+    """Take the kept fleet of a key, or start a new one.
+
+    Args:
+        new: The fleet that is started if none is kept.
+    """
+    idle = _kept.get()
+    if idle:
+        if key in idle and idle[key].is_running:
+            return idle.pop(key)
+        await _end_all(idle)
+    await new.start()
+    return new
+
+
+async def leave_fleet(key: Hashable, fleet: Fleet) -> None:
+    """End a fleet, or keep it for the next evaluation."""
+    idle = _kept.get()
+    if idle is None:
+        await fleet.end()
+        return
+    await _end_all(idle)
+    idle[key] = fleet
+
+
+async def _end_all(idle: dict[Hashable, Fleet]) -> None:
+    while idle:
+        await idle.popitem()[1].end()
+
+
+# -- A model whose replicas share its requests
+
+
+class ReplicaPool(Model):
+    """A model that replicas answer for, with the identity and the options of the model itself."""
+
+    batch_size = 1
+    parallel: int | None = None
+
+    def __init__(
+        self,
+        model: Model,
+        launcher: Launcher,
+        key: Hashable = None,
+        script: str = "",
+        concurrency: int | None = None,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            concurrency: The most requests that a replica has in flight; None for no limit.
+        """
+        self.name = model.name
+        self.identity = model.identity
+        self.host = f"{model.name} on {launcher.place}"
+        self.capabilities = replace(model.capabilities, endpoint=False, replicas=launcher.replicas)
+        self.script = script
+        self._model = model
+        self._launcher = launcher
+        self._key = key
+        self._concurrency = concurrency
+
+    def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
+        """Translate options as the model does."""
+        return self._model.effective(sampling)
+
+    def training_overlap(self, folder: Path) -> str:
+        """Check as the model does whether it was trained on the data."""
+        return self._model.training_overlap(folder)
+
+    async def __aenter__(self) -> Self:
+        """Start the replicas and wait for the first one. Raises UserError if none can start."""
+        self._fleet = await take_fleet(self._key, Fleet(self.name, self._launcher, self._concurrency))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the replicas, or keep them for the next evaluation."""
+        await leave_fleet(self._key, self._fleet)
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        """Send each request to the replica with the fewest requests in flight."""
+        for index, request in enumerate(requests):
+            yield index, await self._fleet.answer(request)
+
+
+# -- --on: from `ray`, `slurm:gpu` or `processes` to a pool of replicas for each model of this machine
+
+LAUNCHERS: dict[str, str] = {
+    "processes": "sightline.replicas.worker_client:launcher",
+    "ray": "sightline.replicas.on_ray:ray_launcher",
+    "slurm": "sightline.replicas.slurm:launcher",
+}
+"""Kind of place -> 'module:name' of a function of (Target, rest of the place, Config); it returns a Launcher.
+
+It raises UserError where the place cannot be used, and starts nothing.
+"""
+
+
+def resolve_on(
+    place: str | None, spec: str, options: ModelOptions, concurrency: int | None = None
+) -> Sequence[Model]:
+    """Create the models for a name, with replicas elsewhere instead of a model on this machine.
+
+    Args:
+        place: `--on`; None for this machine.
+        concurrency: The most requests that a replica has in flight; None for no limit.
+    """
+    # A server on another machine may have other files at the same paths, or none.
+    models = resolve(spec, options if place is None else replace(options, images=None, elsewhere=True))
+    if place is None or not models[0].capabilities.own_process:
+        return models
+
+    kind, _, rest = place.partition(":")
+    if kind not in LAUNCHERS:
+        raise unknown_name("--on", kind, sorted(LAUNCHERS))
+    module, _, function = LAUNCHERS[kind].partition(":")
+    spec, options = resolve_name(spec, options)
+    weights = models[0].identity
+    if options.model_id is not None:
+        plain = replace(options, model_id=None, images=None, elsewhere=True)
+        weights = resolve(spec, plain)[0].identity
+    target = Target(model=models[0], spec=spec, args=options.args, weights=weights)
+    launcher = getattr(importlib.import_module(module), function)(target, rest, options.config)
+    key = (
+        place,
+        models[0].identity,
+        spec,
+        tuple(sorted((name, repr(value)) for name, value in options.args.items())),
+    )
+    return [ReplicaPool(models[0], launcher, key, getattr(launcher, "script", ""), concurrency)]
+
+
+def check_place(place: str | None, models: Sequence[Model]) -> None:
+    """Check that --on applies to one of the models.
+
+    Args:
+        place: `--on`, None if it is not given.
+    """
+    if place is not None and not any(model.capabilities.replicas for model in models):
+        raise UserError(
+            f"--on {place} has no effect: neither model nor judge is run or started by Sightline",
+            expected="mini, hf/..., vllm/... or sglang/..., or no --on",
+        )
+
+
+# -- A replica behind an HTTP address: its calls end as soon as it is known to be lost
+
+HEALTH_SECONDS = 10.0
+"""How long a server may take to say that it lives."""
+
+
+class RemoteReplica:
+    """A replica that a server answers for.
+
+    A broken call of a server that still lives is a transient failure, which the engine asks again; otherwise
+    the replica is lost. Belongs to one event loop.
+    """
+
+    def __init__(
+        self, name: str, address: str, send: Callable[[Request], Awaitable[Answer | Failure]]
+    ) -> None:
+        self.name = name
+        self._address = address
+        self._send = send
+        self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def answer(self, request: Request) -> Answer | Failure:
+        """Answer one request. Raises ReplicaLostError if the server has ended."""
+        if self._lost.done():
+            raise ReplicaLostError(self._lost.result(), received=False)
+        call = asyncio.ensure_future(self._send(request))
+        try:
+            either: set[asyncio.Future[Any]] = {call, self._lost}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if call.done():
+                result = call.result()
+                if isinstance(result, Answer) or result.kind != "transient" or await self._lives():
+                    return result
+                self.lose(result.message)
+        finally:
+            call.cancel()
+        raise ReplicaLostError(self._lost.result())
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it answers no more."""
+        return self._lost.done()
+
+    def lose(self, reason: str) -> None:
+        """End all calls: the server has ended, whether or not its connections say so."""
+        if not self._lost.done():
+            self._lost.set_result(reason)
+
+    async def _lives(self) -> bool:
+        return not self._lost.done() and await is_healthy(self._address)
+
+
+async def is_healthy(address: str) -> bool:
+    """Ask a server whether it is ready."""
+    try:
+        async with aclosing(open_client(address, None, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
+            return (await client.call("/health")).status == 200
+    except CallError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)

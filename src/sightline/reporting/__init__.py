@@ -1,1 +1,1 @@
-"""Reports of results: tables and plots, for terminals, Markdown, CSV, LaTeX and HTML."""
+"""What a result looks like: tables, notes, charts, Markdown."""

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from statistics import stdev
 from typing import Any
 
+import numpy as np
+
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError, some_of, unknown_name
-from sightline.metric_types import MetricValue, PublishedValue
+from sightline.formats.run_metadata import are_named
+from sightline.metrics.association import SPEARMAN, value_of
+from sightline.metrics.comparison import ComparedSide, Comparison, MetricSubset
 from sightline.metrics.confusion import similarity_warning
-from sightline.metrics.significance import Significance
-from sightline.reporting.interval_and_test import disagreements
-from sightline.reporting.notes import definition_notes, interval_notes, null_notes, place, published_notes
-from sightline.reporting.option_texts import option_text
-from sightline.reporting.report_table import (
+from sightline.metrics.flips import LISTS, AnswerChange, ChangeCounts, count_changes, group_changes
+from sightline.metrics.significance import LEVEL, MarginVerdict, Significance
+from sightline.metrics.statistics import Floats, correlation
+from sightline.reporting.notes import (
+    definition_notes,
+    interval_notes,
+    null_notes,
+    option_text,
+    place,
+    published_notes,
+    short_names,
+)
+from sightline.reporting.table import (
     Cell,
     Column,
     Field,
@@ -27,9 +41,8 @@ from sightline.reporting.report_table import (
     n_cell,
     value_cell,
 )
-from sightline.reporting.varied_options import short_names
-from sightline.results.comparison import ComparedSide, Comparison, MetricSubset
-from sightline.results.run_names import are_named
+from sightline.reporting.tables import leading_metrics
+from sightline.types import MetricValue, PublishedValue, Result
 
 NOTE = (
     "runs: means over the groups that have a value in both runs; each group counts once, so that groups of"
@@ -324,3 +337,306 @@ def _if_decided(comparison: Comparison) -> Field[MetricValue]:
         return None if bounds is None else Value(change.value, *bounds, unit=change.unit)
 
     return Column("value", "if undecided\nwere decided", "if_decided"), cell
+
+
+# -- Tables of changed answers: how many were gained and lost, and which they are
+
+COUNTED = (
+    "gained: right in the second run only; lost: right in the first only; both wrong: right in none,"
+    " undecided and missing answers included. These and both right add up; 'of these' counts some of them"
+    " again"
+)
+GROUPS = "a group is right if all its answers are"
+HOW_TO_LIST = f"list them with --list {', '.join(LISTS)}"
+
+NOTHING_SHARED = "the runs share no probe: their settings name the variants of a group differently"
+
+SHORT = 60
+"""The characters of a response that a table shows; CSV and JSON hold all."""
+
+
+def counts_table(comparison: Comparison) -> ReportTable:
+    """A table of the numbers of changes."""
+    counts = count_changes(comparison.answers)
+    fields: list[Field[ChangeCounts]] = [
+        (Column("text", "", "unit"), lambda one: one.unit),
+        (Column("count", "scored", "scored"), lambda one: one.scored),
+        (Column("count", "both\nright", "both_right"), lambda one: one.both_right),
+        (Column("count", "gained", "gained"), lambda one: one.gained),
+        (Column("count", "lost", "lost"), lambda one: one.lost),
+        (Column("count", "both\nwrong", "both_wrong"), lambda one: one.both_wrong),
+        (Column("count", "of these\nundecided", "undecided"), lambda one: one.undecided),
+        (Column("count", "of these\nno answer", "unanswered"), lambda one: one.unanswered),
+        (Column("count", "of these\nidentical", "identical"), lambda one: one.identical),
+        (Column("count", "of", "compared"), lambda one: one.compared),
+    ]
+    notes = [*_totals(counts), COUNTED, *([GROUPS] if len(counts) > 1 else [])]
+    total = counts[0].compared + counts[0].unanswered
+    if unscored := total - counts[0].scored:
+        notes.append(f"{unscored:,} answers have no reference in a run: they are not scored")
+    notes.append(HOW_TO_LIST if total else NOTHING_SHARED)
+    return build_table(f"{comparison.task}, changed answers", fields, counts, notes)
+
+
+def _totals(counts: Sequence[ChangeCounts]) -> list[str]:
+    """The change in right answers, which is the difference in accuracy."""
+    return [
+        f"{one.unit}: gained minus lost is {one.gained - one.lost:+,} of {one.scored:,}, that is "
+        f"{100 * (one.gained - one.lost) / one.scored:+.1f} points"
+        for one in counts
+        if one.scored
+    ]
+
+
+def listed_answers(comparison: Comparison, kind: str | None) -> Sequence[AnswerChange]:
+    """The answers that --list names, and the other answers of groups that changed.
+
+    Args:
+        kind: A value of --list; None for all answers.
+    """
+    if kind is None:
+        return comparison.answers
+    chosen = LISTS[kind]
+    return [
+        answer
+        for group in group_changes(comparison.answers)
+        if chosen(group) or any(map(chosen, group.answers))
+        for answer in group.answers
+        if chosen(group) or chosen(answer)
+    ]
+
+
+def answers_table(comparison: Comparison, answers: Sequence[AnswerChange], *, full: bool) -> ReportTable:
+    def response(position: int) -> Callable[[AnswerChange], str]:
+        def shown(one: AnswerChange) -> str:
+            text = one.responses[position]
+            return text if full else " ".join(text.split())[:SHORT]
+
+        return shown
+
+    fields: list[Field[AnswerChange]] = [
+        (Column("text", "sample", "sample"), lambda one: one.group[0]),
+        (Column("text", "variant", "variant"), lambda one: "/".join(dict.fromkeys(one.variants))),
+        (Column("text", "change", "change"), lambda one: one.change),
+        (Column("text", "first\nverdict", "base_verdict"), lambda one: one.verdicts[0]),
+        (Column("text", "second\nverdict", "other_verdict"), lambda one: one.verdicts[1]),
+        (Column("text", "response of\nthe first", "base_response"), response(0)),
+        (Column("text", "response of\nthe second", "other_response"), response(1)),
+    ]
+    if any(one.group[1] for one in answers):
+        fields.insert(2, (Column("count", "draw", "draw"), lambda one: one.group[1]))
+    if len(comparison.runs) > 1:
+        fields.insert(0, (Column("text", "runs", "runs"), lambda one: " / ".join(comparison.runs[one.pair])))
+    return build_table(f"{comparison.task}, answers", fields, answers, [])
+
+
+def sides_table(comparison: Comparison) -> ReportTable:
+    """A table of what each side holds: probes, undecided, failed and missing ones."""
+    fields: list[Field[ComparedSide]] = [
+        (Column("text", "", "runs"), lambda side: ", ".join(side.runs)),
+        (Column("text", "model", "model"), lambda side: side.model),
+        (Column("text", "task", "task"), lambda side: side.task),
+        (Column("count", "probes", "probes"), lambda side: side.probes),
+        (Column("count", "undecided", "undecided"), lambda side: side.undecided),
+        (Column("count", "failed", "failed"), lambda side: side.failed),
+        (Column("count", "not sent", "not_sent"), lambda side: side.not_sent),
+        (Column("count", "lacks\nsamples", "lacking_samples"), lambda side: side.lacking_samples),
+        (Column("count", "lacks\nprobes", "lacking_probes"), lambda side: side.lacking_probes),
+    ]
+    return build_table(f"{comparison.task}, sides", fields, comparison.sides, [])
+
+
+# -- The metrics that a comparison shows: those that the user names, or the leading ones
+
+
+def compared_metrics(names: Sequence[str], comparison: Comparison, by: str | None) -> Sequence[str]:
+    """Choose the metrics of a comparison.
+
+    Args:
+        names: The metrics that the user names; none for the leading ones.
+        by: The label whose values are rows too, or None.
+    """
+    known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
+    for name in names:
+        if name in comparison.not_compared:
+            raise UserError(f"--metric {name} cannot be compared: it {comparison.not_compared[name]}")
+        if name not in known:
+            raise UserError(f"--metric {name}: the runs have no such metric", expected=", ".join(known))
+    runs = [
+        [*values, *side.confused]
+        for values, side in zip((comparison.base, comparison.other), comparison.sides, strict=True)
+    ]
+    shown = [
+        name
+        for label in dict.fromkeys((None, by))
+        for name in leading_metrics(comparison.benchmark, runs, label)
+    ]
+    return names or list(dict.fromkeys(shown))
+
+
+# -- Rows of a comparison whose confidence interval and p-value disagree about 0, and why they may
+
+ONLY_P = (
+    "significant, although the 95 % CI of the difference contains 0. p tests whether both runs can be"
+    " exchanged within a cluster: too many clusters changed in one direction for that. The CI is that of the"
+    " mean difference: it also allows for a rare, large change in the other direction, which these groups do"
+    " not show"
+)
+ONLY_CORRECTED = (
+    "not significant, although the 95 % CI of the difference does not contain 0: p is corrected for the"
+    " number of rows of the table, the CI is not"
+)
+ONLY_INTERVAL = (
+    "not significant, although the 95 % CI of the difference does not contain 0: the CI is an approximation"
+    " from the variance between clusters, p is that of a permutation test. p decides"
+)
+
+_MOST = 4
+
+
+def disagreements(
+    rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
+) -> list[str]:
+    """Explain the rows whose interval and p-value disagree about 0."""
+    named: dict[str, list[str]] = {}
+    for row in rows:
+        test = significances.get((row.metric, row.subset))
+        reason = test and _reason(row, test)
+        if reason:
+            named.setdefault(reason, []).append(place(row))
+    return [f"{some_of(places, _MOST)}: {reason}" for reason, places in named.items()]
+
+
+def _reason(row: MetricValue, test: Significance) -> str | None:
+    """Why interval and p-value disagree; None if they agree or one is missing."""
+    if row.low is None or row.high is None or test.p is None:
+        return None
+    holds_zero = row.low <= 0 <= row.high
+    if holds_zero == (not test.significant):
+        return None
+    if holds_zero:
+        return ONLY_P
+    return ONLY_CORRECTED if test.p <= LEVEL else ONLY_INTERVAL
+
+
+# -- The table of non-inferiority and equivalence within a margin
+
+RULE = (
+    "non-inferior: the 95 % CI of the difference lies above -{0:g} points (below +{0:g} where lower is"
+    " better), a one-sided test at 2.5 %",
+    "equivalent: two one-sided tests at 5 %, which is a 90 % CI between -{0:g} and +{0:g} points",
+    "each row has its own tests, without a multiple-comparison correction: no correction is needed to claim"
+    ' all rows together, but a single "yes" among many rows needs new data',
+    "choose the margin before you look at the results",
+)
+
+
+def margin_table(
+    comparison: Comparison,
+    rows: Sequence[MetricValue],
+    verdicts: Mapping[MetricSubset, MarginVerdict],
+    margin: float,
+) -> ReportTable:
+    """A table of the verdicts within a margin, with the rule.
+
+    Args:
+        margin: The margin in percentage points.
+    """
+
+    def verdict(row: MetricValue) -> MarginVerdict:
+        return verdicts.get((row.metric, row.subset), MarginVerdict(reason=row.reason or ""))
+
+    def ninety(row: MetricValue) -> Value:
+        return Value(row.value, verdict(row).low, verdict(row).high, unit=row.unit, interval=row.interval)
+
+    fields: list[Field[MetricValue]] = [
+        (Column("text", "metric", "metric"), lambda row: row.metric),
+        (Column("text", "subset", "subset"), lambda row: row.subset),
+        (Column("value", "difference\n90 %", "difference_90"), ninety),
+        (Column("text", "better", "better"), lambda row: comparison.definitions[row.metric].better),
+        (Column("text", "non-inferior", "non_inferior"), lambda row: _word(verdict(row).non_inferior)),
+        (Column("text", "equivalent", "equivalent"), lambda row: _word(verdict(row).equivalent)),
+    ]
+    reasons = [f"{place(row)}: {verdict(row).reason}" for row in rows if verdict(row).reason]
+    notes = [*(line.format(margin) for line in RULE), *reasons]
+    return build_table(f"{comparison.task}, within a margin of {margin:g} points", fields, rows, notes)
+
+
+def _word(verdict: bool | None) -> str:
+    return "unknown" if verdict is None else "yes" if verdict else "no"
+
+
+# -- Statistics over models: correlations of two metrics, and the spread of a metric
+
+Coefficient = Callable[[Floats, Floats], float | None]
+
+
+COEFFICIENTS: Mapping[str, tuple[str, Coefficient]] = {
+    "pearson": ("Pearson", correlation),
+    "spearman": ("Spearman", partial(value_of, SPEARMAN)),
+}
+"""`Benchmark.correlation` -> its name for a reader, and how it is computed."""
+
+FEWEST_MODELS = 3
+
+
+def over_models(results: Sequence[Result]) -> list[ReportTable]:
+    """The correlations and the spread over models that the paper of a benchmark discusses."""
+    kinds = {(result.benchmark, result.setting) for result in results}
+    models = {result.model_identity for result in results}
+    swept = len({(result.model_identity, repr(result.options)) for result in results}) > len(models)
+    if len(kinds) != 1 or swept:
+        return []
+    return [table for table in (_correlations(results), _spread(results)) if table is not None]
+
+
+def _correlations(results: Sequence[Result]) -> ReportTable | None:
+    """The correlation of each pair of metrics over at least three models that have both values."""
+    known = benchmark_class(results[0].benchmark)
+    name, coefficient = COEFFICIENTS[known.correlation]
+    rows = []
+    for first, second in known.correlated_metrics:
+        points = [(_value(result, first), _value(result, second)) for result in results]
+        both = [(x, y) for x, y in points if x is not None and y is not None]
+        if len(both) >= FEWEST_MODELS:
+            value = coefficient(*np.array(both).T)
+            rows.append((first, second, Value(value, unit="number"), len(both)))
+    columns = (
+        Column("text", "metric", "first"),
+        Column("text", "with", "second"),
+        Column("value", name, known.correlation),
+        Column("count", "models", "models"),
+    )
+    return ReportTable(f"{_kind(results)}, over models", columns, tuple(rows)) if rows else None
+
+
+def _spread(results: Sequence[Result]) -> ReportTable | None:
+    """The sample standard deviation, minimum and maximum of each metric over at least three models."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in benchmark_class(results[0].benchmark).spread_metrics:
+        found = [m for m in (_metric(result, name) for result in results) if m is not None]
+        values = [m.value for m in found if m.value is not None]
+        if len(values) >= FEWEST_MODELS:
+            numbers = (stdev(values), min(values), max(values))
+            rows.append((name, *(Value(number, unit=found[0].unit) for number in numbers), len(values)))
+    columns = (
+        Column("text", "metric", "metric"),
+        Column("value", "standard\ndeviation", "deviation"),
+        Column("value", "least", "least"),
+        Column("value", "most", "most"),
+        Column("count", "models", "models"),
+    )
+    return ReportTable(f"{_kind(results)}, spread over models", columns, tuple(rows)) if rows else None
+
+
+def _kind(results: Sequence[Result]) -> str:
+    return f"{results[0].benchmark}:{results[0].setting}"
+
+
+def _value(result: Result, name: str) -> float | None:
+    metric = _metric(result, name)
+    return None if metric is None else metric.value
+
+
+def _metric(result: Result, name: str) -> MetricValue | None:
+    return next((m for m in result.metrics if m.metric == name and m.subset == "all"), None)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.published import published_judges
-from sightline.judging.judge_results import AnnotatorAgreement, JudgeReport, JudgeResult
-from sightline.metric_types import MetricValue
-from sightline.metrics.judge_statistics import JudgeDifference
-from sightline.reporting.label_quality import rating_tables
-from sightline.reporting.notes import interval_notes, null_notes, value_notes
-from sightline.reporting.report_table import (
+from sightline.metrics.association import JudgeDifference
+from sightline.reporting.notes import interval_notes, null_notes, short_names, value_notes
+from sightline.reporting.table import (
     Cell,
     Column,
     Field,
@@ -25,7 +23,7 @@ from sightline.reporting.report_table import (
     n_cell,
     value_cell,
 )
-from sightline.reporting.varied_options import short_names
+from sightline.types import MetricValue
 
 READ = (
     "ROC-AUC: the share of pairs of a right and a wrong answer in which the right one ranks higher; a tie"
@@ -247,3 +245,156 @@ def _printed(benchmarks: Sequence[str]) -> list[str]:
         for benchmark in benchmarks
         if (judges := published_judges(benchmark)) is not None
     ]
+
+
+# -- The tables of rating quality: the estimated accuracy of each rater, and the answers to adjudicate
+#    first
+
+MOST_ANSWERS = 10
+"""The answers to adjudicate that are listed."""
+
+LEAST_LOSS = 5.0
+"""Answers whose label is wrong with a smaller probability (in percent) are not listed."""
+
+MODEL = (
+    "estimated by the model of Dawid and Skene (1979): raters err independently of each other, each with"
+    " rates of their own. The intervals take the estimated labels as known"
+)
+RATES = "accepts right, refuses wrong: how often the rater is right about right and about wrong answers"
+LOSS = "loss: the probability that the label that counts is wrong (the majority, for a tie the likely label)"
+
+
+def rating_tables(quality: RatingQuality | str) -> list[ReportTable]:
+    """The accuracy of raters, and the answers to adjudicate first.
+
+    Args:
+        quality: The quality, or the reason why there is none.
+
+    Returns:
+        Two tables; one if no label is in doubt, none without a quality.
+    """
+    if isinstance(quality, str):
+        return []
+    doubtful = [one for one in quality.answers if one.loss >= LEAST_LOSS]
+    return [_raters(quality), *([_adjudicate(quality, doubtful)] if doubtful else [])]
+
+
+def _raters(quality: RatingQuality) -> ReportTable:
+    fields: list[Field[RaterAccuracy]] = [
+        (Column("text", "human", "human"), lambda one: one.rater),
+        (Column("value", "accuracy\n95 %", "accuracy"), lambda one: value_cell(one.accuracy)),
+        (Column("value", "accepts\nright", "accepts right"), lambda one: Value(one.right)),
+        (Column("value", "refuses\nwrong", "refuses wrong"), lambda one: Value(one.wrong)),
+        (Column("count", "answers", "n"), lambda one: n_cell(one.accuracy)),
+        (Column("count", "clusters", "clusters"), lambda one: clusters_cell(one.accuracy)),
+    ]
+    values = [one.accuracy for one in quality.raters]
+    notes = [MODEL, RATES, *null_notes(values), *interval_notes(values)]
+    return build_table("Estimated accuracy of the humans", fields, quality.raters, notes)
+
+
+def _adjudicate(quality: RatingQuality, doubtful: list[RatedAnswer]) -> ReportTable:
+    fields: list[Field[RatedAnswer]] = [
+        (Column("text", "sample", "sample"), lambda one: one.sample),
+        (Column("text", "variant", "variant"), lambda one: one.variant),
+        (Column("text", "responder", "responder"), lambda one: ", ".join(one.responders)),
+        (Column("text", "accepted by", "accepted by"), lambda one: f"{one.right} of {one.raters}"),
+        (Column("value", "right\n%", "probability"), lambda one: Value(one.probability)),
+        (Column("value", "loss\n%", "loss"), lambda one: Value(one.loss)),
+    ]
+    wrong = sum(one.loss for one in quality.answers) / 100
+    notes = [
+        LOSS,
+        f"of {len(quality.answers):,} labels, {wrong:.1f} are expected to be wrong; {len(doubtful):,} have a"
+        f" loss of at least {LEAST_LOSS:g} %",
+    ]
+    return build_table("Answers to adjudicate first", fields, doubtful[:MOST_ANSWERS], notes)
+
+
+# -- The records of a judge report
+
+
+class JudgeResult(Struct, frozen=True):
+    """A judge or a text metric against the majority of the human annotators, over a subset.
+
+    A text metric gives numbers and no verdicts: its agreement, kappa and alpha have no value.
+
+    Attributes:
+        decided: The number of answers that the judge decided; None for a text metric.
+    """
+
+    judge: str
+    subset: str
+    roc_auc: MetricValue
+    spearman: MetricValue
+    agreement: MetricValue
+    kappa: MetricValue
+    alpha: MetricValue
+    answers: int
+    decided: int | None
+    curve: tuple[tuple[float, float], ...] = ()
+
+
+class RaterAccuracy(Struct, frozen=True):
+    """How often a rater gives the true label, by the model of Dawid and Skene.
+
+    Attributes:
+        right: The probability that the rater accepts a right answer, in percent.
+        wrong: The probability that the rater refuses a wrong answer, in percent.
+    """
+
+    rater: str
+    accuracy: MetricValue
+    right: float
+    wrong: float
+
+
+class RatedAnswer(Struct, frozen=True):
+    """An answer whose label is uncertain.
+
+    Attributes:
+        probability: The probability that it is right, in percent.
+        loss: The probability that the label that counts is wrong, in percent.
+    """
+
+    sample: str
+    variant: str
+    responders: tuple[str, ...]
+    right: int
+    raters: int
+    probability: float
+    loss: float
+
+
+class RatingQuality(Struct, frozen=True):
+    """The quality of the ratings, by the model of Dawid and Skene."""
+
+    raters: list[RaterAccuracy]
+    answers: list[RatedAnswer]
+
+
+class AnnotatorAgreement(Struct, frozen=True):
+    """The agreement of the human annotators."""
+
+    raters: int
+    answers: int
+    tied: int
+    alpha: MetricValue
+    pairs: list[MetricValue]
+    quality: RatingQuality | str
+
+
+class JudgeReport(Struct, frozen=True):
+    """A judge report."""
+
+    rows: list[JudgeResult]
+    humans: AnnotatorAgreement
+    repeats: list[MetricValue]
+    best: str | None
+    contrasts: list[tuple[str, JudgeDifference]]
+    tested: int
+    accepted: list[MetricValue]
+    errors: list[MetricValue]
+    versions: Mapping[str, str]
+    benchmarks: tuple[str, ...]
+    notes: list[str]

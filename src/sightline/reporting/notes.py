@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sightline.counts import counted
+import msgspec
+from msgspec import Struct
+
+from sightline.benchmarks.registry import benchmark_class, is_benchmark
 from sightline.errors import some_of
-from sightline.metric_types import (
+from sightline.text import counted
+from sightline.types import (
     RELIABLE_CLUSTERS,
     MetricDefinition,
     MetricValue,
@@ -15,10 +20,6 @@ from sightline.metric_types import (
     Result,
     is_approximate,
 )
-from sightline.registry import benchmark_class, is_benchmark
-from sightline.reporting.option_texts import options_text
-from sightline.results.run_options import effective_options
-from sightline.results.undecided import undecided_share
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
 """Counts of a result that are printed even if they are 0."""
@@ -82,7 +83,9 @@ def _missing_benchmark(result: Result) -> list[str]:
 
 
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
-    """The notes on values: why some are null or have no interval, and what undecided verdicts could change."""
+    """The notes on values: why some are null or have no interval, and what undecided verdicts could
+    change.
+    """
     return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
 
 
@@ -261,3 +264,182 @@ def _gathered(pairs: Iterable[tuple[_Key, _Word]]) -> dict[_Key, list[_Word]]:
     for key, word in pairs:
         gathered.setdefault(key, {})[word] = None
     return {key: list(words) for key, words in gathered.items()}
+
+
+# -- The options that vary among several results, and short names for results
+
+
+class ResultPoint(Struct, frozen=True):
+    """A result and its values of the varied options."""
+
+    result: Result
+    values: Mapping[str, Any]
+
+
+def result_points(results: Sequence[Result]) -> list[ResultPoint]:
+    """Find the options that vary within results of one model, setting and judge.
+
+    An option that differs between models only is not varied. An option that always changes together with
+    another one, such as the repeats between Sampling and All, is left out.
+    """
+    options = [flat_options(result.options) for result in results]
+    runs: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for result, plain in zip(results, options, strict=True):
+        runs.setdefault((*task_of(result), result.model, result.judge), []).append(plain)
+    names = dict.fromkeys(name for plain in options for name in plain)
+    varied = [
+        name
+        for name in names
+        if any(len({exact_text(plain.get(name)) for plain in run}) > 1 for run in runs.values())
+    ]
+    kept: list[str] = []
+    for name in varied:
+        if not any(_follows(name, other, options) for other in kept):
+            kept.append(name)
+    return [
+        ResultPoint(result, {name: plain.get(name) for name in kept})
+        for result, plain in zip(results, options, strict=True)
+    ]
+
+
+def task_of(result: Result) -> tuple[str, str]:
+    return result.benchmark, result.setting
+
+
+def row_names(points: Sequence[ResultPoint]) -> list[str]:
+    """Names for the rows of results: the short model name, with the judge if judges differ."""
+    short = short_names(point.result.model for point in points)
+    several = len({point.result.judge for point in points}) > 1
+    seen: list[tuple[str, str]] = []
+    names = []
+    for point in points:
+        name = short[point.result.model] + (f", judge {point.result.judge}" if several else "")
+        seen.append((name, exact_text([task_of(point.result), point.values])))
+        again = seen.count(seen[-1])
+        names.append(name if again == 1 else f"{name} ({again})")
+    return names
+
+
+def short_names(models: Iterable[str]) -> dict[str, str]:
+    """Model names without server and organisation, where they stay distinct.
+
+    >>> short_names(["http://localhost:8000/v1#llava", "openai/gpt-4o"])
+    {'http://localhost:8000/v1#llava': 'llava', 'openai/gpt-4o': 'gpt-4o'}
+    >>> short_names(["a/last", "b/last"])
+    {'a/last': 'a/last', 'b/last': 'b/last'}
+    """
+    whole = list(dict.fromkeys(models))
+    ends = [name.rpartition("#")[2].rstrip("/").rpartition("/")[2] or name for name in whole]
+    return {name: end if ends.count(end) == 1 else name for name, end in zip(whole, ends, strict=True)}
+
+
+def exact_text(value: Any) -> str:
+    """A text that is equal for equal values only: 1, 1.0, true and '1' differ."""
+    return msgspec.json.encode(value, order="deterministic").decode()
+
+
+def _follows(name: str, other: str, options: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether each value of `other` occurs with one value of `name` only."""
+    together = {(exact_text(plain.get(other)), exact_text(plain.get(name))) for plain in options}
+    return len(together) == len({value for value, _ in together})
+
+
+# -- Options and their values as text
+
+
+def options_text(values: Mapping[str, Any]) -> str:
+    """Options in one line.
+
+    >>> options_text({"size": 224, "cot": True, "stop": None})
+    'size=224, cot=on, stop=null'
+    """
+    return ", ".join(f"{name}={option_text(value)}" for name, value in values.items())
+
+
+def option_text(value: Any) -> str:
+    """A value of an option as on the command line."""
+    return ("off", "on")[value] if isinstance(value, bool) else compact(value)
+
+
+def compact(value: Any) -> str:
+    """A value of options or versions as text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+# -- The effective options of a run under flat names, and those in which runs differ
+
+NESTED = {"sampling": "gen", "model_arg": "model-arg"}
+"""The options that hold further options, and the prefix of a name that exists twice."""
+
+
+def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Put sampling options and arguments of the model beside all others.
+
+    >>> flat_options({"seed": 0, "sampling": {"temperature": 0, "seed": 1}, "model_arg": {"adapter": "a"}})
+    {'seed': 0, 'temperature': 0, 'gen seed': 1, 'adapter': 'a'}
+    """
+    flat = {name: value for name, value in options.items() if name not in NESTED}
+    for nested, prefix in NESTED.items():
+        for name, value in (options.get(nested) or {}).items():
+            flat[f"{prefix} {name}" if name in flat else name] = value
+    return flat
+
+
+def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run as commands print them: flat, with a value, in the order of their names.
+
+    >>> effective_options({"seed": 0, "limit": None, "sampling": {"temperature": 0}, "cot": True})
+    {'cot': True, 'seed': 0, 'temperature': 0}
+    """
+    flat = flat_options(options)
+    return {name: flat[name] for name in sorted(flat) if flat[name] is not None}
+
+
+def different_options(
+    base: Sequence[Result], other: Sequence[Result]
+) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
+    """Find what differs between two sides besides model and setting: judge, options, versions."""
+    different = _differences([_comparable(one) for one in base], [_comparable(one) for one in other])
+    if {one.model for one in base} == {one.model for one in other}:
+        identities = (
+            [{"identity of the model": one.model_identity} for one in side] for side in (base, other)
+        )
+        different |= _differences(*identities)
+    return different
+
+
+def _differences(
+    base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]
+) -> dict[str, tuple[Sequence[Any], Sequence[Any]]]:
+    names = dict.fromkeys(name for values in (*base, *other) for name in values)
+    different: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
+    for name in names:
+        first, second = ({_exact(one.get(name)): one.get(name) for one in side} for side in (base, other))
+        if first.keys() != second.keys():
+            different[name] = (list(first.values()), list(second.values()))
+    return different
+
+
+def _comparable(result: Result) -> dict[str, Any]:
+    versions = {name: value for name, value in result.versions.items() if name != "reported"}
+    declared = benchmark_class(result.benchmark).options
+    internal = {name for name, option in declared.items() if option.internal}
+    options = {name: value for name, value in result.options.items() if name not in internal}
+    return {
+        "judge": result.judge,
+        **flat_options(options),
+        **{f"version of {name}": value for name, value in versions.items()},
+    }
+
+
+def _exact(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
+# -- The undecided verdicts of a result in words
+
+
+def undecided_share(result: Result) -> str:
+    """The number and the share of undecided verdicts among the probes that were sent."""
+    sent = result.probes - result.not_sent
+    return f"{result.undecided:,} of {sent:,}, {100 * result.undecided / max(sent, 1):.1f} %"

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import unknown_name
-from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.registry import benchmark_class
-from sightline.reporting.leading import leading_metrics
 from sightline.reporting.notes import (
     ALWAYS,
+    ResultPoint,
     definition_notes,
     interval_notes,
     label_of,
+    option_text,
+    options_text,
     place,
     published_notes,
+    row_names,
     run_notes,
     shared_notes,
+    short_names,
+    task_of,
     undecided_note,
     value_notes,
 )
-from sightline.reporting.option_texts import option_text, options_text
-from sightline.reporting.report_table import Cell, Column, ReportTable, Spread, heading
-from sightline.reporting.varied_options import ResultPoint, row_names, short_names, task_of
+from sightline.reporting.table import Cell, Column, ReportTable, Spread, heading
+from sightline.reporting.tables import leading_metrics
+from sightline.reporting.texts import markdown
+from sightline.text import for_markdown
+from sightline.types import MetricValue, PublishedValue, Result
 
 
 def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTable]:
@@ -368,3 +374,26 @@ def _run_notes(point: ResultPoint, names: Sequence[str]) -> list[str]:
     metrics = [metric for metric in result.metrics if metric.metric in names]
     _, *notes = run_notes(replace(result, options=options, metrics=metrics))
     return [*missing, *undecided_note(result, names), *notes]
+
+
+# -- The text of sweep.md: the results of a sweep as tables, then its points
+
+
+class PointLine(NamedTuple):
+    """A point of a sweep: its name, the name of its results folder, and how it ended."""
+
+    point: str
+    folder: str | None
+    state: str
+
+
+def sweep_markdown(task: str, results: Sequence[ResultPoint], points: Sequence[PointLine]) -> str:
+    """The text of sweep.md."""
+    tables = [*(pivot(results) if results else []), points_table(points)]
+    return f"# {for_markdown(task)}\n\n{markdown(tables)}\n"
+
+
+def points_table(points: Sequence[PointLine]) -> ReportTable:
+    """The points of a sweep as a table."""
+    columns = tuple(Column("text", name, name) for name in PointLine._fields)
+    return ReportTable("Points", columns, tuple(points))

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import unknown_name
-from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.reporting.breakdown import breakdown
-from sightline.reporting.corrected import corrected_tables
-from sightline.reporting.leading import leading_metrics
+from sightline.formats.run_metadata import are_named, is_run_name
+from sightline.metrics.confusion import similarity_warning
 from sightline.reporting.notes import (
+    chance_notes,
     definition_notes,
+    interval_notes,
     label_of,
+    null_notes,
     place,
     published_notes,
     run_notes,
     shared_notes,
+    short_names,
+    undecided_note,
     value_notes,
 )
-from sightline.reporting.report_table import (
+from sightline.reporting.table import (
+    Cell,
     Column,
     Field,
     ReportTable,
+    Value,
     build_table,
     clusters_cell,
     heading,
@@ -32,8 +38,8 @@ from sightline.reporting.report_table import (
     published_cell,
     value_cell,
 )
-from sightline.reporting.varied_options import short_names
-from sightline.results.run_names import are_named, is_run_name
+from sightline.text import counted
+from sightline.types import CorrectedValue, MetricValue, PublishedValue, Result
 
 MOST_ROWS = 16
 """A label with more values than this is broken down on request only."""
@@ -231,3 +237,262 @@ def _notes(metrics: Sequence[MetricValue]) -> list[str]:
     values = [(place(metric), value) for metric in metrics for value in metric.published or ()]
     brackets = ["in parentheses: this run minus the published figure"] if values else []
     return [*published_notes(values), *brackets, *value_notes(metrics)]
+
+
+# -- The compact table of a result by one label: leading metrics with the first figures of the paper
+
+
+def breakdown(result: Result, label: str) -> ReportTable | None:
+    """The leading metrics under each value of a label.
+
+    The leading metrics are `Benchmark.leading_metrics`, or the first three of the label. n and clusters are
+    those of the first metric; a note gives the n of metrics that average over other numbers. Published
+    figures are those of the first metric, and of others for which the paper prints none over all samples, so
+    that no other table shows them (CODIS, Table 6).
+
+    Returns:
+        The table; None if none of the metrics has a value under the label.
+    """
+    lines = _breakdown_lines(result, label)
+    defined = {name for line in lines for name, metric in line.metrics.items() if metric.value is not None}
+    shown = [name for name in leading_metrics(result.benchmark, [result.metrics], label) if name in defined]
+    if not shown:
+        return None
+    first, *others = shown
+    overall = {metric.metric for metric in result.metrics if metric.subset == "all" and metric.published}
+    compared = [first, *(name for name in others if name not in overall)]
+    fields: list[Field[_LabelRow]] = [
+        (Column("text", heading(label), label), lambda line: line.label),
+        (Column("count", "n", "n"), lambda line: n_cell(line.metrics.get(first))),
+        (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line.metrics.get(first))),
+        *(_value_field(name) for name in shown),
+        *(
+            field
+            for name in compared
+            for field in _published_breakdown_fields(lines, name, f"{name}\n" if others else "")
+        ),
+    ]
+    values = [
+        (line.label, value) for name in compared for line in lines for value in line.published(name).values()
+    ]
+    metrics = [line.metrics[name] for line in lines for name in shown if name in line.metrics]
+    notes = [*_other_counts(lines, first, others), *published_notes(values), *value_notes(metrics)]
+    return build_table(f"By {label}", fields, lines, notes)
+
+
+class _LabelRow(Struct, frozen=True):
+    """A row: a value of the label, and the metrics under it."""
+
+    label: str
+    metrics: Mapping[str, MetricValue]
+
+    def published(self, name: str) -> dict[str, PublishedValue]:
+        """The first figure for a metric in each row of the paper."""
+        metric = self.metrics.get(name)
+        values = (metric.published if metric else None) or []
+        return {value.row: value for value in reversed(values)}
+
+
+def _breakdown_lines(result: Result, label: str) -> list[_LabelRow]:
+    metrics: dict[str, dict[str, MetricValue]] = {}
+    for metric in result.metrics:
+        name, value = label_of(metric)
+        if name == label:
+            metrics.setdefault(value, {})[metric.metric] = metric
+    return [_LabelRow(value, under) for value, under in metrics.items()]
+
+
+def _value_field(name: str) -> Field[_LabelRow]:
+    return Column("value", f"{name}\n95 %", name), lambda line: value_cell(line.metrics.get(name))
+
+
+def _published_breakdown_fields(lines: Sequence[_LabelRow], name: str, head: str) -> list[Field[_LabelRow]]:
+    tables = {row: value.table for line in lines for row, value in line.published(name).items()}
+    return [
+        _published_breakdown_field(name, row, f"{head}{row}\n{tables[row]}") for row in _rows(lines, name)
+    ]
+
+
+def _published_breakdown_field(name: str, row: str, head: str) -> Field[_LabelRow]:
+    column = Column("published", head, f"{name} {row}", differences=False)
+    return column, lambda line: published_cell(line.metrics.get(name), line.published(name).get(row))
+
+
+def _rows(lines: Sequence[_LabelRow], name: str) -> list[str]:
+    """The rows of the paper in the order of the figures."""
+    published = (line.metrics[name].published or [] for line in lines if name in line.metrics)
+    return list(dict.fromkeys(value.row for values in published for value in values))
+
+
+def _other_counts(lines: Sequence[_LabelRow], first: str, others: Sequence[str]) -> list[str]:
+    """The numbers that metrics average over if they differ from those of the first metric."""
+    counts = {
+        name: [f"{line.metrics[name].n:g}" if name in line.metrics else "none" for line in lines]
+        for name in (first, *others)
+    }
+    return [
+        f"n is that of {first}; of {name}: {', '.join(counts[name])}"
+        for name in others
+        if counts[name] != counts[first]
+    ]
+
+
+# -- The metrics that compact views of results show, and in which order
+
+
+def leading_metrics(
+    benchmark: str, runs: Sequence[Sequence[MetricValue]], label: str | None = None
+) -> list[str]:
+    """The metrics that compact views of runs of one benchmark show.
+
+    Args:
+        label: The label whose values the view shows; None for all samples.
+    """
+    declared = benchmark_class(benchmark)
+    shown_values = [[m for m in run if label_of(m)[0] == (label or "")] for run in runs]
+    names = list(dict.fromkeys(metric.metric for run in shown_values for metric in run))
+    shown: list[str] = []
+    for name in [name for name in declared.leading_metrics if name in names] or names[:3]:
+        companion = declared.companions.get(name, "")
+        differs = companion in names and any(_differ(run, name, companion) for run in shown_values)
+        shown += [name, companion] if differs else [name]
+    exact = declared.exact_metric
+    if exact not in names or not any(similarity_warning(run) for run in runs):
+        return shown
+    others = [name for name in shown if name != exact]
+    has_headline = any(m.metric in others[:1] and m.value is not None for run in shown_values for m in run)
+    return [*others[:1], exact, *others[1:]] if has_headline else [exact, *others]
+
+
+def _differ(metrics: Iterable[MetricValue], name: str, other: str) -> bool:
+    """Whether two metrics of a run have different values in any subset."""
+    values = {(metric.metric, metric.subset): metric.value for metric in metrics}
+    return any(
+        values[name, subset] != values.get((other, subset)) for metric, subset in values if metric == name
+    )
+
+
+# -- The table of metrics of a judge, corrected by humans who labelled a sample of the clusters
+
+CORRECTED = (
+    "corrected: the humans' value plus what the judge knows of the other clusters (prediction-powered"
+    " inference, PPI++). It holds if the labelled clusters are a random sample"
+)
+SAMPLED = "on labelled: the judge's value of the clusters that humans labelled, as the humans' value"
+BIAS = "bias: the judge's value minus the humans', on the labelled clusters"
+WEIGHT = "weight: how much the judge counts, from 0 (the humans alone) to 1; lambda of PPI++"
+NARROWED = "narrowed: by how much the corrected interval is narrower than that of the humans alone"
+NEEDED = (
+    "to halve: how many more clusters humans have to label for a corrected interval of half the width; '-' if"
+    " labels of all clusters would not be enough"
+)
+
+
+def corrected_tables(result: Result) -> list[ReportTable]:
+    """The corrected metrics of a result.
+
+    Returns:
+        One table; none without a judge that read all answers and humans who labelled a part of them.
+    """
+    values = result.corrected
+    if not values:
+        return []
+    judges = short_names(value.judge for value in values)
+    fields: list[Field[CorrectedValue]] = [
+        (Column("text", "metric", "metric"), lambda one: one.metric),
+        *([(Column("text", "judge", "judge"), lambda one: judges[one.judge])] if len(judges) > 1 else []),
+        (Column("value", "judge\n95 %", "judged"), lambda one: value_cell(one.judged)),
+        (Column("value", "on labelled\n95 %", "sampled"), _sampled),
+        (Column("value", "humans\n95 %", "human"), lambda one: value_cell(one.human)),
+        (Column("value", "corrected\n95 %", "corrected"), lambda one: value_cell(one.corrected)),
+        (Column("value", "bias\n95 %", "bias"), lambda one: value_cell(one.bias)),
+        (Column("value", "weight", "weight"), lambda one: Value(one.weight, unit="number")),
+        (Column("value", "narrowed\n%", "narrowed"), _narrowed),
+        (Column("count", "labelled", "labelled"), lambda one: one.labelled),
+        (Column("count", "clusters", "clusters"), lambda one: one.judged.clusters),
+        (Column("count", "to halve", "needed"), lambda one: "-" if one.needed is None else one.needed),
+    ]
+    return [build_table("Corrected by humans", fields, values, _corrected_notes(result))]
+
+
+def _sampled(value: CorrectedValue) -> Cell:
+    return Value(None) if value.sampled is None else value_cell(value.sampled)
+
+
+def _narrowed(value: CorrectedValue) -> Cell:
+    return Value(value.narrowed)
+
+
+def _corrected_notes(result: Result) -> list[str]:
+    values = result.corrected
+    read = ", ".join(dict.fromkeys(value.judge for value in values))
+    humans = ", ".join(dict.fromkeys(value.humans for value in values))
+    partly = max(value.partly for value in values)
+    left_out = [f"{counted(partly, 'cluster')} with some labels only: left out"] if partly else []
+    return [
+        f"{read} read all clusters, {humans} a part of them",
+        SAMPLED,
+        CORRECTED,
+        BIAS,
+        WEIGHT,
+        NARROWED,
+        NEEDED,
+        *left_out,
+        *undecided_note(result, {value.metric for value in values}),
+        *null_notes(part for value in values for part in (value.human, value.corrected, value.bias)),
+    ]
+
+
+# -- Results of several settings in one table: a row per metric, a column per model, few notes
+
+
+def overview(title: str, results: Sequence[Result]) -> ReportTable:
+    """A table of all metrics over all samples, grouped by setting, with the models as columns.
+
+    The results need the same models under each setting. Counts and options are in the report of each run.
+    """
+    short = short_names(result.model for result in results)
+    fields: list[Field[_OverviewRow]] = [
+        (Column("text", "", "setting"), lambda line: line.setting),
+        (Column("text", "metric", "metric"), lambda line: line.metric),
+        *(_model_field(model, name) for model, name in short.items()),
+        (Column("count", "n", "n"), lambda line: n_cell(next(iter(line.values.values())))),
+    ]
+    return build_table(title, fields, _overview_lines(results), _overview_notes(results))
+
+
+class _OverviewRow(Struct, frozen=True):
+    """A row: a metric of a setting, and its value for each model."""
+
+    setting: str
+    metric: str
+    values: Mapping[str, MetricValue]
+
+
+def _overview_lines(results: Sequence[Result]) -> list[_OverviewRow]:
+    values: dict[tuple[str, str], dict[str, MetricValue]] = {}
+    for result in results:
+        for metric in result.metrics:
+            if metric.subset == "all":
+                values.setdefault((_setting(result), metric.metric), {})[result.model] = metric
+    return [_OverviewRow(setting, metric, by_model) for (setting, metric), by_model in values.items()]
+
+
+def _model_field(model: str, name: str) -> Field[_OverviewRow]:
+    return Column("value", heading(name, "95 %"), model), lambda line: value_cell(line.values.get(model))
+
+
+def _overview_notes(results: Sequence[Result]) -> list[str]:
+    """The legend, what chance gets, the notes of each run, and how the intervals were made."""
+    chance: dict[str, list[str]] = {}
+    for result in results:
+        chance.setdefault(result.benchmark, []).extend(chance_notes(result))
+    own = [(f"{_setting(result)}, {result.model}", result.notes) for result in results]
+    intervals = interval_notes([metric for result in results for metric in result.metrics])
+    definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
+    legend = definition_notes((metric.metric for result in results for metric in result.metrics), definitions)
+    return [*legend, *shared_notes(own), *shared_notes(list(chance.items())), *intervals]
+
+
+def _setting(result: Result) -> str:
+    return f"{result.benchmark}:{result.setting}"

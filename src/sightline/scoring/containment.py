@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal
 
-from sightline.scoring.short_texts import cached_for_short_texts
-from sightline.scoring.text import lexicon
+from sightline.scoring.text import cached_for_short_texts, lexicon
 
 Task = Literal["other", "rephrasing", "restyling", "context"]
 """The tasks of MM-R3; `other` is any other question, treated like rephrasing."""

@@ -1,9 +1,4 @@
-"""Reads the verdict of a judge model from its reply.
-
-The text after the last self-correction ('Wait, ...') decides. Verdict words become marks, and the text is
-cut into clauses. A clause states a verdict if only leading words ('so the output is') precede its mark and
-nothing restricts it ('right in one sense'). Labelled verdicts ('Judgement: ...') count before others.
-"""
+"""Judging by a model: the prompts of the papers, and the parsing of replies."""
 
 from __future__ import annotations
 
@@ -13,8 +8,77 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from sightline.scoring.corrections import corrected
+from sightline.scoring.scorer import ModelScorer, Reading
 from sightline.scoring.text import lexicon, respelled, words
+from sightline.text import fill, load
+from sightline.types import Case, ImageRef, Message, user
+
+
+def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
+    """A judge that replies 'right' or 'wrong' about an answer and its reference (CODIS, Table 12)."""
+
+    def ask(case: Case) -> tuple[Message, ...]:
+        return (
+            user(
+                fill(prompt, question=case.probe_question, reference=case.references[0], output=case.texts[0])
+            ),
+        )
+
+    def read(reply: str) -> Reading:
+        if released:
+            return Reading("right" if "right" in reply else "wrong", reply)
+        return Reading(read_verdict(reply, CORRECT), reply)
+
+    return ModelScorer("right_or_wrong", "correct", ask, read)
+
+
+def same_or_different(prompt: str) -> ModelScorer:
+    """A judge that decides whether two answers have the same meaning."""
+
+    def ask(case: Case) -> tuple[Message, ...]:
+        first, second = case.texts
+        return (user(fill(prompt, question=case.probe_question, first=first, second=second)),)
+
+    def read(reply: str) -> Reading:
+        return Reading(read_verdict(reply, SAME), reply)
+
+    return ModelScorer("same_or_different", "same_meaning", ask, read)
+
+
+def same_meaning_by_model() -> ModelScorer:
+    """A judge that compares two answers with the prompt of this package, since no paper prints one."""
+    return same_or_different(load(__package__)["same_meaning"]["text"])
+
+
+def accepted(prompt: str, *, needs_images: bool = False, released: bool = False) -> ModelScorer:
+    """A judge that ends its reply with 'Judgement: Yes' or 'Judgement: No' (ConTextual, Figure 20).
+
+    A reply without a verdict (see `read_verdict`) is requested once more, then it is undecided.
+    """
+
+    def ask(case: Case) -> tuple[Message, ...]:
+        words = fill(
+            prompt, instruction=case.probe_question, reference=case.references[0], prediction=case.texts[0]
+        )
+        images = [ImageRef(file.path) for file in case.images] if needs_images else []
+        return (user(*images, words),)
+
+    def read(reply: str) -> Reading:
+        return _released_judgement(reply) if released else Reading(read_verdict(reply, CORRECT), reply)
+
+    return ModelScorer("accepted", "correct", ask, read, needs_images, max_attempts=2)
+
+
+def _released_judgement(reply: str) -> Reading:
+    _, stated, said = reply.partition("Judgement: ")
+    if stated:
+        yes, no = "Yes" in said, "No" in said
+    else:
+        yes, no = reply == "Yes", reply == "No"
+    return Reading("right" if yes else "wrong" if no else "undecided", reply)
+
+
+# -- Reads the verdict of a judge model from its reply
 
 ReplyVerdict = Literal["right", "wrong", "undecided"]
 
@@ -384,3 +448,36 @@ def _compared(text: str) -> ReplyVerdict:
     if len(found) != 1 or _RESERVATION.search(text):
         return "undecided"
     return "right" if found == {_FITS} else "wrong"
+
+
+# -- Where a text corrects itself: 'Wait, ...', 'Actually, ...', 'Scratch that'
+
+_CORRECTION = re.compile(
+    r"(?:^|[.,;:!?()\n—–-]|\b(?:but|and)\b|\s(?=[\w-]+(?: [\w-]+){0,2}[,:]))\s*"
+    r"(?:(?:no|oh|ah|hm+|well|so|sorry|ok|okay|but|and|or)\b,?\s*)*"
+    r"\b(?:wait(?!\s+(?:for|until|\d))|hold on|hang on|actually|correction|oops|whoops|edit|rather"
+    r"|(?:sorry|apologies)(?! for| about)|scratch that|strike that|never ?mind|my (?:mistake|bad|error)"
+    r"|i (?:take (?:that|it) back|meant|misread|misspoke|stand corrected|correct myself"
+    r"|made (?:a mistake|an error)|(?:now )?reconsider(?:ed)?)"
+    r"|let me (?:reconsider|rethink|correct|revise)(?: (?:that|this|it|myself))?"
+    r"|(?:up)?on (?:second thoughts?|reflection|reconsideration|closer inspection)"
+    r"|(?:looking|reading|checking) (?:again|closer|closely)"
+    r"|after (?:re-?\w+|another look|a (?:second|closer) look|further \w+))\b"
+)
+"""A correction opens a clause or ends in a comma; 'actually' in 'It is actually right' is none."""
+
+
+def corrected(text: str) -> tuple[str, str | None]:
+    """Part a text at its last correction.
+
+    Returns:
+        The text between the last two corrections, or before the only one; empty if nothing precedes it. The
+        text after the last correction; None if the text does not correct itself.
+
+    >>> corrected("yes. wait, actually no, it differs."), corrected("it is actually right")
+    (('yes', ' no, it differs.'), ('', None))
+    """
+    parts = [part for part in _CORRECTION.split(text) if words(part)]
+    if not parts or (len(parts) == 1 and text.startswith(parts[0])):
+        return "", None
+    return "".join(parts[-2:-1]), parts[-1]

@@ -13,11 +13,11 @@ import pytest
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.codis.benchmark import Codis
 from sightline.errors import UserError
-from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.options import effective
 from sightline.evaluation.score import score_file
-from sightline.plan.effective import effective
-from sightline.plan.spec import Spec
-from sightline.prompts import load
+from sightline.evaluation.spec import Spec
+from sightline.text import load
 from sightline.types import ImageRef, Probe, Sample, Text
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.codis.bias import BIAS_SETS, WordSet, bias_metrics, bias_scores, named_side, offers
-from sightline.metric_types import Term
-from sightline.types import Group, Outcome, Usage
+from sightline.benchmarks.codis.rules import BIAS_SETS, WordSet, bias_metrics, bias_scores, named_side, offers
+from sightline.types import Group, Outcome, Term, Usage
 
 UP_DOWN, TIMES, APPROPRIATE = BIAS_SETS
 HAND = "What is the moving direction of my hand? Up or down?"

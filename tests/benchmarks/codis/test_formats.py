@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.codis.formats import write_codis
+from sightline.benchmarks.codis.data import write_codis
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
+from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
-from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.codis.meaning import same_meaning_by_rules
+from sightline.benchmarks.codis.rules import same_meaning_by_rules
 from sightline.scoring.text import lexicon
 
 DOOR = "Am I opening or closing the door?"

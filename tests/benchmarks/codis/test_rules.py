@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.benchmarks.codis.rules import judge_by_rules
-from sightline.scoring.offered_options import offer_of
+from sightline.scoring.offered import offer_of
 
 Pairs = dict[str, dict[str, Any]]
 UP_OR_DOWN = "Is the red capsule going up or down?"

@@ -10,9 +10,9 @@ import pytest
 
 from sightline.benchmarks.contextual.acceptance import accept_by_rules
 from sightline.benchmarks.contextual.formats import add_judgements
+from sightline.benchmarks.registry import benchmark_class
+from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
-from sightline.registry import benchmark_class
 
 
 @pytest.mark.parametrize(

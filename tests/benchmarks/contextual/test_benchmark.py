@@ -14,15 +14,14 @@ import pytest
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.contextual.benchmark import Contextual
-from sightline.builders.synthetic import generate_contextual
+from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.options import effective
 from sightline.evaluation.score import score_file
-from sightline.metric_types import MetricValue
-from sightline.plan.effective import effective
-from sightline.plan.spec import Spec
-from sightline.types import ImageRef, Sample, Text
+from sightline.evaluation.spec import Spec
+from sightline.types import ImageRef, MetricValue, Sample, Text
 
 HEADER = "image_url,instruction,response,category\n"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.contextual.folder import image_path
+from sightline.benchmarks.contextual.data import image_path
 
 CLOCK = "https://textvision-data-quality.s3.us-west-1.amazonaws.com/time-images/thb_8411.jpg"
 

@@ -13,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.benchmarks.published import published, published_judges, rows
-from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.results.published import add_published
+from sightline.evaluation.published import add_published
+from sightline.types import MetricValue, PublishedValue, Result
 
 MISCELLANEOUS = "category=Miscellaneous Natural Scenes"
 SUBSETS = {

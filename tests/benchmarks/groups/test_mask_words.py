@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.benchmarks.groups.mask_words import names_colour, names_lines, names_shape
-from sightline.scoring.refusals import is_refusal
+from sightline.scoring.non_answers import is_refusal
 
 GREEN_AND_SQUARE = {
     ("LLaVa 1.5M", 2),

@@ -9,11 +9,10 @@ from math import comb, sqrt
 import pytest
 
 from sightline.benchmarks.groups.benchmark import Groups
-from sightline.judging.text_scores import with_text_scores
-from sightline.metric_types import MetricValue
-from sightline.metrics.consistency_metrics import consistency_metrics
+from sightline.evaluation.measures import with_text_scores
+from sightline.metrics.consistency import consistency_metrics
 from sightline.metrics.tally import tally
-from sightline.types import Group, Outcome, Usage
+from sightline.types import Group, MetricValue, Outcome, Usage
 
 GROUPS = 400
 FRUITS = ("apple", "pear", "banana", "plum", "cherry", "melon")

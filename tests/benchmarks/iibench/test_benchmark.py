@@ -15,10 +15,10 @@ import pytest
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.errors import UserError
-from sightline.evaluation.evaluation import Evaluation
+from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.options import effective
 from sightline.evaluation.score import score_file
-from sightline.plan.effective import effective
-from sightline.plan.spec import Spec
+from sightline.evaluation.spec import Spec
 from sightline.types import ImageRef, Probe, Sample, Text
 
 TEXT_SETTINGS = ("none", "cot", "domain", "emotion", "rhetoric")

@@ -14,14 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.iibench.export import EXPORT_FORMATS, write_iibench, write_iibench_submission
-from sightline.benchmarks.iibench.formats import question_in
+from sightline.benchmarks.iibench.formats import (
+    EXPORT_FORMATS,
+    question_in,
+    write_iibench,
+    write_iibench_submission,
+)
+from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
 from sightline.formats import export
 from sightline.formats.export import AnswersToExport
+from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
-from sightline.registry import benchmark_class
 from sightline.types import Outcome, Usage
 
 SETTINGS = ("none", "cot", "domain", "emotion", "rhetoric")

@@ -8,7 +8,7 @@ from math import factorial, prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.iibench.option_orders import option_orders
+from sightline.benchmarks.iibench.benchmark import option_orders
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), st.integers(1, 12), st.text(max_size=3))

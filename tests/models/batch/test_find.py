@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sightline.models.batch.client import BatchClient, CallFailedError
+from sightline.models.batch_client import BatchClient, CallFailedError
 from sightline.types import Failure
 
 NOW = 1_760_000_000.0

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from sightline.config import BatchSettings
-from sightline.models.batch import follower
-from sightline.models.batch.client import Batch, BatchClient, CallFailedError
-from sightline.models.batch.follower import Follower
-from sightline.models.batch.open_batch import Journal, OpenBatch
-from sightline.models.batch.progress import BatchProgress
+from sightline.models import batches
+from sightline.models.batch_client import Batch, BatchClient, CallFailedError, Journal, OpenBatch
+from sightline.models.batches import BatchProgress, Follower
 from sightline.types import Answer, Failure
 
 SETTINGS = BatchSettings(appears=0.01, poll=0.01, slowest_poll=0.02)
@@ -85,7 +83,7 @@ def followed(client: BatchClient) -> tuple[list[str], dict[str, Answer | Failure
 def test_a_provider_that_creates_no_batch_is_left_to_the_next_run_after_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(follower, "OUTAGE_SECONDS", 0.1)
+    monkeypatch.setattr(batches, "OUTAGE_SECONDS", 0.1)
     client = FailingClient(failures=10**9)
     shown, results, removed = followed(client)
     assert client.created > 1

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sightline.models.batch.result_lines import LineReader, read_line
-from sightline.models.reply_body import MAX_BYTES
+from sightline.models.batch_client import LineReader, read_line
+from sightline.models.chat import MAX_BYTES
 from sightline.types import Answer, Failure
 
 

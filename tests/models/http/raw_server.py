@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from sightline.models.http.interface import CallError, HTTPClient, Reply, Timeouts
-from sightline.models.http.opening import open_client
+from sightline.models.http_client import CallError, HTTPClient, Reply, Timeouts, open_client
 
 Handler = Callable[["Peer"], Awaitable[None]]
 

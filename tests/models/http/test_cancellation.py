@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.models.http.raw_server import Peer, client_of, open_files, raw_server, whole
 
-from sightline.models.http.interface import CallError, HTTPClient, NoAnswerError
+from sightline.models.http_client import CallError, HTTPClient, NoAnswerError
 
 
 async def slow_echo(peer: Peer) -> None:
@@ -129,8 +129,8 @@ def test_a_body_that_the_server_does_not_read_is_dropped_with_its_call() -> None
 CALLER = """
 import asyncio, sys
 from contextlib import aclosing
-from sightline.models.http.interface import Timeouts
-from sightline.models.http.opening import open_client
+from sightline.models.http_client import Timeouts
+from sightline.models.http_client import open_client
 
 async def run():
     async with aclosing(open_client(sys.argv[1], None, Timeouts(60, 60))) as client:

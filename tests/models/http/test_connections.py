@@ -21,9 +21,8 @@ from tests.models.http.raw_server import (
     whole,
 )
 
-from sightline.models.http import connection, direct
-from sightline.models.http.interface import CallError, NoAnswerError, Timeouts
-from sightline.models.http.opening import open_client
+from sightline.models import http_client
+from sightline.models.http_client import CallError, NoAnswerError, Timeouts, open_client
 
 
 def test_calls_one_after_the_other_share_a_connection_and_calls_at_a_time_have_one_each() -> None:
@@ -77,8 +76,8 @@ def test_a_connection_with_an_unasked_reply_is_not_used_again() -> None:
 
 
 def test_an_idle_connection_is_closed_before_servers_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert direct.IDLE_SECONDS == 4
-    monkeypatch.setattr(direct, "IDLE_SECONDS", 0.05)
+    assert http_client.IDLE_SECONDS == 4
+    monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.05)
 
     async def run() -> int:
         async with pair(replies(whole())) as (server, client):
@@ -249,7 +248,7 @@ def test_a_connection_that_is_not_opened_in_time_fails_with_its_own_message() ->
 
 def test_a_time_out_of_the_system_is_no_time_out_of_the_call() -> None:
     async def run() -> str:
-        one = connection.Connection(lambda _: None, lambda _: None)
+        one = http_client.Connection(lambda _: None, lambda _: None)
 
         class Silent(asyncio.Transport):
             def writelines(self, list_of_data: object) -> None:

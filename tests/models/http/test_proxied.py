@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 from tests.models.http.raw_server import Peer, RawServer, raw_server, replies, replies_once, whole
 
-from sightline.models import reply_body
-from sightline.models.http.direct import DirectClient
-from sightline.models.http.interface import CallError, HTTPClient, NoAnswerError, Reply, Timeouts
-from sightline.models.http.opening import open_client
-from sightline.models.http.proxied import ProxiedClient
+from sightline.models import chat
+from sightline.models.http_client import (
+    CallError,
+    DirectClient,
+    HTTPClient,
+    NoAnswerError,
+    ProxiedClient,
+    Reply,
+    Timeouts,
+    open_client,
+)
 from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.types import Answer, Failure, Request, user
 
@@ -133,7 +139,7 @@ def test_a_proxy_that_does_not_answer_and_one_that_hangs_up_fail_as_servers_do()
 
 
 def test_the_limit_of_bytes_holds_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_body, "MAX_BYTES", 1000)
+    monkeypatch.setattr(chat, "MAX_BYTES", 1000)
 
     async def use(client: HTTPClient) -> Reply:
         return await client.call("/models")

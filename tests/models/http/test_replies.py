@@ -20,8 +20,8 @@ from tests.models.http.raw_server import (
     whole,
 )
 
-from sightline.models import reply_body
-from sightline.models.http.reply_reader import MAX_HEAD_BYTES
+from sightline.models import chat
+from sightline.models.http_client import MAX_HEAD_BYTES
 
 
 def test_a_reply_has_its_status_its_body_and_its_headers_in_any_case() -> None:
@@ -196,13 +196,13 @@ def test_a_body_over_the_limit_is_cut_there_and_its_rest_is_not_received(coding:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert found == (reply_body.MAX_BYTES, False)
-    assert peak < 3 * reply_body.MAX_BYTES
+    assert found == (chat.MAX_BYTES, False)
+    assert peak < 3 * chat.MAX_BYTES
     assert coding == "gzip" or sent < 40
 
 
 def test_a_body_of_exactly_the_limit_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_body, "MAX_BYTES", 1000)
+    monkeypatch.setattr(chat, "MAX_BYTES", 1000)
     (reply,) = calls(replies(whole(bytes(1000))))
     assert (len(reply.body), reply.is_whole) == (1000, True)
     (reply,) = calls(replies(whole(bytes(1001))))

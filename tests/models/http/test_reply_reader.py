@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.models.http.interface import CallError, Reply
-from sightline.models.http.reply_reader import ReplyReader
+from sightline.models.http_client import CallError, Reply, ReplyReader
 
 
 def read(pieces: list[bytes]) -> tuple[Reply | str | None, bool]:

@@ -16,8 +16,7 @@ from tests.models.http.raw_server import (
 )
 
 from sightline.errors import UserError
-from sightline.models.http.interface import Timeouts
-from sightline.models.http.opening import open_client
+from sightline.models.http_client import Timeouts, open_client
 
 KEY = "sk-planted/0123+456=="
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from tests.models.http.raw_server import client_of, raw_server, replies, whole
 
-from sightline.models.http.interface import CallError, Timeouts
-from sightline.models.http.opening import open_client
+from sightline.models.http_client import CallError, Timeouts, open_client
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import pytest
 from tests.e2e.conftest import Mock
 from tests.models.http.raw_server import Peer, raw_server, whole
 
-from sightline.models.http.interface import Timeouts
-from sightline.models.http.opening import open_client
+from sightline.models.http_client import Timeouts, open_client
 
 SCRIPT = """
 import sys

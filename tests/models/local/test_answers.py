@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from PIL import Image
 
 from sightline.models.local import model as module
-from sightline.models.local.args import LocalArgs
+from sightline.models.local.load import LocalArgs
 from sightline.models.local.model import LocalModel
 from sightline.types import Answer, Failure, ImageRef, Request
 
@@ -71,8 +71,7 @@ class Plain:
     """transformers as its pages use it: one prompt, one image, one call."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        from sightline.models.local.checkpoint import read_checkpoint
-        from sightline.models.local.processor import load_processor
+        from sightline.models.local.load import load_processor, read_checkpoint
 
         library: Any = import_module("transformers")
         self.torch: Any = import_module("torch")
@@ -231,8 +230,8 @@ def test_draws_follow_the_model_s_distribution() -> None:
     torch: Any = import_module("torch")
     from random import Random
 
-    from sightline.models.local.args import Sampling
     from sightline.models.local.generate import _SeededSampling
+    from sightline.models.local.load import Sampling
 
     scores = torch.tensor([2.0, 1.0, 0.5, -1.0]).expand(8000, 4).clone()
     dice = [Random(number) for number in range(8000)]

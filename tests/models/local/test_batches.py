@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.models.local.args import Sampling
-from sightline.models.local.batches import collate, compatible_batches, similar_chunks
-from sightline.models.local.encode import Encoded
-from sightline.models.local.prompt import Prompt
+from sightline.models.local.encode import Encoded, Prompt, collate, compatible_batches, similar_chunks
+from sightline.models.local.load import Sampling
 from sightline.types import ImageFile, ImageRef, Request, user
 
 pytestmark = pytest.mark.skipif(

@@ -14,10 +14,10 @@ from typing import Any, cast
 import pytest
 
 from sightline.errors import UserError
-from sightline.models.local import checkpoint, load
-from sightline.models.local.args import LocalArgs, effective
+from sightline.models.local import load
+from sightline.models.local.load import LocalArgs, effective
 from sightline.models.local.model import LocalModel
-from sightline.models.resolve import ModelOptions, resolve
+from sightline.models.registry import ModelOptions, resolve
 
 pytestmark = pytest.mark.skipif(
     None in (find_spec("torch"), find_spec("transformers")), reason="needs the extra 'local'"
@@ -365,26 +365,26 @@ def test_a_name_of_the_hub_is_looked_up_here_first_and_else_downloaded(
         return str(folder("llava"))
 
     monkeypatch.setattr(hub, "snapshot_download", snapshot)
-    monkeypatch.setattr(checkpoint, "_has_safetensors", lambda *_: True)
+    monkeypatch.setattr(load, "_has_safetensors", lambda *_: True)
     here = True
-    assert checkpoint.find_folder("org/name", LocalArgs(), fetch=True) == folder("llava")
+    assert load.find_folder("org/name", LocalArgs(), fetch=True) == folder("llava")
     assert len(calls) == 1
     looked_up = calls[0]
     here = False
-    checkpoint.find_folder("org/name", LocalArgs(revision="abc"), fetch=True)
+    load.find_folder("org/name", LocalArgs(revision="abc"), fetch=True)
     assert calls[-1]["revision"] == "abc"
     assert "*.bin" in calls[-1]["ignore_patterns"]
     for patterns in ("allow_patterns", "ignore_patterns"):
         assert calls[-1][patterns] == looked_up[patterns]
     with pytest.raises(UserError, match=r"not on this machine yet.*hf download org/name"):
-        checkpoint.find_folder("org/name", LocalArgs(), fetch=False)
+        load.find_folder("org/name", LocalArgs(), fetch=False)
 
 
 def test_a_snapshot_with_a_config_alone_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llava", "vision_config": {}}')
     monkeypatch.setattr(import_module("huggingface_hub"), "snapshot_download", lambda *_, **__: str(tmp_path))
     with pytest.raises(UserError, match="not on this machine yet"):
-        checkpoint.find_folder("org/name", LocalArgs(), fetch=False)
+        load.find_folder("org/name", LocalArgs(), fetch=False)
 
 
 def test_a_model_that_cannot_be_downloaded_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,7 +392,7 @@ def test_a_model_that_cannot_be_downloaded_is_one_message(monkeypatch: pytest.Mo
         raise import_module("huggingface_hub.errors").LocalEntryNotFoundError("offline")
 
     monkeypatch.setattr(import_module("huggingface_hub"), "snapshot_download", refuse)
-    monkeypatch.setattr(checkpoint, "_has_safetensors", lambda *_: True)
+    monkeypatch.setattr(load, "_has_safetensors", lambda *_: True)
     with pytest.raises(UserError, match=r"'org/name' at v2 cannot be downloaded from the Hugging Face Hub"):
         _hf("org/name", revision="v2")
 
@@ -417,7 +417,7 @@ def test_a_hub_that_cannot_be_reached_is_the_same_message(monkeypatch: pytest.Mo
         raise missing("not here")
 
     monkeypatch.setattr(import_module("huggingface_hub"), "snapshot_download", absent)
-    monkeypatch.setattr(checkpoint, "_has_safetensors", unreachable)
+    monkeypatch.setattr(load, "_has_safetensors", unreachable)
     with pytest.raises(
         UserError, match=r"cannot be downloaded from the Hugging Face Hub .*Name or service not known"
     ):

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sightline.models.local import cpu
+from sightline.models.local import model
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra 'local'")
 
@@ -31,27 +31,27 @@ def torch() -> Iterator[Any]:
     """torch with four threads, as on a machine of four cores."""
     library = import_module("torch")
     before = library.get_num_threads()
-    cpu._threads.cache_clear()
+    model._threads.cache_clear()
     _in_new_thread(library.set_num_threads, 4)
     yield library
-    cpu._threads.cache_clear()
+    model._threads.cache_clear()
     library.set_num_threads(before)
 
 
 def test_each_model_gets_the_same_share_of_the_threads_and_gives_them_back(torch: Any) -> None:
     for _ in range(3):
-        _in_new_thread(cpu.share_threads, 2)
+        _in_new_thread(model.share_threads, 2)
         assert _in_new_thread(torch.get_num_threads) == 2
-        cpu.release()
+        model.release()
         assert _in_new_thread(torch.get_num_threads) == 4
 
 
 def test_two_models_at_once_do_not_halve_each_other(torch: Any) -> None:
-    _in_new_thread(cpu.share_threads, 2)
-    _in_new_thread(cpu.share_threads, 2)
+    _in_new_thread(model.share_threads, 2)
+    _in_new_thread(model.share_threads, 2)
     assert _in_new_thread(torch.get_num_threads) == 2
-    cpu.release()
-    cpu.release()
+    model.release()
+    model.release()
     assert _in_new_thread(torch.get_num_threads) == 4
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sightline.models.local.prompt import UnsupportedRequestError, prompt_of
+from sightline.models.local.encode import UnsupportedRequestError, prompt_of
 from sightline.types import ImageFile, ImageRef, Message, Request, Text, user
 
 FILE = ImageFile("a.png", "0" * 64, "PNG", 4, 4, (1, 1))

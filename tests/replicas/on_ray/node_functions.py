@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sightline.builders.image_io import open_upright, save
+from sightline.builders.folder import open_upright, save
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
 from sightline.errors import UserError

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from sightline.errors import UserError
-from sightline.replicas.on_ray import connecting
-from sightline.replicas.on_ray.connection import connected
+from sightline.replicas import on_ray
+from sightline.replicas.on_ray import connected
 
 ray = pytest.importorskip("ray", reason="needs the extra `cluster`")
 
@@ -50,7 +50,7 @@ def test_an_address_where_nothing_listens_is_refused_at_once(listening: socket.s
 def test_a_server_that_is_no_ray_cluster_is_refused_after_a_while(
     listening: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(on_ray, "CONNECT_SECONDS", 0.5)
     expected = f"no Ray cluster at {address_of(listening)}: no answer within 0.5 s"
     with pytest.raises(UserError, match=expected), connected(address_of(listening)):
         pass

@@ -9,7 +9,7 @@ import pytest
 from tests.replicas.on_ray.conftest import TwoNodes
 
 from sightline.errors import UserError
-from sightline.replicas.on_ray.connection import connected
+from sightline.replicas.on_ray import connected
 
 pytestmark = pytest.mark.cluster
 

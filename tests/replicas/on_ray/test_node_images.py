@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from PIL import Image
 
 from sightline.images import BadImage, inspect_image, read_bytes
-from sightline.replicas.base import ReplicaLostError
+from sightline.replicas.fleet import ReplicaLostError
 from sightline.replicas.gather import Gather
-from sightline.replicas.on_ray.hosted import Hosted
-from sightline.replicas.on_ray.node_images import image_on_node
-from sightline.replicas.on_ray.replica import RayReplica
+from sightline.replicas.on_ray import RayReplica
+from sightline.replicas.ray_node import Hosted, image_on_node
 from sightline.types import Failure, ImageFile, ImageRef, Request, user
 
 CONTENT = b"\xff\xd8 an image"

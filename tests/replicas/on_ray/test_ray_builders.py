@@ -14,11 +14,9 @@ from tests.replicas.on_ray.conftest import TwoNodes, kill_when
 from tests.replicas.on_ray.node_functions import Vanish, lacking, size_of
 
 from sightline.builders import ray_tasks
-from sightline.builders.checked_images import check_images
-from sightline.builders.execution import Execution
 from sightline.builders.ray_tasks import IMAGE_FILES, RayTasks, map_on_ray
-from sightline.builders.run import BuildSpec, build
-from sightline.builders.sources import folder_sources
+from sightline.builders.run import BuildSpec, Execution, build
+from sightline.builders.sources import check_images, folder_sources
 from sightline.cli.main import main
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.digests import file_digest

@@ -20,11 +20,11 @@ from tests.replicas.on_ray.conftest import TwoNodes, kill_when
 from sightline.cli.main import main
 from sightline.config import Config
 from sightline.errors import UserError
-from sightline.models.resolve import MINI, ModelOptions, resolve
-from sightline.replicas.base import Replica, ReplicaLostError, Target
-from sightline.replicas.on_ray import connection, launcher, node_entry
-from sightline.replicas.on_ray.hosted import ModelCopy
-from sightline.replicas.on_ray.replica import RayReplica
+from sightline.models.registry import MINI, ModelOptions, resolve
+from sightline.replicas import on_ray, ray_entry
+from sightline.replicas.fleet import Replica, ReplicaLostError, Target
+from sightline.replicas.on_ray import RayReplica
+from sightline.replicas.ray_node import ModelCopy
 from sightline.types import Answer, Failure, Request
 
 pytestmark = pytest.mark.cluster
@@ -105,10 +105,10 @@ def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
     explained: list[bool] = []
 
     def is_of_node(error: Exception) -> bool:
-        explained.append(connection.is_of_node(error))
+        explained.append(on_ray.is_of_node(error))
         return explained[-1]
 
-    monkeypatch.setattr(launcher, "is_of_node", is_of_node)
+    monkeypatch.setattr(on_ray, "is_of_node", is_of_node)
     model = ["--model", f"hf/{folder('chat')}"]
     assert run(groups, "one", *model) == 0
     killed = kill_when(lambda: len(asked["answered"]) > 4, nodes)
@@ -150,7 +150,7 @@ def test_a_node_without_the_folder_of_the_model_is_named(
     nodes: TwoNodes, groups: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(MINI, "model")
-    monkeypatch.setattr(launcher, "ModelCopy", copy_without_the_folder)
+    monkeypatch.setattr(on_ray, "ModelCopy", copy_without_the_folder)
     assert run(groups, "ray", "--model", "hf/./model", "--on", f"ray:{nodes.address}") == 2
     assert "node 127.0.0." in capsys.readouterr().err
 
@@ -164,8 +164,8 @@ def test_a_model_that_ends_each_replica_ends_the_run(
     fails: str,
 ) -> None:
     """Whether the process ends when it loads the model or when it is asked; restarts have a limit."""
-    monkeypatch.setattr(node_entry.Actor, "start", start_at_once if fails == "answer" else die)
-    monkeypatch.setattr(node_entry.Actor, "answer", die)
+    monkeypatch.setattr(ray_entry.Actor, "start", start_at_once if fails == "answer" else die)
+    monkeypatch.setattr(ray_entry.Actor, "answer", die)
     Path("sightline.toml").write_text("[ray]\nreplicas = 1\nrestarts = 1\n")
     assert run(groups, "ray", "--model", "mini", "--on", f"ray:{nodes.address}") == 3
     printed = capsys.readouterr().err
@@ -191,7 +191,7 @@ def test_captions_of_replicas_are_those_of_one_process_where_nodes_do_not_share_
     ]
     assert main([*words, "--out", "one.json", "--store", "one.db"]) == 0
     Path("sightline.toml").write_text("[ray]\nreplicas = 1\n")
-    monkeypatch.setattr(launcher, "ModelCopy", copy_without_the_folder)
+    monkeypatch.setattr(on_ray, "ModelCopy", copy_without_the_folder)
     ray = ["--on", f"ray:{nodes.address}", "--store", "ray.db"]
     assert main([*words, "--out", "ray.json", *ray]) == 0
     assert Path("ray.json").read_bytes() == Path("one.json").read_bytes()
@@ -216,11 +216,11 @@ def test_replicas_that_leave_no_room_for_another_model_are_an_error(
     nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the model would wait for ever, as a judge stays open until the end."""
-    monkeypatch.setattr(node_entry.Actor, "start", start_at_once)
-    monkeypatch.setattr(launcher, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(ray_entry.Actor, "start", start_at_once)
+    monkeypatch.setattr(on_ray, "WAIT_SECONDS", 1.0)
     [model] = resolve("mini", ModelOptions())
     target = Target(model=model, spec="mini", args={}, weights=model.identity)
-    judge, second = (launcher.ray_launcher(target, nodes.address, Config()) for _ in range(2))
+    judge, second = (on_ray.ray_launcher(target, nodes.address, Config()) for _ in range(2))
     ready: list[Replica] = []
 
     def joined(replica: Replica) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sightline.config import RaySettings
-from sightline.replicas.on_ray.launcher import replica_size
+from sightline.replicas.on_ray import replica_size
 
 CPU_NODES = [{"CPU": 0.0}, {"CPU": 8.0}, {"CPU": 16.0}]
 GPU_NODES = [{"CPU": 8.0}, {"CPU": 32.0, "GPU": 8.0}]

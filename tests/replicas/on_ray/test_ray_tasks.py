@@ -13,8 +13,8 @@ from PIL import Image
 from sightline.builders import ray_tasks
 from sightline.builders.ray_tasks import IMAGE_FILES, RayTasks, map_on_ray
 from sightline.images import BadImage, inspect_image, read_image
-from sightline.replicas.on_ray.connection import Connection
-from sightline.replicas.on_ray.node_work import carry_out
+from sightline.replicas.on_ray import Connection
+from sightline.replicas.ray_node import carry_out
 from sightline.types import ImageFile, ImageRef
 
 

@@ -13,22 +13,36 @@ from msgspec.structs import replace
 from tests.reporting.conftest import estimate
 
 from sightline.errors import UserError
-from sightline.metric_types import MetricValue, Result
-from sightline.reporting.charts.chart_file import SETTINGS, WIDTHS, PaperColumns, check_chart_file
-from sightline.reporting.charts.chart_values import mark_notes, n_words, published_marks, value_words
-from sightline.reporting.charts.draw import ChartRequest, draw_results
-from sightline.reporting.charts.forest import forest
-from sightline.reporting.charts.frame import note_of
-from sightline.reporting.charts.marks import COLOURS, HATCHES, series_style
-from sightline.reporting.charts.matrix import matrix
-from sightline.reporting.charts.of_results import default_chart, results_chart
-from sightline.reporting.charts.radar import radar
-from sightline.reporting.charts.scatter import metric_pairs, scatter
-from sightline.reporting.notes import published_notes
-from sightline.reporting.table_text import flat
+from sightline.evaluation.published import add_published
+from sightline.reporting.chart_kinds import (
+    COLOURS,
+    HATCHES,
+    forest,
+    mark_notes,
+    matrix,
+    metric_pairs,
+    n_words,
+    note_of,
+    published_marks,
+    radar,
+    scatter,
+    series_style,
+    value_words,
+)
+from sightline.reporting.charts import (
+    SETTINGS,
+    WIDTHS,
+    ChartRequest,
+    PaperColumns,
+    check_chart_file,
+    default_chart,
+    draw_results,
+    results_chart,
+)
+from sightline.reporting.notes import published_notes, result_points
+from sightline.reporting.table import flat
 from sightline.reporting.tables import summary
-from sightline.reporting.varied_options import result_points
-from sightline.results.published import add_published
+from sightline.types import MetricValue, Result
 
 pytest.importorskip("matplotlib")
 
@@ -150,8 +164,8 @@ def test_no_text_leaves_the_chart(
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    from sightline.reporting.charts.bars import bars
-    from sightline.reporting.charts.of_results import varied_chart
+    from sightline.reporting.chart_kinds import bars
+    from sightline.reporting.charts import varied_chart
 
     width = WIDTHS[columns]
     with matplotlib.rc_context(SETTINGS):

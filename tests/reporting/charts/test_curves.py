@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sightline.errors import UserError
-from sightline.metric_types import MetricValue, PublishedValue, Result
-from sightline.reporting.charts.curves import curves, numeric_options
-from sightline.reporting.varied_options import ResultPoint
+from sightline.reporting.chart_kinds import curves, numeric_options
+from sightline.reporting.notes import ResultPoint
+from sightline.types import MetricValue, PublishedValue, Result
 
 pytest.importorskip("matplotlib")
 

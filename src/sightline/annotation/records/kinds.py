@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from msgspec import Struct
+
+from sightline.annotation.decisions import Decision, decide, settlers
+from sightline.annotation.state import State
 from sightline.annotation.task import Records
-from sightline.annotation.types import Item, Values
+from sightline.annotation.types import Annotator, Item, ItemImage, Values
 from sightline.errors import UserError
-
-if TYPE_CHECKING:
-    from sightline.annotation.records.request import RecordsRequest
+from sightline.formats.digests import file_digest
 
 Written = Iterator[tuple[Path, str]]
 """Each file, and what it holds."""
 
 WRITERS: dict[Records, str] = {
-    "images": "sightline.annotation.records.images",
-    "captions": "sightline.annotation.records.captions",
-    "table-lines": "sightline.annotation.records.table_lines",
-    "questions": "sightline.annotation.records.questions",
-    "codis": "sightline.annotation.records.codis",
-    "iibench": "sightline.annotation.records.iibench",
-    "contextual": "sightline.annotation.records.contextual",
+    "images": "sightline.annotation.records.data:write_images",
+    "captions": "sightline.annotation.records.data:write_captions",
+    "table-lines": "sightline.annotation.records.data:write_table_lines",
+    "questions": "sightline.annotation.records.data:write_questions",
+    "codis": "sightline.annotation.records.data:write_codis",
+    "iibench": "sightline.annotation.records.iibench:write",
+    "contextual": "sightline.annotation.records.data:write_contextual",
 }
-"""Kind of records -> the module with the function `write`."""
+"""Kind of records -> the function that writes them."""
 
-PROPOSALS: dict[Records, str] = {"iibench": "sightline.annotation.records.iibench_lines"}
-"""Kind of records -> the module with the function `proposals`, for kinds that a folder can hold already."""
+PROPOSALS: dict[Records, str] = {"iibench": "sightline.annotation.records.iibench:proposals"}
+"""Kind of records -> the function `proposals`, for kinds that a folder can hold already."""
 
-CHECKS: dict[Records, str] = {"iibench": "sightline.annotation.records.iibench_lines"}
-"""Kind of records -> the module with the function `faults`, for kinds that values can be unfit for."""
+CHECKS: dict[Records, str] = {"iibench": "sightline.annotation.records.iibench:faults"}
+"""Kind of records -> the function `faults`, for kinds that values can be unfit for."""
 
 
 def write_records(kind: Records, request: RecordsRequest) -> Written:
     """Write the records of a project."""
-    write = importlib.import_module(WRITERS[kind]).write
+    write = _named(WRITERS[kind])
     return cast("Callable[[RecordsRequest], Written]", write)(request)
 
 
@@ -45,7 +48,7 @@ def proposals(kind: Records, folder: Path, split: str) -> Mapping[str, Values]:
     """Read the records that a folder of images holds already."""
     if kind not in PROPOSALS:
         return {}
-    read = importlib.import_module(PROPOSALS[kind]).proposals
+    read = _named(PROPOSALS[kind])
     return cast(Callable[[Path, str], Mapping[str, Values]], read)(folder, split)
 
 
@@ -53,5 +56,55 @@ def record_faults(kind: Records, item: Item, values: Values) -> Iterator[UserErr
     """Find what would keep an annotator's values out of the records."""
     if kind not in CHECKS:
         return iter(())
-    faults = importlib.import_module(CHECKS[kind]).faults
+    faults = _named(CHECKS[kind])
     return cast(Callable[[Item, Values], Iterator[UserError]], faults)(item, values)
+
+
+def _named(entry: str) -> object:
+    module, _, name = entry.partition(":")
+    return cast(object, getattr(importlib.import_module(module), name))
+
+
+# -- What a writer of records gets: the state of the project, its annotators, and the folder
+
+
+class RecordsRequest(Struct, frozen=True):
+    """A project whose records are written to a folder."""
+
+    state: State
+    annotators: Sequence[Annotator]
+    out: Path
+
+    def decision(self, item: Item) -> Decision:
+        """Decide about an item.
+
+        Args:
+            item: The item.
+
+        Returns:
+            The decision.
+        """
+        state = self.state
+        return decide(state.project, item, state.of_item(item.number), settlers(self.annotators))
+
+    def copy(self, image: ItemImage, name: str) -> None:
+        """Copy an image of the project's data folder.
+
+        Args:
+            image: The image.
+            name: Its path in the folder of the records.
+
+        Raises:
+            UserError: The image has changed, or is not there any more.
+        """
+        source, target = Path(self.state.project.data) / image.path, self.out / name
+        try:
+            unchanged = file_digest(source) == image.digest
+        except OSError:
+            unchanged = False
+        if not unchanged:
+            raise UserError(
+                "is not the image that the annotators saw", file=source, expected="the image as it was"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.annotation.sources.drawn_answers import (
-    ProbeName,
-    draw_units,
-    sent_images,
-    shared_instances,
-    wrong_answers,
+from sightline.annotation.sources.request import (
+    FolderImages,
+    MadeItems,
+    SourceRequest,
+    label_of,
+    read_probes,
+    shown_images,
 )
-from sightline.annotation.sources.images import FolderImages
-from sightline.annotation.sources.probes import label_of, read_probes, shown_images
-from sightline.annotation.sources.request import MadeItems, SourceRequest
-from sightline.annotation.sources.runs import SourceRun, read_runs
 from sightline.annotation.types import Item, ItemImage
+from sightline.benchmarks.registry import benchmark_class
+from sightline.builders.split import draw_indices
 from sightline.errors import UserError
-from sightline.registry import benchmark_class
-from sightline.types import Case, Group, Outcome
+from sightline.evaluation.recompute import judged_run
+from sightline.evaluation.runs import find_run
+from sightline.formats.jsonl import read_outcomes
+from sightline.formats.run_metadata import METRICS
+from sightline.store.store import Store
+from sightline.types import Case, Group, GroupKey, Outcome
 
 SAME_MEANING = "same_meaning"
 SPLIT = "split"
@@ -41,7 +49,9 @@ def answer_items(request: SourceRequest) -> MadeItems:
 
 
 def wrong_answer_items(request: SourceRequest) -> MadeItems:
-    """Make an item of sampled answers that are not right, in proportion to a label (II-Bench, section 4.3)."""
+    """Make an item of sampled answers that are not right, in proportion to a label (II-Bench,
+    section 4.3).
+    """
     runs = read_runs(request.sources, request.store)
     outcomes = [_first_answers(run) for run in runs]
     count = request.count or request.task.sample
@@ -229,3 +239,127 @@ def _filled(**texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _hidden(run: SourceRun, outcome: Outcome, **more: str) -> dict[str, str | tuple[str, ...]]:
     return {"model": run.model, "run": run.name, "sample": outcome.sample, "judge": outcome.judge, **more}
+
+
+# -- Which answers humans rate, or explain: instances that all runs answered, or sampled wrong answers
+
+WRONG = ("wrong", "miss", "refused")
+
+Unit = tuple[Outcome, ...]
+"""What is drawn as a whole: all answers to an instance, or one wrong answer."""
+
+ProbeName = tuple[str, str]
+"""Sample and variant."""
+
+
+def shared_instances(runs: Sequence[Sequence[Outcome]]) -> list[Unit]:
+    """Select the instances that every run has answered and that have a reference.
+
+    An instance is a group of probes. It is left out as a whole if one of its answers failed, or if runs
+    answered different probes of it.
+    """
+    by_run = [_instances(run) for run in runs]
+    units = [
+        tuple(outcome for instances in by_run for outcome in instances[name])
+        for name in by_run[0]
+        if all(_complete(instances.get(name, [])) for instances in by_run)
+        and len({_probes(instances[name]) for instances in by_run}) == 1
+    ]
+    if not units:
+        some = "the run" if len(runs) == 1 else f"each of the {len(runs)} runs"
+        sent = [outcome for instances in by_run for found in instances.values() for outcome in found]
+        raise UserError(
+            f"no instance has an answer of {some}",
+            found=f"{sum(outcome.answered for outcome in sent):,} of {len(sent):,} probes have an answer",
+            expected="answers with references; several runs are on the same data, in one setting",
+        )
+    return units
+
+
+def wrong_answers(run: Sequence[Outcome]) -> list[Unit]:
+    """Select the answers of a run that are not right."""
+    units: list[Unit] = [(outcome,) for outcome in run if outcome.verdict in WRONG]
+    if not units:
+        raise UserError("no answer is wrong", found=f"{len(run):,} answers", expected="judged answers")
+    return units
+
+
+def draw_units(units: Sequence[Unit], count: int, seed: int, by: str = "") -> list[Unit]:
+    """Draw units at random.
+
+    Args:
+        by: A label; units are drawn in proportion to its values. '' for none.
+    """
+    if count < 1:
+        raise UserError("--items draws nothing", found=count, expected="1 or more")
+    categories = [label_of(unit[0].labels, by) for unit in units]
+    indices = draw_indices(categories, min(count, len(units)), Random(f"rating {seed}"))
+    return [units[index] for index in indices]
+
+
+def sent_images(runs: Iterable[Sequence[Outcome]]) -> dict[ProbeName, tuple[str, ...]]:
+    """The images that answers say were sent."""
+    images: dict[ProbeName, tuple[str, ...]] = {}
+    for run in runs:
+        for outcome in run:
+            if outcome.images:
+                images.setdefault((outcome.sample, outcome.variant), outcome.images)
+    return images
+
+
+def _instances(run: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    instances: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in run:
+        instances[outcome.sample].append(outcome)
+    return dict(instances)
+
+
+def _complete(answers: Sequence[Outcome]) -> bool:
+    return bool(answers) and all(one.answered and one.references for one in answers)
+
+
+def _probes(answers: Iterable[Outcome]) -> frozenset[tuple[str, str]]:
+    return frozenset((one.sample, one.variant) for one in answers)
+
+
+# -- Judged runs as sources: runs of the store, results folders, and files of answers
+
+
+class SourceRun(Struct, frozen=True):
+    """A run: what the user called it, its benchmark and setting ('' if unknown), model, groups, options."""
+
+    name: str
+    benchmark: str
+    setting: str
+    model: str
+    groups: dict[GroupKey, Group]
+    options: Mapping[str, Any] = {}
+
+
+def read_runs(words: tuple[str, ...], store: Store) -> list[SourceRun]:
+    runs = [_read(word, store) for word in dict.fromkeys(words)]
+    for what, found in (
+        ("benchmarks", [run.benchmark for run in runs if run.benchmark]),
+        ("splits", [str(run.options["split"]) for run in runs if "split" in run.options]),
+    ):
+        if len(names := dict.fromkeys(found)) > 1:
+            raise UserError(f"the runs are of several {what}", found=", ".join(names), expected="one")
+    return runs
+
+
+def _read(word: str, store: Store) -> SourceRun:
+    path = Path(word)
+    if path.is_file():
+        return SourceRun(word, "", "", word, _groups(path))
+    folder = path.is_dir() and (path / METRICS).is_file()
+    run = judged_run(store, path if folder or path.is_dir() else find_run(store, word))
+    result = run.result
+    groups = dict(run.groups)
+    return SourceRun(run.name, result.benchmark, result.setting, result.model, groups, result.options)
+
+
+def _groups(file: Path) -> dict[GroupKey, Group]:
+    members: dict[GroupKey, list[Outcome]] = defaultdict(list)
+    for outcome in read_outcomes(file):
+        members[outcome.sample, outcome.draw, ""].append(outcome)
+    return {key: Group(key[0], key[1], of[0].cluster, tuple(of)) for key, of in members.items()}

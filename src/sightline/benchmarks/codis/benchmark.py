@@ -8,31 +8,51 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import Benchmark, answer_cases
-from sightline.benchmarks.codis import bias
-from sightline.benchmarks.codis.data import RECORDS, read_samples
-from sightline.benchmarks.codis.formats import ANSWER_FILES, EXPORT_FORMATS
-from sightline.benchmarks.codis.meaning import same_meaning_by_rules
-from sightline.benchmarks.codis.rules import judge_by_rules
-from sightline.benchmarks.codis.sources import RELEASE
-from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
-from sightline.benchmarks.report_sections import ByLabel, PairCounts, Shares, Together
-from sightline.metric_types import Metric
+from sightline.benchmarks.base import (
+    Benchmark,
+    BenchmarkOption,
+    ByLabel,
+    PairCounts,
+    Release,
+    ReleasedRecords,
+    Setting,
+    Shares,
+    Together,
+    answer_cases,
+    by_name,
+)
+from sightline.benchmarks.codis import rules
+from sightline.benchmarks.codis.data import ANSWER_FILES, EXPORT_FORMATS, RECORDS, read_samples
+from sightline.benchmarks.codis.rules import judge_by_rules, same_meaning_by_rules
 from sightline.metrics import paired
-from sightline.prompts import fill, load
-from sightline.scoring.judge_prompts import right_or_wrong, same_meaning_by_model
+from sightline.scoring.judge_replies import right_or_wrong, same_meaning_by_model
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.scoring.text import answer_part
-from sightline.types import (
-    Case,
-    Group,
-    ImageRef,
-    Message,
-    Outcome,
-    Probe,
-    Sample,
-    user,
+from sightline.text import fill, load
+from sightline.types import Case, Group, ImageRef, Message, Metric, Outcome, Probe, Sample, user
+
+# -- CODIS's data set: repository, pinned revision, digests, licence, citation
+
+RELEASE = Release(
+    name="codis",
+    repository="THUNLP-MT/CODIS",
+    revision="d070cf759c42676c88925004c83f1d81585675a7",
+    records=(
+        ReleasedRecords(
+            split="test",
+            path="data/data.json",
+            name="data.json",
+            sha256="f7823ce5efea89912dc65ca5586ff0790fe75c2cf7e4d95fa854f57ebb325709",
+            samples=353,
+            images=216,
+        ),
+    ),
+    images="data/images",
+    paper="Luo et al. 2024, CODIS: Benchmarking Context-Dependent Visual Comprehension for "
+    "Multimodal Large Language Models, arXiv:2402.13607",
+    licence="the repository's LICENSE is Apache-2.0; the images have no terms of their own",
 )
+
 
 SAMPLING = {"temperature": 0, "max_tokens": 1024}
 SAMPLING_SOURCE = "unpublished for most models; temperature 0 and 1024 tokens here"
@@ -104,7 +124,7 @@ class Codis(Benchmark):
         "captions": BenchmarkOption(
             None, "file of captions (`build caption`): JSON or JSONL, image_id -> caption"
         ),
-        "bias": BenchmarkOption(bias.DEFAULT_SETS, "pairs of words for the bias metrics (Table 6)"),
+        "bias": BenchmarkOption(rules.DEFAULT_SETS, "pairs of words for the bias metrics (Table 6)"),
         "judge_prompt": BenchmarkOption(
             "paper", "the judge's prompt: Table 12 or eval.py", tuple(JUDGE_PROMPTS)
         ),
@@ -152,7 +172,7 @@ class Codis(Benchmark):
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """The word of each pair of words that the response names (section 5.2)."""
-        return bias.bias_scores(outcome, bias.word_sets(options["bias"]))
+        return rules.bias_scores(outcome, rules.word_sets(options["bias"]))
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Sections 3.3, 4.2 and 5.2."""
@@ -163,7 +183,7 @@ class Codis(Benchmark):
             paired.CONTEXT_AWARENESS,
             paired.CONTEXT_AWARENESS_LEFT_OUT,
             *((paired.OUTPUT_VARIABILITY, paired.OUTPUT_VARIABILITY_LEFT_OUT) if options["context"] else ()),
-            *bias.bias_metrics(bias.word_sets(options["bias"])),
+            *rules.bias_metrics(rules.word_sets(options["bias"])),
         ]
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import takewhile
+from typing import Literal
 
+from msgspec import Struct
+
+from sightline.errors import UserError
 from sightline.scoring.non_answers import declines
-from sightline.scoring.offered_choice import chosen_option
-from sightline.scoring.offered_options import offer_of
-from sightline.scoring.opposites import relation
-from sightline.scoring.polarity import asks_yes_or_no, explicit, said_yes_or_no
+from sightline.scoring.offered import offer_of, relation
+from sightline.scoring.polarity import (
+    NEITHER,
+    NO,
+    YES,
+    asks_yes_or_no,
+    chosen_option,
+    explicit,
+    said_yes_or_no,
+)
 from sightline.scoring.quantities import (
     NUMBER_WORDS,
     allowed_times,
@@ -19,9 +31,25 @@ from sightline.scoring.quantities import (
     times_of_day,
 )
 from sightline.scoring.scorer import RuleVerdict
-from sightline.scoring.short_texts import cached_for_short_texts
-from sightline.scoring.statements import NAMES_NOTHING, OPEN, announced, denials, excludes, statements
-from sightline.scoring.text import FUNCTION_WORDS, answer_part, content, is_question, joined, stem, words
+from sightline.scoring.text import (
+    FUNCTION_WORDS,
+    NAMES_NOTHING,
+    OPEN,
+    announced,
+    answer_part,
+    cached_for_short_texts,
+    content,
+    denials,
+    excludes,
+    is_question,
+    joined,
+    lexicon,
+    statements,
+    stem,
+    without_lead_in,
+    words,
+)
+from sightline.types import PERCENT, Group, Metric, Outcome, Term
 
 _CHOICE_WORDS = frozenset({"or", "either", "both", "neither"})
 _FULL_DAY = re.compile(r"\b24(?:-| )?h(?:ou)?rs?\b", re.IGNORECASE)
@@ -165,3 +193,254 @@ def _relates(reference: str, answer: str) -> bool:
     if _RELATIONS & set(words(answer)) - set(own):
         return True
     return any(re.search(rf"\b{re.escape(word)}['’]s\b", answer, re.IGNORECASE) for word in own)
+
+
+# -- Decides by rules whether two outputs mean the same: the offline judge of CODIS 4.2, Tables 3 and 4
+
+SAME_FROM = 0.6
+"""The overlap of content words (Dice, 0 to 1) from which two free answers count as the same in meaning."""
+
+_REPORTS = frozenset(
+    map(stem, lexicon("answer think believe guess say appear seem look case context image picture photo"))
+)
+"""Words that report an answer without being part of it ('I think', 'it looks like')."""
+
+_CHOICE = frozenset({"or", "either"})
+_CLAUSE_END = re.compile(r"[,:]\s")
+
+
+def same_meaning_by_rules(question: str, first: str, second: str) -> RuleVerdict:
+    """Decide whether the answer parts of two outputs mean the same.
+
+    A lead-in ('Based on the context, ...') does not count, nor does any other beginning that both answers
+    share. The rules then compare the chosen option, yes or no, or the time. Two answers that leave the
+    question open mean the same. Otherwise the words count that are not in the question: answers differ if a
+    number, a colour or an opposite differs, if they share no word, or if their number of negations or their
+    word order differs. Undecided if an answer has no such words, or if only one of two answers to a
+    yes/no question can be read.
+
+    >>> same_meaning_by_rules("Is it going up or down?", "Upwards.", "It is going up.")
+    'right'
+    >>> same_meaning_by_rules("What is it?", "Based on the context, eight.", "Based on the context, two.")
+    'wrong'
+    """
+    one, other = _without_shared_clauses(question, answer_part(first), answer_part(second))
+    if words(one) == words(other):
+        return "right"
+    if not words(one) or not words(other):
+        return "wrong"
+    claims = _claim(question, one), _claim(question, other)
+    if None not in claims and claims != (NEITHER, NEITHER):
+        return "right" if claims[0] == claims[1] else "wrong"
+    if not (similar := _is_similar(question, one, other)):
+        return "undecided" if similar is None or {"yes", "no"} & set(claims) else "wrong"
+    return "right" if claims[0] == claims[1] else "undecided"
+
+
+def _without_shared_clauses(question: str, first: str, second: str) -> tuple[str, str]:
+    """Two answers without the clauses with which both begin, unless these already answer the question."""
+    ends = [end.end() for end in _CLAUSE_END.finditer(first) if second.startswith(first[: end.end()])]
+    shared = ends[-1] if ends else 0
+    if not shared or _claim(question, first[:shared]) is not None:
+        return first, second
+    return first[shared:], second[shared:]
+
+
+def _claim(question: str, answer: str) -> str | frozenset[int] | None:
+    """What an answer claims, if rules can read it: an option, yes or no, OPEN, or times of day."""
+    return claim_of(question, answer) or times_in(question, answer) or (OPEN if declines(answer) else None)
+
+
+def _is_similar(question: str, first: str, second: str) -> bool | None:
+    """Whether two answers are lexically similar; None where one has no content words."""
+    first, second = without_lead_in(first), without_lead_in(second)
+    one, other = _own_words(question, first, second), _own_words(question, second, first)
+    if not one or not other:
+        return None
+    if denials(first) != denials(second) or _offers(first) != _offers(second):
+        return False
+    if sorted(one) == sorted(other):
+        return one == other
+    for kind in (numbers, colours):
+        values = kind(first), kind(second)
+        if all(values) and values[0] != values[1]:
+            return False
+    return _agree(*_cores(one, other))
+
+
+def _agree(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether the words in which two answers differ mean the same, or only one of them says more."""
+    if not one or not other:
+        return True
+    related = [[relation(own, there) for there in other] for own in one]
+    if any(-1 in row for row in related):
+        return False
+    shared = sum(1 in row for row in related), sum(1 in column for column in zip(*related, strict=True))
+    return sum(shared) / (len(one) + len(other)) >= SAME_FROM
+
+
+def _cores(one: Sequence[str], other: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Two sequences without the beginning and the end that they share."""
+    start = _shared_length(one, other)
+    one, other = one[start:], other[start:]
+    end = _shared_length(one[::-1], other[::-1])
+    return one[: len(one) - end], other[: len(other) - end]
+
+
+def _shared_length(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: relation(*pair) == 1, pairs))
+
+
+def _offers(answer: str) -> bool:
+    return bool(_CHOICE & set(words(answer)))
+
+
+def _own_words(question: str, answer: str, other: str) -> tuple[str, ...]:
+    """The stems and numbers of an answer that are not in the question; all of them if all are in it."""
+    plain = [stem(word) for word in joined(words(answer), words(other)) if not _says_nothing(word)]
+    found = [*plain, *(f"{number:g}" for number in sorted(numbers(answer)))]
+    asked = set(content(question)) | _REPORTS
+    return tuple(word for word in found if word not in asked) or tuple(found)
+
+
+def _says_nothing(word: str) -> bool:
+    return word in FUNCTION_WORDS | NUMBER_WORDS or word.isdecimal()
+
+
+# -- Output bias: which of two words the outputs name, where the question offers both (CODIS 5.2)
+
+
+class WordSet(Struct, frozen=True):
+    """Two words that a question may offer; outputs are counted by which of them they name.
+
+    Inflections count as the word ('upwards' as 'up'). If the second word is the first with 'not' before it,
+    the set applies to yes-or-no questions that hold the first word: yes names the first, no the second.
+    """
+
+    first: str
+    second: str
+
+    @property
+    def name(self) -> str:
+        """The set's name in labels: 'up:down'."""
+        return f"{self.first}:{self.second}"
+
+    @property
+    def score(self) -> str:
+        """The name of the score that holds the word which an output names."""
+        return f"words {self.name}"
+
+    @property
+    def negates(self) -> bool:
+        """Whether the second word is the negated first word."""
+        return self.second == f"not {self.first}"
+
+
+DEFAULT_SETS = "up:down,morning:afternoon,appropriate:not appropriate"
+
+
+def word_sets(text: str) -> tuple[WordSet, ...]:
+    """Parse sets of words.
+
+    >>> [words.name for words in word_sets("left:right")]
+    ['left:right']
+    """
+    sets = []
+    for pair in text.split(","):
+        first, colon, second = (part.strip() for part in pair.partition(":"))
+        if not (first and colon and second):
+            raise UserError(f"'{pair}' is not a pair of words", expected=f"pairs such as {DEFAULT_SETS}")
+        sets.append(WordSet(first, second))
+    return tuple(sets)
+
+
+BIAS_SETS = word_sets(DEFAULT_SETS)
+"""The three pairs of words of Table 6."""
+
+Side = Literal["first", "second", "neither"]
+
+_CODES: Mapping[Side, float] = {"neither": 0.0, "first": 1.0, "second": 2.0}
+"""The value of the score of each side."""
+
+_SIDES: Mapping[Side, str] = {
+    "first": "outputs that name the first word of a pair that the question offers",
+    "second": "outputs that name the second word of a pair that the question offers",
+    "neither": "outputs that name neither or both words of a pair that the question offers",
+}
+
+
+def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
+    """Define the shares of outputs that name the first word, the second, and neither or both (Table 6).
+
+    They count outputs, not occurrences, among those whose question offers the two words of a set. Each term
+    has the label `words` ('up:down'). Failed calls are left out.
+    """
+    return tuple(
+        Metric(
+            name=f"bias_{side}",
+            terms=_share(side, sets),
+            meaning=meaning,
+            better="neither",
+            range=PERCENT,
+            source="CODIS 5.2, Table 6",
+            judged=None,
+            absent="no question offers both words of a pair",
+        )
+        for side, meaning in _SIDES.items()
+    )
+
+
+@lru_cache(maxsize=2048)
+def offers(question: str, pair: WordSet) -> bool:
+    """Check whether a question offers the two words of a set, and no others.
+
+    >>> offers("Is it moving upwards or downwards?", BIAS_SETS[0])
+    True
+    >>> offers("Is it up, down, left or right?", BIAS_SETS[0])
+    False
+    """
+    if pair.negates:
+        return asks_yes_or_no(question) and stem(pair.first) in map(stem, words(question))
+    offer = offer_of(question)
+    named = [{stem(word) for word in option.words} - _SMALL for option in offer.options] if offer else []
+    return len(named) == 2 and all({stem(word)} in named for word in (pair.first, pair.second))
+
+
+def named_side(question: str, output: str, pair: WordSet) -> Side:
+    """Find which word of a set the answer part of an output names.
+
+    >>> named_side("Is it going up or down?", "Upwards.", BIAS_SETS[0])
+    'first'
+    >>> named_side("Is the gesture appropriate?", "It is inappropriate.", BIAS_SETS[2])
+    'second'
+    """
+    answer = answer_part(output)
+    if pair.negates:
+        sides: Mapping[str, Side] = {YES: "first", NO: "second"}
+        return sides.get(said_yes_or_no(question, answer) or "", "neither")
+    stems = set(map(stem, words(answer)))
+    first, second = stem(pair.first) in stems, stem(pair.second) in stems
+    return "neither" if first == second else "first" if first else "second"
+
+
+def bias_scores(outcome: Outcome, sets: Sequence[WordSet]) -> dict[str, float]:
+    """The word of each set that an output names, for the sets that its question offers."""
+    return {
+        pair.score: _CODES[named_side(outcome.question, outcome.response, pair)]
+        for pair in sets
+        if offers(outcome.question, pair)
+    }
+
+
+_SMALL = frozenset(map(stem, FUNCTION_WORDS))
+
+
+def _share(side: Side, sets: Sequence[WordSet]) -> Callable[[Group], Iterator[Term]]:
+    def terms(group: Group) -> Iterator[Term]:
+        for pair in sets:
+            codes = [outcome.scores[pair.score] for outcome in group if pair.score in outcome.scores]
+            if codes:
+                yield Term(codes.count(_CODES[side]), len(codes), {"words": pair.name})
+
+    return terms

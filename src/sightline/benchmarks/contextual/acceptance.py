@@ -6,12 +6,10 @@ import re
 from itertools import pairwise
 
 from sightline.scoring.containment import ungrouped
-from sightline.scoring.non_answers import declines
+from sightline.scoring.non_answers import declines, is_refusal
 from sightline.scoring.quantities import NUMBER_WORDS
-from sightline.scoring.refusals import is_refusal
 from sightline.scoring.scorer import RuleVerdict
-from sightline.scoring.statements import NEGATIONS, statements
-from sightline.scoring.text import FUNCTION_WORDS, lexicon, respelled, words
+from sightline.scoring.text import FUNCTION_WORDS, NEGATIONS, lexicon, respelled, statements, words
 
 SHORT = 5
 """The most words of a reference that rules decide on; a longer one can be phrased in too many ways."""

@@ -8,34 +8,75 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import Benchmark
-from sightline.benchmarks.contextual.acceptance import accept_by_rules
-from sightline.benchmarks.contextual.appendix_cases import ERRORS
-from sightline.benchmarks.contextual.data import SPLITS, Shots, image_of, read_released, read_samples
-from sightline.benchmarks.contextual.folder import NAME
-from sightline.benchmarks.contextual.formats import ANSWER_FILES, EXPORT_FORMATS, add_judgements
-from sightline.benchmarks.contextual.sources import RELEASE
-from sightline.benchmarks.options import BenchmarkOption, Setting, by_name
-from sightline.benchmarks.report_sections import ByJudge, ByLabel
-from sightline.benchmarks.text_metrics import TEXT_METRICS, text_metrics
-from sightline.formats.prediction import Prediction
-from sightline.metric_types import PERCENT, Metric, Term
-from sightline.metrics import choice
-from sightline.prompts import load
-from sightline.scoring.flags import flags
-from sightline.scoring.judge_prompts import accepted
-from sightline.scoring.refusals import is_refusal
-from sightline.scoring.scorer import Reading, RuleScorer, Scorer
-from sightline.types import (
-    Case,
-    Group,
-    ImageRef,
-    Message,
-    Probe,
-    Sample,
-    Text,
-    user,
+from sightline.benchmarks.base import (
+    TEXT_METRICS,
+    Benchmark,
+    BenchmarkOption,
+    ByJudge,
+    ByLabel,
+    Release,
+    ReleasedRecords,
+    Setting,
+    UserRecords,
+    by_name,
+    text_metrics,
 )
+from sightline.benchmarks.contextual.acceptance import accept_by_rules
+from sightline.benchmarks.contextual.data import (
+    IMAGE,
+    NAME,
+    SPLITS,
+    SYNTHETIC,
+    Shots,
+    image_of,
+    image_path,
+    read_released,
+    read_samples,
+    table_name,
+)
+from sightline.benchmarks.contextual.formats import ANSWER_FILES, ERRORS, EXPORT_FORMATS, add_judgements
+from sightline.formats.prediction import Prediction
+from sightline.metrics import choice
+from sightline.scoring.judge_replies import accepted
+from sightline.scoring.non_answers import is_refusal
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flags
+from sightline.text import load
+from sightline.types import PERCENT, Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
+
+# -- ConTextual's data set: repository, pinned revision, digests, licence, citation
+
+RELEASE = Release(
+    name=NAME,
+    repository="rohan598/ConTextual",
+    # The commit that brought the data.
+    revision="6e199b8b5cd7ec99e57d28bc1ef0b7693218365d",
+    records=(
+        ReleasedRecords(
+            split="test",
+            path="data/contextual_test.csv",
+            name=table_name("test"),
+            sha256="428ec237bbedc69eed125a162269a9f60154391fb7c5b9c9c4db55500c050391",
+            samples=506,
+            images=506,
+        ),
+        ReleasedRecords(
+            split="val",
+            path="data/contextual_val.csv",
+            name=table_name("val"),
+            sha256="db5426b8a5c96537b88e34f1c7bbb606d57295190c1c74777653a220daf473e9",
+            samples=100,
+            images=100,
+        ),
+    ),
+    image_urls=IMAGE,
+    image_path=image_path,
+    user_records=(UserRecords(SYNTHETIC, table_name(SYNTHETIC)),),
+    paper="Wadhawan et al. 2024, ConTextual: Evaluating Context-Sensitive Text-Rich Visual Reasoning "
+    "in Large Multimodal Models, arXiv:2401.13311",
+    licence="none is stated; the images come from LAION-5B, Rico, Open WebText, InfographicVQA, "
+    "ST-VQA and ESTVQA (section 2.2 of the paper)",
+)
+
 
 SAMPLING = {"temperature": 0, "max_tokens": 1024}
 SAMPLING_SOURCE = "unpublished for most models; temperature 0 and 1024 tokens here"

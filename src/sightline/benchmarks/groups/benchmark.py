@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from sightline.benchmarks.base import Benchmark, answer_cases
+from sightline.benchmarks.base import (
+    ANSWER_BY,
+    FILE,
+    Against,
+    Benchmark,
+    BenchmarkOption,
+    ByLabel,
+    Differences,
+    Setting,
+    Together,
+    answer_cases,
+    by_name,
+)
 from sightline.benchmarks.groups.data import (
     GROUPS,
     LineSelection,
@@ -18,31 +30,17 @@ from sightline.benchmarks.groups.data import (
     read_samples,
     sorted_sample,
 )
-from sightline.benchmarks.groups.mask_metrics import MASK_METRICS
 from sightline.benchmarks.groups.mask_words import named_properties
-from sightline.benchmarks.options import ANSWER_BY, FILE, BenchmarkOption, Setting, by_name
-from sightline.benchmarks.report_sections import Against, ByLabel, Differences, Together
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
-from sightline.metric_types import Metric
-from sightline.metrics.consistency import UNCHANGED
-from sightline.metrics.consistency_metrics import COMPLETE, consistency_metrics
+from sightline.metrics.consistency import COMPLETE, UNCHANGED, consistency_metrics
 from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
-from sightline.scoring.flags import flags
-from sightline.scoring.judge_prompts import same_meaning_by_model
-from sightline.scoring.letters import LETTERS
-from sightline.scoring.listed_options import chosen_letter, chosen_option
-from sightline.scoring.refusals import is_refusal
-from sightline.scoring.scorer import Reading, RuleScorer, Scorer
+from sightline.scoring.judge_replies import same_meaning_by_model
+from sightline.scoring.non_answers import is_refusal
+from sightline.scoring.options import LETTERS, chosen_letter, chosen_option
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags
 from sightline.scoring.similarity import same_option, similarity
-from sightline.types import (
-    Case,
-    Group,
-    Outcome,
-    Probe,
-    Sample,
-    Verdict,
-)
+from sightline.types import PERCENT, Case, Group, Metric, Outcome, Probe, Sample, Term, Verdict
 
 TASKS = ("rephrasing", "restyling", "context")
 """The tasks of MM-R3, each with its own post-processing of answers (3.3, A.3)."""
@@ -270,3 +268,33 @@ def _right_letters(case: Case) -> set[str]:
         for letter, option in zip(LETTERS, case.options, strict=False)
         if letter in references or option.strip().casefold() in texts
     }
+
+
+# -- Metrics of MM-R3's context task: the share of answers that name the mask and not what it hides
+
+
+def mask_terms(label: str) -> Callable[[Group], Iterable[Term]]:
+    """Count the answers that name a property of their mask (MM-R3 4.3.1)."""
+
+    def terms(group: Group) -> Iterator[Term]:
+        for outcome in group:
+            named = flag(outcome.scores, f"names_{label}")
+            if isinstance(outcome.labels.get(label), str) and outcome.answered and named is not None:
+                yield Term(named, 1, outcome.labels)
+
+    return terms
+
+
+MASK_METRICS = tuple(
+    Metric(
+        name=f"names_{label}",
+        terms=mask_terms(label),
+        meaning=f"answers that name the {label} of the mask",
+        better="lower",
+        range=PERCENT,
+        source="MM-R3 4.3.1 and A.9.3",
+        judged=None,
+        absent=f"no label '{label}'",
+    )
+    for label in ("colour", "shape", "lines")
+)

@@ -11,14 +11,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sightline.decoding import json_records
 from sightline.errors import UserError
-from sightline.formats.content import read_bytes
 from sightline.formats.export import counted
-from sightline.formats.group_file import GroupFile, open_groups, size_of
-from sightline.formats.groups import ORIGINAL, GroupLine, by_group
+from sightline.formats.files import read_bytes
+from sightline.formats.groups import ORIGINAL, GroupFile, GroupLine, by_group, open_groups, size_of
 from sightline.formats.jsonl import id_field
 from sightline.formats.tables import read_table, table_rows
+from sightline.text import json_records
 from sightline.types import ImageRef, Probe, Sample, user
 
 GROUPS = "groups.jsonl"

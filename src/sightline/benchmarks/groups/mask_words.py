@@ -1,7 +1,7 @@
 """Detects answers that name the mask and not what it hides: its colour, its shape, its lines.
 
 MM-R3 4.3.1 and A.9.3: models that a mask misleads answer 'a green square' or 'a white rectangular shape with
-horizontal lines'. `sightline.scoring.refusals.is_refusal` detects refusals.
+horizontal lines'. `sightline.scoring.non_answers.is_refusal` detects refusals.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile, pairwise
 
 from sightline.scoring.quantities import colours
-from sightline.scoring.statements import AUXILIARIES
-from sightline.scoring.text import FUNCTION_WORDS, lexicon, words
+from sightline.scoring.text import AUXILIARIES, FUNCTION_WORDS, lexicon, words
 from sightline.types import Labels
 
 _SHAPES: Mapping[str, frozenset[str]] = {

@@ -2,42 +2,73 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from math import factorial, prod
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.base import (
+    ANSWER_BY,
+    Benchmark,
+    BenchmarkOption,
+    ByLabel,
+    Release,
+    ReleasedRecords,
+    Setting,
+    Together,
+    by_name,
+)
 from sightline.benchmarks.iibench.data import (
+    LABELS,
     images_by_path,
     read_explanations,
     read_released,
     read_samples,
 )
-from sightline.benchmarks.iibench.export import EXPORT_FORMATS
-from sightline.benchmarks.iibench.formats import ANSWER_FILES, SPLITS
-from sightline.benchmarks.iibench.option_orders import option_orders
-from sightline.benchmarks.iibench.records import LABELS
-from sightline.benchmarks.iibench.sources import RELEASE
-from sightline.benchmarks.options import ANSWER_BY, BenchmarkOption, Setting, by_name
-from sightline.benchmarks.report_sections import ByLabel, Together
+from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
 from sightline.formats.prediction import Prediction
-from sightline.metric_types import PERCENT, Metric, Term
 from sightline.metrics import choice
-from sightline.prompts import fill, load
-from sightline.scoring.letters import LETTERS, carry_letter
-from sightline.scoring.multiple_choice import EXTRACTIONS, read_option
+from sightline.scoring.options import EXTRACTIONS, LETTERS, carry_letter, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
-from sightline.types import (
-    Group,
-    ImageRef,
-    Outcome,
-    Probe,
-    Sample,
-    user,
+from sightline.text import fill, load
+from sightline.types import PERCENT, Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
+
+# -- II-Bench's data set: repository, pinned revision, digests, licence, citation
+
+RELEASE = Release(
+    name="iibench",
+    repository="II-Bench/II-Bench",
+    # The commit that brought the data; at 1cf741d the two files of records are the same.
+    revision="7cf618771f814ed6db9a2683549c7da83a77909b",
+    records=(
+        ReleasedRecords(
+            split="test",
+            path="data/test.json",
+            name="test.json",
+            sha256="f267ee1a402aa971e1558e1ce071a1bd3b0efe01626cae3e927abab3063a65e1",
+            samples=1399,
+            images=1187,
+        ),
+        ReleasedRecords(
+            split="dev",
+            path="data/dev.json",
+            name="dev.json",
+            sha256="c6852395e8212d949ff85317b2509522158745074d248d186e977bb26bf69bb7",
+            samples=35,
+            images=35,
+        ),
+    ),
+    images="images",
+    paper="Liu et al. 2024, II-Bench: An Image Implication Understanding Benchmark for Multimodal "
+    "Large Language Models, arXiv:2406.05862",
+    licence="none is stated; the images come from third-party websites (Appendix B of the paper)",
 )
+
 
 SAMPLING = {"temperature": 0, "max_tokens": 1000}
 SAMPLING_SOURCE = "max_tokens as in the released infer/models/gpt4v.py; temperature unpublished, 0 here"
@@ -265,3 +296,25 @@ def _few_shot_ids(options: Mapping[str, Any]) -> Sequence[str]:
 def _letters(order: Sequence[str]) -> tuple[str, ...]:
     """The possible answers, written as in the few-shot examples."""
     return tuple(f"({letter})" for letter, _ in zip(LETTERS, order, strict=False))
+
+
+# -- The orders in which the options of a question are shown
+
+
+def option_orders(options: Sequence[str], count: int, seed: str) -> Iterator[tuple[str, ...]]:
+    """The order of the file, then shuffled ones."""
+    order = tuple(options)
+    yield order
+    if count == 1:
+        return  # Most settings show one order, and need none of what follows.
+    distinct = factorial(len(options)) // prod(map(factorial, Counter(options).values()))
+    shown = {order}
+    for number in range(1, count):
+        if len(shown) == distinct:
+            shown.clear()
+        generator = random.Random(f"{seed}/{number}")
+        order = tuple(generator.sample(options, len(options)))
+        while order in shown:
+            order = tuple(generator.sample(options, len(options)))
+        shown.add(order)
+        yield order

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sightline.benchmarks.iibench.answer_key import read_answer_key
+from msgspec import Struct
+
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, SPLITS
-from sightline.benchmarks.iibench.records import LABELS, IIBenchQuestion, IIBenchRecord
 from sightline.benchmarks.records import data_folder, read_records, refuse_repeated_ids
 from sightline.errors import UserError
+from sightline.formats.files import read_bytes
+from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.formats.read import read_predictions
+from sightline.scoring.options import LETTERS
+from sightline.text import json_records
 from sightline.types import ImageRef, Sample
 
 
@@ -148,3 +151,128 @@ def _predictions_by_id(file: str | None) -> dict[str, Prediction]:
     if file is None:
         return {}
     return {one.sample: one for one in read_predictions(Path(file), ANSWER_FILES, setting="")}
+
+
+# -- II-Bench's released records: images with their labels and questions
+
+VALUES: Mapping[str, tuple[str, ...]] = {
+    "domain": ("Life", "Art", "Society", "Psychology", "Environment", "Others"),
+    "emotion": ("Positive", "Neutral", "Negative"),
+    "image_type": (
+        "Illustration",
+        "Meme",
+        "Poster",
+        "Multi-panel Comic",
+        "Single-panel Comic",
+        "Logo",
+        "Painting",
+    ),
+    "difficulty": ("Easy", "Middle", "Hard"),
+    "rhetoric": (
+        "Metaphor",
+        "Exaggerate",
+        "Symbolism",
+        "Contrast",
+        "Visual Dislocation",
+        "Antithesis",
+        "Analogy",
+        "Personification",
+        "Others",
+    ),
+}
+"""The labels of an image in the order of the reports, and their values (Appendix B.3) as the released files
+spell them."""
+
+LABELS = tuple(VALUES)
+
+
+class IIBenchQuestion(Struct, frozen=True):
+    """One question about an image; the released test split has no answers."""
+
+    id: str
+    question: str
+    options: tuple[str, ...]
+    answer: str | None = None
+    correct_option: str | None = None
+
+
+class ImageMetadata(Struct, frozen=True):
+    """The labels of an image, and the explanation of its meaning.
+
+    `image_type` is a list in test and a string in dev; the `explanation` of test-908 is an object.
+    """
+
+    domain: str
+    emotion: str
+    image_type: str | tuple[str, ...]
+    difficulty: str
+    rhetoric: str | tuple[str, ...]
+    explanation: Any = None
+
+
+class IIBenchRecord(Struct, frozen=True):
+    """One released record: an image and its questions."""
+
+    local_path: str
+    questions: tuple[IIBenchQuestion, ...]
+    meta_data: ImageMetadata
+
+
+# -- Reads II-Bench's answer key from the released split or from a file of the user's
+
+
+def read_answer_key(file: str | None, questions: Sequence[IIBenchQuestion]) -> dict[str, str]:
+    """Read the answer key.
+
+    An answers file is a JSON object {id: answer} or JSONL {"id", "answer"}; an answer is a letter A-F or an
+    option's text.
+
+    Args:
+        file: The answers file, or None.
+    """
+    key = {question.id: question.answer for question in questions if question.answer}
+    if file is None:
+        return key
+    path = Path(file)
+    by_id = {question.id: question for question in questions}
+    seen: set[str] = set()
+    for name, answer in _entries(path):
+        if name in seen:
+            raise UserError("this id occurs twice", file=path, record=name, expected="one answer a question")
+        seen.add(name)
+        if name not in by_id:
+            raise UserError(
+                "this question is not in the split", file=path, record=name, expected="ids of the split"
+            )
+        key[name] = _letter(path, name, answer, by_id[name].options)
+    return key
+
+
+def _entries(path: Path) -> list[tuple[str, Any]]:
+    rows = json_records(read_bytes(path), path)
+    if len(rows) == 1 and not {"id", "answer"} <= rows[0][1].keys():
+        return list(rows[0][1].items())
+    return [(_id(path, where, row), row.get("answer")) for where, row in rows]
+
+
+def _id(path: Path, where: str, row: Mapping[str, Any]) -> str:
+    name = row.get("id")
+    if not isinstance(name, str):
+        raise UserError("lacks an id", file=path, record=where, field="id", expected="the question's id")
+    return name
+
+
+def _letter(path: Path, name: str, answer: Any, options: Sequence[str]) -> str:
+    if isinstance(answer, str):
+        if answer in tuple(LETTERS[: len(options)]):
+            return answer
+        if answer in options:
+            return LETTERS[options.index(answer)]
+    raise UserError(
+        "is not an answer to this question",
+        file=path,
+        record=name,
+        field="answer",
+        found=answer,
+        expected="a letter in the released order, or an option's text",
+    )

@@ -1,1 +1,1 @@
-"""Synthetic scenes: the content of an image as plain data, its rendering, and questions about it."""
+"""Synthetic scenes: small data sets in the formats of the four papers."""

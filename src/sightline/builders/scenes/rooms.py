@@ -7,9 +7,8 @@ from random import Random
 
 from msgspec import Struct
 
-from sightline.builders.scenes.phrasings import Fact, Phrasings
-from sightline.builders.scenes.puzzles.puzzle import THINGS, VIVID
-from sightline.builders.scenes.scene import Scene, Thing
+from sightline.builders.scenes.drawing import Fact, Phrasings, Scene, Thing
+from sightline.builders.scenes.puzzles import THINGS, VIVID
 
 PLACES = ("kitchen", "bedroom", "park", "beach", "street", "desert")
 INDOOR = ("kitchen", "bedroom")

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
-from sightline.errors import UserError, did_you_mean
-from sightline.models.local.args import LocalArgs
-from sightline.models.local.checkpoint import INSTALL, Checkpoint
-from sightline.models.local.processor import first_line, load_processor, silent
-from sightline.output import print_note
+from sightline.errors import UserError, did_you_mean, unknown_name
+from sightline.images import MAX_BYTES, MEDIA_TYPES, ImageLimits
+from sightline.models.arguments import read_values
+from sightline.models.base import Capabilities
+from sightline.models.model_files import (
+    answer_files,
+    digest_of_files,
+    folder_of,
+    no_folder,
+    without_progress_bar,
+)
+from sightline.text import UNDECODABLE, fault, print_note
 
 OWN_BYTES = 2**30
 """Memory of a device that this process and its driver may use before a model is loaded."""
@@ -289,3 +303,431 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(
         sign in text for sign in ("can't allocate memory", "not enough memory", "out of memory")
     )
+
+
+# -- The processor of a checkpoint (transformers' name): converts images and text to the model's inputs
+
+
+def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
+    library: Any = import_module("transformers")
+    folder = checkpoint.folder
+    options = {"local_files_only": True, "trust_remote_code": args.trust_remote_code}
+    try:
+        with silent():
+            kind = _without_video(library, folder) or library.AutoProcessor
+            processor = kind.from_pretrained(str(folder), **options)
+    except ImportError as error:
+        raise UserError(
+            "its processor needs a package that is not installed",
+            file=folder,
+            found=first_line(error),
+            expected=f"{INSTALL}, and that package beside it, such as `pip install torchvision`",
+        ) from None
+    # The libraries raise many types of errors for a folder that they cannot load.
+    except Exception as error:
+        raise UserError(
+            "its processor cannot be loaded",
+            file=folder,
+            found=f"{type(error).__name__}: {first_line(error)}",
+            expected="the whole folder of a transformers model, with processor and tokenizer",
+        ) from error
+    if checkpoint.takes_images and not hasattr(processor, "image_processor"):
+        raise UserError(
+            "its processor does not accept images",
+            file=folder,
+            found=type(processor).__name__,
+            expected="the files of the processor next to those of the tokenizer",
+        )
+    if checkpoint.chat_template is not None and args.template != "plain":
+        _check_template(folder, processor)
+    return processor
+
+
+def _check_template(folder: Path, processor: Any) -> None:
+    """Raise UserError if the chat template has a syntax error; other errors appear with a conversation."""
+    from jinja2 import TemplateSyntaxError
+
+    hello = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
+    try:
+        processor.apply_chat_template(hello, add_generation_prompt=True, tokenize=False)
+    except TemplateSyntaxError as error:
+        raise UserError(
+            f"its chat template is broken at line {error.lineno}",
+            file=folder,
+            found=error.message,
+            expected="a template that can be read, or --model-arg template=plain",
+        ) from None
+    # A template is a program: it may refuse a conversation without an image.
+    except Exception:
+        return
+
+
+def _without_video(library: Any, folder: Path) -> Any:
+    """The processor's class without its video part if that cannot be loaded, otherwise None.
+
+    The video part needs torchvision, which images do not.
+    """
+    kind = getattr(library, _class_name(folder), None)
+    if kind is None or find_spec("torchvision") is not None:
+        return None
+    if set(kind.get_attributes()) != {"image_processor", "tokenizer", "video_processor"}:
+        return None
+    parts = classmethod(lambda _: ["image_processor", "tokenizer"])
+    return type(kind.__name__, (kind,), {"get_attributes": parts})
+
+
+def _class_name(folder: Path) -> str:
+    for name in PROCESSORS:
+        try:
+            class_name = json.loads((folder / name).read_bytes()).get("processor_class")
+        except (OSError, AttributeError, *UNDECODABLE):
+            continue
+        if isinstance(class_name, str):
+            return class_name
+    return ""
+
+
+def first_line(error: BaseException) -> str:
+    """Shorten an error message: libraries add pages of advice."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Disable the progress bar and the warnings of transformers inside the block."""
+    logging = import_module("transformers.utils.logging")
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        with without_progress_bar():
+            yield
+    finally:
+        logging.set_verbosity(level)
+
+
+# -- A model's folder, read without loading the model: architecture, weights, identity
+
+INSTALL = "pip install 'sightline[local]'"
+PROCESSORS = ("processor_config.json", "preprocessor_config.json")
+_VISION = ("vision_config", "image_token_id", "image_token_index")
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_ONE_IMAGE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
+_DOWNLOADED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.bin"]
+_IGNORED = ["*/*"]
+_IGNORED_WITH_SAFETENSORS = [*_IGNORED, "*.bin"]
+"""What of a repository is downloaded, and what of that is not: folders, and weights that are there twice."""
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+class Checkpoint(Struct, frozen=True):
+    """A folder that holds a model.
+
+    Attributes:
+        chat_template: The processor's chat template, None without one.
+    """
+
+    folder: Path
+    kind: str
+    architecture: str
+    dtype: str
+    weights: tuple[Path, ...]
+    parameters: int
+    chat_template: str | None
+    takes_images: bool
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the model accepts, as far as its files say."""
+        return Capabilities(
+            own_process=True,
+            own_sampling=True,
+            images=self.takes_images,
+            several_images=self.takes_images and self.kind not in _ONE_IMAGE,
+            system_role=self.chat_template is not None and "system" in self.chat_template,
+            likelihood=True,
+            # Pillow reads all formats, and nothing is sent over a network.
+            limits=ImageLimits(formats=tuple(MEDIA_TYPES), max_bytes=MAX_BYTES),
+        )
+
+    def identity(self) -> str:
+        """Compute the digest of every file that affects the answers; the folder's name does not matter."""
+        digest = digest_of_files(self.folder, {*answer_files(self.folder), *self.weights})
+        return f"{self.architecture} sha256:{digest} {self.dtype}"
+
+
+def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
+    """Find a model on this machine: a folder, or a snapshot of a model of the Hugging Face Hub."""
+    folder = folder_of(name)
+    if folder is None:
+        return _snapshot(_hub_name(name), args.revision, fetch)
+    if args.revision is not None:
+        raise UserError("--model-arg revision: a folder contains only one revision", file=folder)
+    return folder
+
+
+def find_config(name: str) -> Path:
+    """Find the folder with the config.json of a model; from the Hugging Face Hub only this file is
+    downloaded.
+    """
+    folder = folder_of(name)
+    if folder is not None:
+        return folder
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise UserError("a local model needs transformers", expected=INSTALL) from None
+    repository = _hub_name(name)
+    try:
+        return Path(hf_hub_download(repository, "config.json")).parent
+    # As in `_snapshot`.
+    except Exception as error:
+        raise _download_failed(name, None, error) from error
+
+
+def _hub_name(name: str) -> str:
+    """The name, if it can be one of the Hub. Raises UserError if it cannot."""
+    if not _HUB_NAME.fullmatch(name) or name.startswith("."):
+        raise no_folder(name)
+    return name
+
+
+def _snapshot(name: str, revision: str | None, fetch: bool) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    except ImportError:
+        raise UserError("a local model needs transformers", expected=INSTALL) from None
+    selection: dict[str, Any] = {"revision": revision, "allow_patterns": _DOWNLOADED}
+    # Many repositories hold their weights in both formats; older ones only without safetensors.
+    for ignored in (_IGNORED_WITH_SAFETENSORS, _IGNORED):
+        with contextlib.suppress(HFValidationError, LocalEntryNotFoundError):
+            snapshot = Path(
+                snapshot_download(name, **selection, ignore_patterns=ignored, local_files_only=True)
+            )
+            if _is_complete(snapshot):
+                return snapshot
+    if not fetch:
+        raise UserError(
+            f"the model '{name}' is not on this machine yet", expected=f"`hf download {name}` first"
+        )
+    try:
+        ignored = _IGNORED_WITH_SAFETENSORS if _has_safetensors(name, revision) else _IGNORED
+        return Path(snapshot_download(name, **selection, ignore_patterns=ignored))
+    # Without a network the HTTP library raises its own errors, which differ by version.
+    except Exception as error:
+        raise _download_failed(name, revision, error) from error
+
+
+def _download_failed(name: str, revision: str | None, error: Exception) -> UserError:
+    at = f" at {revision}" if revision else ""
+    return UserError(
+        f"the model '{name}'{at} cannot be downloaded from the Hugging Face Hub",
+        found=f"{type(error).__name__}: {error}",
+        expected="the name of a model there, access to it, or the path of a folder",
+    )
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether a snapshot holds a model: other programs leave snapshots with a config only."""
+    try:
+        read_checkpoint(folder, LocalArgs())
+    except UserError:
+        return False
+    return True
+
+
+def _has_safetensors(name: str, revision: str | None) -> bool:
+    from huggingface_hub import HfApi
+
+    files = HfApi().list_repo_files(name, revision=revision)
+    return any(file.endswith(".safetensors") and "/" not in file for file in files)
+
+
+def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
+    """Read what a folder says about its model."""
+    config = _json(folder, "config.json", "the config of a transformers model")
+    kind = config.get("model_type")
+    if not isinstance(kind, str):
+        raise UserError("does not say its model_type", file=folder / "config.json")
+    has_processor = any((folder / name).is_file() for name in PROCESSORS)
+    has_vision = any(name in config for name in _VISION)
+    if has_vision and not has_processor:
+        raise UserError(
+            "lacks its processor", file=folder, expected=f"{' or '.join(PROCESSORS)}, and its tokenizer"
+        )
+    architectures = config.get("architectures") or [kind]
+    weights = _weights(folder)
+    return Checkpoint(
+        folder=folder,
+        kind=kind,
+        architecture=str(architectures[0]),
+        dtype=args.dtype if args.dtype != "auto" else _own_dtype(config),
+        weights=weights,
+        parameters=sum(parameter_count(folder / name) for name in weights),
+        chat_template=_chat_template(folder),
+        takes_images=has_vision or has_processor,
+    )
+
+
+def _json(folder: Path, name: str, what: str) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / name).read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"lacks {name}", file=folder, expected=what) from None
+    except (OSError, *UNDECODABLE) as error:
+        raise UserError(f"cannot be read ({fault(error)})", file=folder / name, expected=what) from None
+    if not isinstance(content, dict):
+        raise UserError("contains no JSON object", file=folder / name, expected=what)
+    return content
+
+
+def _own_dtype(config: dict[str, Any]) -> str:
+    """The number type in which the weights were published, as far as the config says."""
+    inner = config.get("text_config")
+    for part in (config, inner if isinstance(inner, dict) else {}):
+        dtype = part.get("dtype") or part.get("torch_dtype")
+        if dtype in ("float32", "bfloat16", "float16"):
+            return str(dtype)
+    return "float32"
+
+
+def _weights(folder: Path) -> tuple[Path, ...]:
+    """The files of the weights, relative to the folder; safetensors if there are both kinds."""
+    for name in _WEIGHTS:
+        if (folder / name).is_file():
+            return (Path(name),)
+        index = f"{name}.index.json"
+        if (folder / index).is_file():
+            shards = sorted(set(_json(folder, index, "an index of weights").get("weight_map", {}).values()))
+            for shard in shards:
+                if not (folder / shard).is_file():
+                    raise UserError(f"lacks {shard}, a part of its weights", file=folder)
+            return tuple(map(Path, shards))
+    raise UserError("lacks its weights", file=folder, expected=f"{_WEIGHTS[0]}, or its parts and their index")
+
+
+def _chat_template(folder: Path) -> str | None:
+    """The processor's chat template, from any of the files that may hold it."""
+    if (folder / "chat_template.jinja").is_file():
+        return (folder / "chat_template.jinja").read_text("utf-8")
+    for name in ("chat_template.json", "processor_config.json"):
+        if (folder / name).is_file():
+            template = _json(folder, name, "the settings of a processor").get("chat_template")
+            if isinstance(template, str):
+                return template
+    return None
+
+
+# -- Headers of weight files: the number of parameters, and whether the file is complete
+
+_POINTER = b"version https://git-lfs"
+
+
+class _Tensor(Struct):
+    shape: list[int] = []
+    data_offsets: tuple[int, int] = (0, 0)
+
+
+def parameter_count(file: Path) -> int:
+    """Count the parameters in a weight file."""
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        if opened.read(len(_POINTER)) == _POINTER:
+            raise UserError(
+                "is a pointer of Git LFS and not the weights", file=file, expected="`git lfs pull` first"
+            )
+        if file.suffix != ".safetensors":
+            return 0
+        opened.seek(0)
+        length = int.from_bytes(opened.read(8), "little")
+        # Another file format may contain any length here.
+        header = opened.read(min(length, size))
+    try:
+        tensors = msgspec.json.decode(header, type=dict[str, _Tensor])
+    except UNDECODABLE:
+        raise UserError("is damaged, or not a safetensors file", file=file) from None
+    tensors.pop("__metadata__", None)
+    whole = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
+    if size < whole:
+        raise UserError(
+            f"is truncated: {size:,} of {whole:,} bytes", file=file, expected="the whole file: fetch it again"
+        )
+    return sum(math.prod(tensor.shape) for tensor in tensors.values())
+
+
+# -- Why a model with an adapter refuses a request: training included one of its images
+
+_REASON = " was trained on this image"
+
+
+def refusal_text(image: str, adapter: str) -> str:
+    """Write the reason of a refusal."""
+    return f"{image}: {adapter}{_REASON}"
+
+
+def is_refusal(error: str) -> bool:
+    """Tell whether an error is the refusal of a training image.
+
+    >>> is_refusal(refusal_text("a.png", "seed0")), is_refusal("connection refused")
+    (True, False)
+    """
+    return error.endswith(_REASON)
+
+
+# -- Arguments of a local model: how it is loaded, and how it samples
+
+MAX_TOKENS = 512
+"""Default token limit of an answer."""
+
+BATCH = 32
+"""Requests in one forward pass: on two cores twice as many are 4 % faster, and take twice the memory."""
+
+
+class LocalArgs(Struct, frozen=True, forbid_unknown_fields=True):
+    """`--model-arg` for local models."""
+
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    device: Annotated[
+        str, Meta(pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$", description="auto, cpu, mps, cuda or cuda:NUMBER")
+    ] = "auto"
+    attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
+    batch: Annotated[int, Meta(ge=1)] = BATCH
+    revision: str | None = None
+    trust_remote_code: bool = False
+    template: Literal["auto", "chat", "plain"] = "auto"
+    adapter: str | None = None
+
+
+class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
+    """The sampling options of a request; temperature 0 takes the most likely token each time."""
+
+    temperature: Annotated[float, Meta(ge=0)] = 0.0
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Meta(ge=0)] = 0
+    max_tokens: Annotated[int, Meta(ge=1)] = MAX_TOKENS
+    seed: int = 0
+    repetition_penalty: Annotated[float, Meta(gt=0)] = 1.0
+
+
+def effective(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Reduce options to those that affect the answer; omitted ones have their neutral value."""
+    for name in options:
+        if name not in Sampling.__struct_fields__:
+            raise unknown_name("sampling option of a local model", name, Sampling.__struct_fields__)
+    sampling = read_sampling(options)
+    used: dict[str, Any] = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens}
+    if sampling.repetition_penalty != 1:
+        used["repetition_penalty"] = sampling.repetition_penalty
+    if sampling.temperature == 0:
+        return used
+    used["seed"] = sampling.seed
+    if sampling.top_p < 1:
+        used["top_p"] = sampling.top_p
+    if sampling.top_k > 0:
+        used["top_k"] = sampling.top_k
+    return used
+
+
+def read_sampling(options: Mapping[str, Any]) -> Sampling:
+    """Check types and ranges of sampling options."""
+    return read_values("--gen", options, Sampling)

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from threading import Event, Lock, Semaphore
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.base import Model
-from sightline.models.local import cpu
-from sightline.models.local.args import LocalArgs, effective
-from sightline.models.local.attachment import Attachment
-from sightline.models.local.batches import compatible_batches, similar_chunks
-from sightline.models.local.checkpoint import read_checkpoint
-from sightline.models.local.encode import Encoded, Encoder
-from sightline.models.local.generate import generate
-from sightline.models.local.likelihood import score_choices
-from sightline.models.local.load import Loaded, is_out_of_memory, load, too_large
-from sightline.models.local.processor import first_line
-from sightline.output import print_note
+from sightline.models.local.encode import Encoded, Encoder, compatible_batches, similar_chunks
+from sightline.models.local.generate import generate, score_choices
+from sightline.models.local.load import (
+    Loaded,
+    LocalArgs,
+    effective,
+    first_line,
+    is_out_of_memory,
+    load,
+    read_checkpoint,
+    too_large,
+)
+from sightline.text import print_note
 from sightline.types import Answer, Failure, Request
 
 IndexedResult = tuple[int, Answer | Failure]
@@ -121,7 +125,7 @@ class LocalModel(Model):
         self._stop.set()
         await asyncio.to_thread(self._threads.shutdown)
         if self._loaded.device.type == "cpu":
-            cpu.release()
+            release()
         del self._loaded, self._encoder
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[IndexedResult]:
@@ -159,7 +163,7 @@ class LocalModel(Model):
             loaded = self._with_adapter(self._attachment, loaded)
         if loaded.device.type != "cpu":
             return loaded, Semaphore(1)
-        return loaded, Semaphore(cpu.share_threads(WORKERS))
+        return loaded, Semaphore(share_threads(WORKERS))
 
     def _with_adapter(self, attachment: Attachment, loaded: Loaded) -> Loaded:
         try:
@@ -254,3 +258,95 @@ def _free(loaded: Loaded) -> None:
 
     if loaded.device.type == "cuda":
         torch.cuda.empty_cache()
+
+
+# -- The interface of adapters, which put vectors before prompts or change layers of a loaded model
+
+
+class Attachment(Protocol):
+    """A trained adapter; `identity` becomes part of the model's identity."""
+
+    identity: str
+
+    def check_base(self, base: str) -> None:
+        """Check that the adapter was trained on this model."""
+
+    def refusal(self, request: Request) -> str:
+        """Check whether a request may be sent."""
+
+    def training_overlap(self, folder: Path) -> str:
+        """Check whether data was made from images of the training."""
+
+    def attach(self, loaded: Loaded) -> Loaded:
+        """Attach the adapter."""
+
+
+def language_model(loaded: Loaded) -> Any:
+    """Find the language model within a model.
+
+    Returns:
+        The module, None if there is no separate one.
+    """
+    for parent in (loaded.model, loaded.model.base_model):
+        for name in ("language_model", "text_model"):
+            if (module := getattr(parent, name, None)) is not None:
+                return module
+    return None
+
+
+def embedding_receiver(loaded: Loaded) -> Any:
+    """Find the part that receives the embeddings of a whole prompt, images included.
+
+    Returns:
+        The language model, or its encoder if it has one; None if there is no such part.
+    """
+    module = language_model(loaded)
+    return module.get_encoder() if loaded.is_seq2seq and module is not None else module
+
+
+# -- Threads and memory of this machine's processor, set for the whole process while a model runs on it
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""glibc's numbers of these options: malloc.h, M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
+
+_KEEP_BYTES = 1 << 30
+"""Bytes that malloc keeps: more than the memory that one layer frees."""
+
+
+def share_threads(most: int) -> int:
+    """Divide the processor's threads among parallel batches, and keep freed memory."""
+    import torch
+
+    batches = min(most, _threads())
+    torch.set_num_threads(_threads() // batches)
+    _keep_memory()
+    return batches
+
+
+def release() -> None:
+    """Let torch use all threads again."""
+    import torch
+
+    torch.set_num_threads(_threads())
+
+
+@cache
+def _threads() -> int:
+    """torch's default number of threads, cached because torch later reports the number that was set."""
+    import torch
+
+    return torch.get_num_threads()
+
+
+def _keep_memory() -> None:
+    """Let malloc keep the memory that tensors free.
+
+    glibc returns it to the system at each layer and takes it back at the next, page by page; with two
+    batches at work each waits for the other's pages. Other C libraries have no such setting.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return
+    mallopt(_TRIM_THRESHOLD, _KEEP_BYTES)
+    mallopt(_MMAP_THRESHOLD, _KEEP_BYTES)

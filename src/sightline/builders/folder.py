@@ -1,0 +1,494 @@
+"""Writes built folders: locks a folder, resumes after a kill, copies images, writes the manifest last."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct, field, structs
+
+import sightline
+from sightline.errors import EnvironmentFailedError, UserError, some_of
+from sightline.formats.digests import changed_files, file_digest, file_digest_or_error, json_digest
+from sightline.formats.files import read_bytes, refuse_unwritable, write_atomically
+from sightline.formats.groups import GroupLine, write_groups
+from sightline.formats.journal import JOURNAL, Journal, header_of
+from sightline.images import BadImage, inspect_image, open_image
+from sightline.images import read_bytes as read_image_bytes
+from sightline.text import decode_json
+from sightline.types import ImageFile, ImageRef
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+# -- manifest.json: the content of a built folder, what it was built from, and the fingerprint of the
+#    build
+
+MANIFEST = "manifest.json"
+
+
+class BuildIdentity(Struct, frozen=True):
+    """What a folder is built from.
+
+    `header` holds kind, settings and versions, which a message can print. `fingerprint` is a digest of
+    everything that decides the content: equal fingerprints mean equal bytes.
+    """
+
+    header: Mapping[str, Any]
+    fingerprint: str
+
+
+class ExcludedFolder(Struct, frozen=True):
+    """A built folder whose images are excluded: its name, its manifest's SHA-256, its number of images."""
+
+    folder: str
+    manifest: str
+    images: int
+
+
+class BuildManifest(Struct, frozen=True):
+    """The content of manifest.json.
+
+    Attributes:
+        versions: Versions of the software that may change bytes.
+    """
+
+    kind: str
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str]
+    groups: int
+    probes: int
+    images: int
+    fingerprint: str = ""
+    apart_from: tuple[ExcludedFolder, ...] = ()
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    made: Mapping[str, str] = field(default_factory=dict)
+    schema: int = 1
+
+
+def build_identity(
+    kind: str,
+    settings: Mapping[str, Any],
+    *content: Any,
+    versions: Mapping[str, str] | None = None,
+) -> BuildIdentity:
+    """Identify a build.
+
+    Args:
+        versions: Versions of other software that may change bytes; Sightline's own is always included.
+    """
+    header = {
+        "kind": kind,
+        "settings": settings,
+        "versions": {"sightline": sightline.__version__, **(versions or {})},
+    }
+    return BuildIdentity(header, json_digest([header, *content] if content else header))
+
+
+def read_manifest(folder: Path) -> BuildManifest:
+    """Read the manifest of a built folder."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        problem = "is not finished" if header_of(folder) else "is not a folder of `sightline build`"
+        raise UserError(problem, file=folder, expected=f"a folder with {MANIFEST}")
+    return decode_json(read_bytes(path), BuildManifest, path, "a manifest")
+
+
+def write_manifest(manifest: BuildManifest, folder: Path) -> None:
+    """Write manifest.json. Write it last: a folder with a manifest counts as finished."""
+    write_atomically(folder / MANIFEST, [indented_json(manifest)])
+
+
+def read_excluded(folders: Sequence[Path]) -> tuple[tuple[ExcludedFolder, ...], dict[str, str]]:
+    """Read which images the folders of `--apart-from` use."""
+    excluded: list[ExcludedFolder] = []
+    folder_of: dict[str, str] = {}
+    for folder in folders:
+        images = set(read_manifest(folder).sources.values())
+        name = folder.resolve().name
+        folder_of.update(dict.fromkeys(images, name))
+        excluded.append(ExcludedFolder(name, file_digest(folder / MANIFEST), len(images)))
+    return tuple(excluded), folder_of
+
+
+def image_versions() -> dict[str, str]:
+    """Versions of the software that writes images; another version may write other bytes."""
+    import PIL
+    from PIL import features
+
+    codecs = {name: features.version(name) or "" for name in ("jpg", "zlib")}
+    return {"pillow": PIL.__version__, **codecs}
+
+
+def indented_json(content: Any) -> bytes:
+    """Encode data as the indented JSON of manifests and reports."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def describe_difference(old: Any, new: Mapping[str, Any]) -> str:
+    """Describe how two builds differ.
+
+    Returns:
+        The differences of kind, settings and versions; '' if there are none.
+
+    >>> one = {"kind": "mask", "settings": {"seed": 1}, "versions": {}}
+    >>> describe_difference(one, {**one, "settings": {"seed": 2}})
+    'seed 1 instead of 2'
+    """
+    if not isinstance(old, dict) or old.get("kind") != new["kind"]:
+        return f"kind {old.get('kind') if isinstance(old, dict) else old!r} instead of {new['kind']!r}"
+    differences = []
+    for part in ("settings", "versions"):
+        before = old.get(part) or {}
+        keys = [key for key in {**before, **new[part]} if before.get(key) != new[part].get(key)]
+        differences += [f"{key} {before.get(key)!r} instead of {new[part].get(key)!r}" for key in keys]
+    return ", ".join(differences)
+
+
+GROUPS, IMAGES = "groups.jsonl", "images"
+
+REASONS = 3
+"""Dropped sources that an error names."""
+
+ManifestT = TypeVar("ManifestT", bound=BuildManifest)
+
+
+class Contents(Struct, frozen=True, kw_only=True):
+    """What a builder writes in addition to the images, and what its manifest records."""
+
+    groups: int
+    probes: int
+    lines: Sequence[GroupLine] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    sources: Mapping[str, str]
+    dropped: Mapping[str, str]
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    excluded: tuple[ExcludedFolder, ...] = ()
+
+
+class BuiltFolder:
+    """A folder that is being built, locked against other processes. `open_folder` makes it."""
+
+    def __init__(self, path: Path, identity: BuildIdentity, journal: Journal) -> None:
+        self.path = path
+        self.identity = identity
+        self.journal = journal
+
+    @property
+    def finished(self) -> bool:
+        """Whether the folder has its manifest."""
+        return (self.path / MANIFEST).exists()
+
+    def begin(self) -> None:
+        """Start or resume this build; whatever it finished before a kill stays.
+
+        The journal names the new build before anything of an old build is removed, and the old manifest goes
+        first. After a kill at any moment the folder is either the old one, complete, or one that was begun.
+        """
+        if not self.finished and self.journal.header() == self.identity.header:
+            return
+        made = read_manifest(self.path).made if self.finished else {}
+        tables = [name for name in made if Path(name).name == name]
+        self.journal.begin(self.identity.header)
+        try:
+            for name in (MANIFEST, GROUPS, *tables):
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        self.remove_images_except(())
+
+    def remove_images_except(self, paths: Collection[str]) -> None:
+        """Remove all other images, and files that killed processes left half-written."""
+        images = self.path / IMAGES
+        try:
+            images.mkdir(exist_ok=True)
+            for path in images.rglob("*"):
+                if path.is_file() and path.relative_to(self.path).as_posix() not in paths:
+                    path.unlink()
+            for name in (GROUPS, MANIFEST):
+                for path in self.path.glob(f".{name}.*.tmp"):
+                    path.unlink()
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+    @contextmanager
+    def remove_partial_images_on_error(self) -> Iterator[None]:
+        """Remove the files that interrupted worker processes left half-written, if the block ends early."""
+        try:
+            yield
+        except BaseException:
+            for path in (self.path / IMAGES).rglob(".*.tmp"):
+                # The error that ended the block is the one to report.
+                with suppress(OSError):
+                    path.unlink()
+            raise
+
+    def copy_images(self, images: Mapping[str, ImageFile]) -> dict[str, str]:
+        """Copy images unchanged into the folder, and remove all other images."""
+        self.remove_images_except(images.keys())
+        add_images(images, self.path)
+        return {name: file.digest for name, file in images.items()}
+
+    def finish(
+        self,
+        contents: Contents,
+        images: Mapping[str, str],
+        manifest: Callable[..., ManifestT],
+    ) -> ManifestT:
+        """Write the files and the manifest, and remove the journal."""
+        if contents.lines:
+            write_groups(contents.lines, self.path / GROUPS)
+        for name, content in contents.files.items():
+            write_atomically(self.path / name, [content])
+        names = [*([GROUPS] if contents.lines else []), *contents.files]
+        whole = manifest(
+            **self.identity.header,
+            groups=contents.groups,
+            probes=contents.probes,
+            images=len(images),
+            fingerprint=self.identity.fingerprint,
+            apart_from=contents.excluded,
+            dropped=contents.dropped,
+            passed_over=contents.passed_over,
+            sources=contents.sources,
+            made={**{name: file_digest(self.path / name) for name in names}, **images},
+        )
+        write_manifest(whole, self.path)
+        self.journal.discard()
+        return whole
+
+
+@contextmanager
+def open_folder(path: Path, identity: BuildIdentity, *, force: bool) -> Iterator[BuiltFolder]:
+    """Lock a folder for a build."""
+    refuse_other_contents(path, identity, force=force)
+    with Journal(path) as journal:
+        # Another process may have built there since.
+        refuse_other_contents(path, identity, force=force)
+        yield BuiltFolder(path, identity, journal)
+
+
+def write_folder(
+    path: Path,
+    identity: BuildIdentity,
+    contents: Contents,
+    images: Mapping[str, ImageFile],
+    *,
+    manifest: Callable[..., ManifestT],
+    force: bool = False,
+) -> ManifestT:
+    """Write a whole built folder: copied images, files and, last, the manifest.
+
+    Returns:
+        The manifest. The same arguments always write the same bytes.
+    """
+    with open_folder(path, identity, force=force) as folder:
+        folder.begin()
+        return folder.finish(contents, folder.copy_images(images), manifest)
+
+
+def built_image_path(stem: str, image_format: str) -> str:
+    return f"{IMAGES}/{stem}{ENDINGS[image_format][0]}"
+
+
+def refuse_out_inside_inputs(out: Path, inputs: Iterable[Path]) -> None:
+    """Refuse an output folder that overlaps with the inputs.
+
+    A folder built inside a folder of images would be read as images by the next command. An input inside the
+    output folder would be replaced.
+    """
+    for one in inputs:
+        target, source = out.resolve(), one.resolve()
+        if source.is_dir() and target.is_relative_to(source):
+            raise UserError(
+                "is inside the image folder: the next build would read its images as input",
+                file=out,
+                expected=f"an --out outside {one}",
+            )
+        if source.is_relative_to(target):
+            raise UserError(f"contains the input {one}", file=out, expected="another --out")
+
+
+def refuse_other_contents(out: Path, identity: BuildIdentity, *, force: bool) -> None:
+    """Refuse a folder that cannot be written or holds anything but this build, begun or finished."""
+    if out.exists() and not out.is_dir():
+        raise UserError("is not a folder", file=out, expected="a folder for --out")
+    refuse_unwritable(out)
+    difference = _difference(out, identity)
+    if difference and not force:
+        raise UserError(
+            f"holds another build: {difference}",
+            file=out,
+            expected="another --out, or --force to rebuild it",
+        )
+
+
+def refuse_changed_files(folder: Path, manifest: BuildManifest) -> None:
+    """Check that a finished folder is as it was built."""
+    others = changed_files(folder, manifest.made)
+    if others:
+        raise UserError(
+            f"{len(others):,} of the files built there are missing or changed, first {others[0]}",
+            file=folder,
+            expected="the folder as it was built, or --force to rebuild it",
+        )
+
+
+def add_images(images: Mapping[str, ImageFile], folder: Path) -> None:
+    """Copy images unchanged into a folder and leave its other files alone."""
+    for name, file in images.items():
+        if file_digest_or_error(folder / name) == file.digest:
+            continue
+        try:
+            _, content = read_image_bytes(file)
+        except BadImage as error:
+            raise EnvironmentFailedError(f"{error}; run the same command again to continue") from None
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(folder, error) from None
+        write_atomically(folder / name, [content])
+
+
+def everything_dropped(dropped: Mapping[str, str], what: str) -> UserError:
+    """The error for a build without any usable source."""
+    if not dropped:
+        return UserError(f"there are no {what}", expected="at least one")
+    reasons = some_of([f"{name}: {reason}" for name, reason in dropped.items()], REASONS, separator="; ")
+    return UserError(
+        f"all {len(dropped):,} {what} are dropped ({reasons})", expected=f"at least one usable {what}"
+    )
+
+
+def _difference(out: Path, identity: BuildIdentity) -> str:
+    """How the folder's build differs from this one, '' if equal; UserError if no builder made the folder."""
+    if (out / MANIFEST).exists():
+        built = read_manifest(out)
+        if built.fingerprint == identity.fingerprint:
+            return ""
+        return (
+            describe_difference(structs.asdict(built), identity.header)
+            or "other sources, images or --apart-from"
+        )
+    begun = header_of(out)
+    if begun is not None:
+        return describe_difference(begun, identity.header)
+    if not any(path.is_file() and path.name != JOURNAL for path in out.rglob("*")):
+        return ""
+    # A kill during Journal.begin can cut off the journal's first line.
+    if (out / JOURNAL).exists():
+        return "its journal is incomplete"
+    raise UserError("contains something else", file=out, expected="an empty or a new folder for --out")
+
+
+def _unwritable(folder: Path, error: OSError) -> EnvironmentFailedError:
+    return EnvironmentFailedError(f"{error.filename or folder}: cannot be written: {error.strerror or error}")
+
+
+# -- Reads any supported image as an upright RGB one, and writes PNG and JPEG reproducibly
+
+Form = Literal["png", "jpeg"]
+
+ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "JPEG": (".jpg", ".jpeg"),
+    "PNG": (".png",),
+    "WEBP": (".webp",),
+    "GIF": (".gif",),
+    "BMP": (".bmp",),
+    "TIFF": (".tiff", ".tif"),
+    "AVIF": (".avif",),
+    "JPEG2000": (".jp2", ".j2k", ".jpx"),
+    "HEIF": (".heic", ".heif"),
+}
+"""Format (Pillow's name) -> possible endings of its files; written files get the first."""
+SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
+
+
+def open_upright(path: str | Path) -> Image:
+    """Read an image as upright RGB.
+
+    EXIF rotation is applied. Of an animation the first frame is taken. Transparent pixels are laid on white,
+    16 bits a channel become 8, CMYK and grey become RGB; the colour profile and other metadata are dropped.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns about large images that are within our limits, and about odd EXIF data.
+            warnings.simplefilter("ignore")
+            known = inspect_image(ImageRef(str(path)), {})
+            with open_image(path, [known.format]) as image:
+                image.load()
+                flat = _flat(_upright(image))
+    except BadImage:
+        raise
+    except Exception as error:  # Pillow raises many kinds of errors for a damaged file
+        raise BadImage(f"{path}: cannot be decoded: {error}") from None
+    flat.info = {}
+    return flat
+
+
+def save(image: Image, path: Path, form: Form) -> None:
+    """Write an image atomically. The same pixels always give the same bytes."""
+    out = io.BytesIO()
+    if form == "png":
+        # Photographs of 768 pixels: a third of the time of the default level, a tenth more bytes.
+        image.save(out, "PNG", compress_level=2, icc_profile=None)
+    else:
+        image.save(out, "JPEG", quality=95, subsampling=0, icc_profile=None, comment=b"")
+    write_atomically(path, [out.getvalue()])
+
+
+def rotates_in_place(path: str) -> bool:
+    """Whether EXIF rotates or mirrors an image without a change of its size, which would reveal it."""
+    from PIL import ExifTags
+
+    with open_image(path, [inspect_image(ImageRef(path), {}).format]) as image:
+        try:
+            orientation = image.getexif().get(ExifTags.Base.Orientation)
+        except Exception:  # unreadable EXIF is ignored, as in `open_upright`
+            return False
+        return orientation in {2, 3, 4} or (orientation in {5, 6, 7, 8} and image.width == image.height)
+
+
+def _upright(image: Image) -> Image:
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # noqa: S110 - unreadable EXIF is ignored, as in browsers
+        pass
+    return image
+
+
+def _flat(image: Image) -> Image:
+    """Convert to RGB; ValueError if the mode has no RGB form."""
+    from PIL import Image
+
+    if image.mode.startswith("I"):
+        image = _eight_bits(image)
+    if image.mode == "F":
+        raise ValueError("its pixels are floating-point numbers without a known white value")
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    clear = image.convert("RGBA")
+    flat = Image.new("RGB", clear.size, "white")
+    flat.paste(clear, mask=clear.getchannel("A"))
+    return flat
+
+
+def _eight_bits(image: Image) -> Image:
+    """Convert 16-bit grey to 8 bits; Pillow's own conversion would clip it to white."""
+    import numpy as np
+    from PIL import Image
+
+    values = np.asarray(image, dtype=np.int64)
+    if values.min() < 0 or values.max() > 65535:
+        raise ValueError("its grey values are not 16-bit numbers")
+    return Image.fromarray(((values + 128) // 257).astype(np.uint8))

@@ -1,0 +1,583 @@
+"""`sightline annotate SUBCOMMAND`: annotation projects; only the executed subcommand is imported."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_printing, add_project, add_store, opened_project, pairs, state_of
+from sightline.cli.parser import add_subcommands, sentence
+from sightline.cli.printing import print_json, print_tables
+from sightline.errors import UserError, unknown_name
+from sightline.text import counted, local_time, print_line, print_note, print_url
+
+if TYPE_CHECKING:
+    from sightline.annotation.agreement import LabelAgreement
+    from sightline.annotation.creation import Draft
+    from sightline.annotation.links import ServedUrl
+    from sightline.annotation.overview import Overview
+    from sightline.annotation.store import AnnotationStore, ProjectRow
+    from sightline.annotation.types import Item
+    from sightline.reporting.table import ReportTable
+
+
+SUBCOMMANDS = {
+    "tasks": "list the tasks that humans can do",
+    "new": "start a project: a task, its items, their sample and order",
+    "invite": "make personal links for annotators, or end one",
+    "status": "print progress, agreement and items without a decision",
+    "export": "write verdicts, answers, data or tables of what humans judged",
+    "import": "add judgements of a filled-in table",
+    "close": "close a project, so that nothing is added any more",
+}
+
+EXAMPLE = """examples:
+  sightline annotate new rate results/a results/b --name blind --data data/contextual --items 40
+  sightline annotate invite blind Anna Ben Chloe
+  sightline serve
+  sightline annotate status blind
+  sightline annotate export blind --out blind
+  sightline annotate SUBCOMMAND --help
+
+Annotators open their links in a browser; `sightline serve` runs the pages. docs/annotation.md has the whole
+way.
+"""
+
+
+def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
+    """Add the subcommands; returns the parser of the chosen one."""
+    parser.epilog = EXAMPLE
+    registers = {
+        "new": register_new,
+        "invite": register_invite,
+        "status": register_status,
+        "import": register_import,
+        "export": register_export,
+        "close": register_close,
+        "tasks": register_tasks,
+    }
+    return add_subcommands(parser, "annotate", SUBCOMMANDS, subcommand, registers)
+
+
+# -- `sightline annotate new`: start a project
+
+NEW_SUMMARY = "start a project: make the items of a task, sample and order them"
+
+NEW_EXAMPLE = """examples:
+  sightline annotate new rate results/a results/b --name blind --data data/contextual --items 40
+  sightline annotate new judge 3 4 --name table8 --data data/codis --seed 7
+  sightline annotate new respond codis --name humans --data data/codis --annotators 5
+  sightline annotate new same-meaning 3 5 --name meaning --data data/codis
+  sightline annotate new equivalence rephrased --name pairs
+  sightline annotate new errors results/a --name why --data data/iibench --by domain
+  sightline annotate new mine.toml results/a --name mine
+
+SOURCE is what the task needs: runs (number, name or results folder), a benchmark with its setting, a built
+folder. --items samples whole clusters (all items about one image), and keeps the probability of each, so
+that `report` can correct the judge's values by what humans found. The seed decides about sample and order;
+two projects with one seed and the same sources are equal.
+"""
+
+
+def register_new(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `annotate new`."""
+    parser.description = sentence(NEW_SUMMARY)
+    parser.epilog = NEW_EXAMPLE
+    parser.add_argument("task", metavar="TASK", help="task of `annotate tasks`, or a TOML file")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="what the items are made of")
+    add = parser.add_argument
+    add("--name", required=True, metavar="N", help="name of the project")
+    add("--items", type=int, metavar="N", help="sample N clusters (default: as the task says, mostly all)")
+    add(
+        "--pick", choices=("all", "random", "stratified"), help="how to sample (default: random with --items)"
+    )
+    add("--by", default="", metavar="LABEL", help="label whose values are strata, such as category")
+    add("--annotators", type=int, metavar="K", help="annotators per item (default: as the task says)")
+    add("--shared", type=int, metavar="N", help="N queries go to all K annotators, each other one to one")
+    add("--gold", type=Path, metavar="FILE", help="verdicts.jsonl with known verdicts: gold items")
+    add("--training", type=int, default=0, metavar="N", help="N items with known values are for training")
+    add("--qualification", type=int, default=0, metavar="N", help="N such items are a test to pass")
+    add("--proposals", type=Path, metavar="FILE", help="verdicts.jsonl of a model, to confirm or change")
+    add("--disjoint", action="append", default=[], metavar="PROJECT", help="its annotators cannot take part")
+    add("--seed", type=int, default=0, metavar="N", help="seed of sample and order (default: 0)")
+    add("--data", metavar="DIR", help="data folder with the images (default: SIGHTLINE_DATA)")
+    add("--split", default="", metavar="S", help="split of a benchmark (default: its first one)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="option of the benchmark; may repeat")
+    add("--json", action="store_true", help="print the project as JSON")
+    add_store(parser)
+    parser.set_defaults(execute=execute_new)
+
+
+def execute_new(options: argparse.Namespace) -> int:
+    """Make the project."""
+    from sightline.annotation.creation import NewProject, absent_parts, draft_project
+    from sightline.annotation.sources.request import SourceRequest
+    from sightline.annotation.store import AnnotationStore
+    from sightline.annotation.task import task, task_names
+    from sightline.cli.options import read_store
+    from sightline.store.store import Store
+
+    folder = options.data or os.environ.get("SIGHTLINE_DATA")
+    if folder and not Path(folder).is_dir():
+        raise UserError("there is no such data folder", file=folder, expected="--data DIR")
+    declared = task(options.task)
+    with read_store(options.store) as store:
+        request = SourceRequest(
+            task=declared,
+            sources=tuple(options.sources),
+            store=store,
+            data=Path(folder) if folder else None,
+            split=options.split,
+            options=pairs(options.set, "--set"),
+            by=options.by,
+            count=options.items,
+            seed=options.seed,
+        )
+        new = NewProject(
+            name=options.name,
+            pick=options.pick,
+            annotators=options.annotators,
+            shared=options.shared,
+            gold=options.gold,
+            proposals=options.proposals,
+            training=options.training,
+            qualification=options.qualification,
+            disjoint=tuple(options.disjoint),
+        )
+        created = draft_project(AnnotationStore(store, time.time), request, new)
+    # Only now: a project that cannot be made leaves no empty store.
+    store = Store.open(options.store)
+    try:
+        number = AnnotationStore(store, time.time).create(created.project, created.items)
+    finally:
+        store.close()
+    if options.json:
+        print_json({"number": number, "items": len(created.items), "project": created.project})
+    else:
+        phases = Counter(item.phase for item in created.items)
+        parts = ", ".join(f"{count:,} {phase}" for phase, count in phases.items() if phase)
+        print_line(
+            f"project {number}, {created.project.name}: {counted(len(created.items), 'item')}"
+            f"{f' ({parts})' if parts else ''}{_in_clusters(created.items)},"
+            f" {counted(created.project.annotators, 'annotator')} per item:"
+            f" {counted(_wanted(created), 'judgement')}"
+        )
+    # The parts of our own tasks are optional; in a file, one that no item has may be misspelt.
+    for note in created.notes if options.task in task_names() else [*created.notes, *absent_parts(created)]:
+        print_note(note)
+    if not options.json:
+        print_note(f"next: sightline annotate invite {created.project.name} NAME..., then sightline serve")
+    return 0
+
+
+def _in_clusters(items: Sequence[Item]) -> str:
+    """How many clusters the items are about, if some have several: --items counts clusters."""
+    clusters = len({item.cluster for item in items})
+    return (
+        f" in {counted(clusters, 'cluster')} (all items about one image)" if 1 < clusters < len(items) else ""
+    )
+
+
+def _wanted(created: Draft) -> int:
+    """How many judgements the project asks for; training, tests and gold items come on top."""
+    return sum(item.annotators or created.project.annotators for item in created.items if not item.expected)
+
+
+# -- `sightline annotate invite`: make personal links for annotators
+
+INVITE_SUMMARY = "make personal links for annotators; each link opens one annotator's items"
+
+INVITE_EXAMPLE = """examples:
+  sightline annotate invite blind Anna Ben Chloe
+  sightline annotate invite table8 Dora --role adjudicator
+  sightline annotate invite blind Anna --expires 30d --url https://annotate.example.org
+  sightline annotate invite blind Ben --revoke
+
+An annotator who is invited again gets a new link, and the old one ends; judgements stay. A pseudonym is
+enough as a name. Whoever has a link can judge in its name: send it to one person only. Without --url, links
+begin with the URL at which this store was served last, and a note says so.
+"""
+
+DEFAULT = "http://127.0.0.1:8765"
+"""Where `sightline serve` is without options."""
+
+UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def register_invite(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `annotate invite`."""
+    parser.description = sentence(INVITE_SUMMARY)
+    parser.epilog = INVITE_EXAMPLE
+    add_project(parser)
+    add = parser.add_argument
+    add("names", nargs="+", metavar="NAME", help="name or pseudonym of an annotator")
+    add("--role", default="rater", help="rater, or adjudicator, who gets only items without a decision")
+    add("--stratum", action="append", default=[], metavar="S", help="only items of this stratum; may repeat")
+    add(
+        "--expires",
+        default="14d",
+        metavar="TIME",
+        help="when the links end, such as 12h, 14d, 4w (default: 14d)",
+    )
+    add("--url", metavar="BASE", help="URL of `sightline serve` (default: where this store was served last)")
+    add("--revoke", action="store_true", help="end the links of these annotators")
+    add("--json", action="store_true", help="print the links as JSON")
+    parser.set_defaults(execute=execute_invite)
+
+
+def execute_invite(options: argparse.Namespace) -> int:
+    """Invite, and print the links."""
+    from sightline.annotation.links import invite, served_url, token_of
+
+    expires = time.time() + _seconds(options.expires)
+    url = (options.url or "").rstrip("/")
+    if options.url and not re.match(r"https?://[^/]", url):
+        raise UserError("--url is no URL", found=options.url, expected="such as https://annotate.example.org")
+    with opened_project(options.project, options.store) as (store, row):
+        if options.revoke:
+            _revoke(store, row, options.names)
+            return 0
+        served = served_url(store.database)
+        invited = [
+            invite(store, row, name, expires, role=options.role, strata=tuple(options.stratum))
+            for name in options.names
+        ]
+    base = url or (served.base if served else DEFAULT)
+    links = {one.name: f"{base}/annotate/{token_of(row, one)}" for one in invited}
+    if options.json:
+        print_json(links)
+    else:
+        for name, link in links.items():
+            print_url(name, link)
+    if not url:
+        print_note(_origin(base, served))
+    print_note("the pages are there while `sightline serve` runs")
+    return 0
+
+
+def _origin(base: str, served: ServedUrl | None) -> str:
+    """Why links begin with a URL that the user has not given."""
+    if served is None:
+        return (
+            f"the links begin with {base}, the default of `sightline serve`: this store was never served."
+            " If it is served elsewhere, repeat this command with --url BASE, or after `sightline serve`"
+        )
+    when = local_time(served.started)
+    return f"the links begin with {base}, where this store was served last ({when}); --url BASE for another"
+
+
+def _revoke(store: AnnotationStore, row: ProjectRow, names: Sequence[str]) -> None:
+    from sightline.annotation.links import revoke
+
+    present = {one.name.casefold(): one for one in store.annotators(row.number)}
+    for name in names:
+        if name.casefold() not in present:
+            raise unknown_name("annotator", name, [one.name for one in present.values()])
+    for name in names:
+        revoke(store, row, present[name.casefold()].number)
+        print_line(f"{name}: the link is revoked")
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d{1,4})([hdw])", text)
+    if match is None or not int(match[1]):
+        raise UserError("--expires is no time", found=text, expected="such as 12h, 14d or 4w")
+    return float(int(match[1]) * UNITS[match[2]])
+
+
+# -- `sightline annotate status`: progress and agreement of a project
+
+STATUS_SUMMARY = "print progress, annotators, agreement and items without a decision"
+
+STATUS_EXAMPLE = """examples:
+  sightline annotate status
+  sightline annotate status blind
+  sightline annotate status blind --json
+
+Without PROJECT, the projects of the store are listed.
+"""
+
+
+def register_status(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `annotate status`."""
+    parser.description = sentence(STATUS_SUMMARY)
+    parser.epilog = STATUS_EXAMPLE
+    parser.add_argument("project", nargs="?", metavar="PROJECT", help="name or number of the project")
+    add_printing(parser, by=False)
+    add_store(parser)
+    parser.set_defaults(execute=execute_status)
+
+
+def execute_status(options: argparse.Namespace) -> int:
+    """Print the overview of a project, or the list of the projects."""
+    import time
+
+    from sightline.annotation.agreement import label_agreement
+    from sightline.annotation.overview import overview
+
+    if options.project is None:
+        return _print_projects(options)
+    with opened_project(options.project, options.store) as (store, row):
+        state, annotators = state_of(store, row), store.annotators(row.number)
+    seen = overview(state, annotators, time.time(), growth=0)
+    labels = label_agreement(state, annotators)
+    if options.format == "json":
+        about = {"name": row.project.name, "task": row.project.task.name}
+        print_json({**about, "overview": seen, "labels": labels})
+        return 0
+    print_tables([_table(row, seen), *_label_tables(labels)], options.format)
+    return 0
+
+
+def _print_projects(options: argparse.Namespace) -> int:
+    import time
+
+    from sightline.annotation.store import AnnotationStore
+    from sightline.store.store import Store
+
+    store = Store.open(options.store, create=False)
+    try:
+        rows = AnnotationStore(store, time.time).projects()
+    finally:
+        store.close()
+    if options.format == "json":
+        print_json(
+            [
+                {
+                    "number": row.number,
+                    "name": row.project.name,
+                    "task": row.project.task.name,
+                    "sources": row.project.sources,
+                    "closed": row.closed is not None,
+                }
+                for row in rows
+            ]
+        )
+        return 0
+    for row in rows:
+        ended = ", closed" if row.closed is not None else ""
+        print_line(f"{row.number}  {row.project.name}: {row.project.task.name}{ended}")
+    if not rows:
+        print_note("no annotation project is in the store; `sightline annotate new` starts one")
+    return 0
+
+
+def _table(row: ProjectRow, seen: Overview) -> ReportTable:
+    from sightline.reporting.table import Column, build_table
+
+    fields = (
+        (Column("text", "annotator", "annotator"), lambda one: one.annotator.name),
+        (Column("text", "role", "role"), lambda one: one.annotator.role),
+        (Column("count", "done", "done"), lambda one: one.done),
+        (Column("count", "skipped", "skipped"), lambda one: one.skipped),
+        (
+            Column("text", "gold", "gold"),
+            lambda one: f"{one.gold.right} of {one.gold.judged}" if one.gold.judged else "",
+        ),
+        (
+            Column("text", "agrees\n%", "agreement"),
+            lambda one: "" if one.agreement is None else f"{one.agreement:.1f}",
+        ),
+        (
+            Column("text", "median\ns", "seconds"),
+            lambda one: "" if one.seconds is None else f"{one.seconds:.0f}",
+        ),
+        (Column("text", "state", "state"), lambda one: one.standing),
+    )
+    return build_table(f"{row.project.name}: {row.project.task.title}", fields, seen.annotators, _notes(seen))
+
+
+def _label_tables(labels: Sequence[LabelAgreement]) -> list[ReportTable]:
+    """The agreement on labels; no table for a task without labels."""
+    from sightline.reporting.table import Column, build_table, clusters_cell, n_cell, value_cell
+
+    if not labels:
+        return []
+    fields = (
+        (Column("text", "label", "label"), lambda one: one.name),
+        (Column("value", "agree %\n95 %", "agreement"), lambda one: value_cell(one.share)),
+        (Column("value", "alpha\n95 %", "alpha"), lambda one: value_cell(one.alpha)),
+        (Column("count", "pairs", "pairs"), lambda one: n_cell(one.share)),
+        (Column("count", "clusters", "clusters"), lambda one: clusters_cell(one.share)),
+    )
+    notes = dict.fromkeys(one.share.reason for one in labels if one.share.reason)
+    return [build_table("Agreement on labels", fields, labels, list(notes))]
+
+
+def _notes(seen: Overview) -> list[str]:
+    from sightline.annotation.overview import stuck_sentence
+
+    alpha = seen.alpha
+    decided, ties = len(seen.with_status("decided")), seen.with_status("tie")
+    settled = len(seen.with_status("settled"))
+    notes = [
+        f"judgements: {seen.judgements:,} of {seen.wanted:,}",
+        f"items: {seen.items:,}, decided {decided:,}, settled {settled:,}, without a decision {len(ties):,}",
+    ]
+    if alpha.value is not None:
+        limits = f" [{alpha.low:.2f}, {alpha.high:.2f}]" if alpha.low is not None else ""
+        notes.append(f"Krippendorff's alpha {alpha.value:.2f}{limits} on {seen.shared:,} items")
+    elif alpha.reason:
+        notes.append(f"no alpha: {alpha.reason}")
+    if ties:
+        notes.append(f"items to settle: {', '.join(map(str, ties[:20]))}")
+    if stuck := stuck_sentence(seen):
+        notes.append(stuck)
+    if seen.broken:
+        notes.append(f"reported as broken: {', '.join(map(str, seen.broken[:20]))}")
+    return notes
+
+
+# -- `sightline annotate import`: add judgements of a filled-in table
+
+IMPORT_SUMMARY = "add the judgements of filled-in tables, or of annotated tasks of Label Studio and Potato"
+
+IMPORT_EXAMPLE = """examples:
+  sightline annotate export blind --out blind          (blind/items.csv is the table to fill in)
+  sightline annotate import blind anna.csv ben.xlsx
+  sightline annotate import blind label-studio-export.json
+
+A line needs the item, the annotator's name and the values of the fields. Lines without values are ignored.
+Annotators who are not in the project are added. A file that is imported twice adds nothing the second time.
+Annotated tasks of Label Studio (its JSON export) and annotated_instances.jsonl of Potato are read, too, if
+annotate export wrote their items.
+"""
+
+
+def register_import(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `annotate import`."""
+    parser.description = sentence(IMPORT_SUMMARY)
+    parser.epilog = IMPORT_EXAMPLE
+    add_project(parser)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="filled-in table")
+    parser.set_defaults(execute=execute_import)
+
+
+def execute_import(options: argparse.Namespace) -> int:
+    """Add the judgements, and say how many there were."""
+    from sightline.annotation.exchange import import_sheets
+
+    with opened_project(options.project, options.store) as (store, row):
+        imported = import_sheets(
+            store, row, state_of(store, row), [Path(file) for file in options.files], time.time()
+        )
+    print_line(
+        f"{row.project.name}: {imported.added:,} judgements added, {imported.known:,} were there already"
+    )
+    if imported.beyond:
+        numbers = ", ".join(map(str, imported.beyond[:20])) + (", ..." if len(imported.beyond) > 20 else "")
+        print_note(f"more judgements than the project asks for, all of which count: items {numbers}")
+    return 0
+
+
+# -- `sightline annotate export`: write what humans judged
+
+EXPORT_SUMMARY = "write verdicts, answers or data, the log, and tables of what humans judged"
+
+EXPORT_EXAMPLE = """examples:
+  sightline annotate export blind --out blind
+  sightline annotate export humans --out humans
+  sightline score codis humans/anna/default.jsonl --model human:anna --data data/codis
+  sightline annotate export blind --out blind --xlsx
+
+DIR receives log.jsonl, with every entry of the log; judgements.csv, a table of the judgements that stand;
+items.csv, a form for work without a browser; the items for Label Studio and Potato; and what the task
+produces: verdicts.jsonl, a folder per annotator with answers by setting, or data. The files are replaced.
+Commands with this store read verdicts without an export: --judge human:blind, judge-report --human blind.
+"""
+
+
+def register_export(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `annotate export`."""
+    parser.description = sentence(EXPORT_SUMMARY)
+    parser.epilog = EXPORT_EXAMPLE
+    add_project(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
+    parser.add_argument("--xlsx", action="store_true", help="write judgements.xlsx, too")
+    parser.set_defaults(execute=execute_export)
+
+
+def execute_export(options: argparse.Namespace) -> int:
+    """Write the files, and list them."""
+    from sightline.annotation.export import export_project
+
+    with opened_project(options.project, options.store) as (store, row):
+        state, annotators = state_of(store, row), store.annotators(row.number)
+        log, out = store.entries(row.number), Path(options.out)
+        for file, content in export_project(state, annotators, log, out, xlsx=options.xlsx):
+            print_line(f"{file}: {content}")
+    return 0
+
+
+# -- `sightline annotate close`: close a project
+
+CLOSE_SUMMARY = "close a project, so that nothing is added any more; its judgements stay"
+
+CLOSE_EXAMPLE = """examples:
+  sightline annotate close blind
+  sightline annotate close blind --reopen
+"""
+
+
+def register_close(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `annotate close`."""
+    parser.description = sentence(CLOSE_SUMMARY)
+    parser.epilog = CLOSE_EXAMPLE
+    add_project(parser)
+    parser.add_argument("--reopen", action="store_true", help="open it again")
+    parser.set_defaults(execute=execute_close)
+
+
+def execute_close(options: argparse.Namespace) -> int:
+    """Close or open the project."""
+    with opened_project(options.project, options.store) as (store, row):
+        store.close(row.number, closed=not options.reopen)
+    print_line(f"{row.project.name} is {'open' if options.reopen else 'closed'}")
+    return 0
+
+
+# -- `sightline annotate tasks`: list the tasks that humans can do
+
+TASKS_SUMMARY = "list the tasks that humans can do: what they are about, what they produce"
+
+TASKS_EXAMPLE = """examples:
+  sightline annotate tasks
+  sightline annotate tasks --json
+
+`annotate new` takes the name of a task, or the path of a TOML file with a task of your own.
+"""
+
+
+def register_tasks(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `annotate tasks`."""
+    parser.description = sentence(TASKS_SUMMARY)
+    parser.epilog = TASKS_EXAMPLE
+    add_printing(parser, by=False)
+    parser.set_defaults(execute=execute_tasks)
+
+
+def execute_tasks(options: argparse.Namespace) -> int:
+    """Print the tasks."""
+    from sightline.annotation.task import task, task_names
+    from sightline.reporting.table import Column, build_table
+
+    tasks = [task(name) for name in task_names()]
+    if options.format == "json":
+        print_json(tasks)
+        return 0
+    fields = (
+        (Column("text", "task", "task"), lambda one: one.name),
+        (Column("text", "what humans do", "title"), lambda one: one.title),
+        (Column("text", "items", "items"), lambda one: one.items),
+        (Column("count", "annotators", "annotators"), lambda one: one.annotators),
+        (Column("text", "produces", "produces"), lambda one: one.produces),
+        (Column("text", "source", "source"), lambda one: one.source),
+    )
+    print_tables([build_table("annotation tasks", fields, tasks, ())], options.format)
+    return 0

@@ -1,0 +1,61 @@
+"""`sightline build SUBCOMMAND`: adds the builders; only the executed one is imported."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from sightline.cli.parser import add_subcommands
+
+SUBCOMMANDS = {
+    "rephrase": "write three rephrasings of each question with a chat model",
+    "restyle": "restyle images: candy, mosaic, udnie and grayscale, or your own styles",
+    "mask": "mask one object per image in three ways, from COCO's instances",
+    "perturb": "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own",
+    "scenes": "generate synthetic scenes in the formats of the benchmarks, for the embedded model `mini`",
+    "caption": "caption images with a model (CODIS)",
+    "read": "read the text in images by OCR (ConTextual)",
+    "equivalence": "measure whether variants have the same meaning as their originals",
+    "curate": "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)",
+    "synthesize": "write instructions with responses for images, with a model (ConTextual)",
+    "split": "sample a validation split in proportion to the categories (ConTextual)",
+}
+
+EXAMPLE = """example:
+  sightline build restyle photos --out restyled --preview sheet.png
+  sightline build SUBCOMMAND --help
+
+A built folder holds groups.jsonl, images/ and manifest.json. Evaluate what rephrase, restyle and mask build
+with `sightline run mmr3:rephrasing`, `mmr3:restyling` or `mmr3:context --data FOLDER`, and any other groups
+with `sightline run groups:FOLDER`. scenes makes a data folder per benchmark; caption and read write a file;
+equivalence measures; curate, synthesize and split make your own data sets. What humans write, verify, rate
+and compare is in projects of `sightline annotate`.
+"""
+
+
+def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
+    """Add the subcommands; returns the parser of the chosen one."""
+    parser.epilog = EXAMPLE
+    registers: dict[str, Callable[[argparse.ArgumentParser], None]] = {}
+    if subcommand in ("perturb", "mask", "restyle", "read", "caption", "scenes"):
+        from sightline.cli import build_images
+
+        registers = {
+            "perturb": build_images.register_perturb,
+            "mask": build_images.register_mask,
+            "restyle": build_images.register_restyle,
+            "read": build_images.register_read,
+            "caption": build_images.register_caption,
+            "scenes": build_images.register_scenes,
+        }
+    elif subcommand in SUBCOMMANDS:
+        from sightline.cli import build_questions
+
+        registers = {
+            "rephrase": build_questions.register_rephrase,
+            "synthesize": build_questions.register_synthesize,
+            "equivalence": build_questions.register_equivalence,
+            "curate": build_questions.register_curate,
+            "split": build_questions.register_split,
+        }
+    return add_subcommands(parser, "build", SUBCOMMANDS, subcommand, registers)

@@ -1,0 +1,678 @@
+"""`sightline build rephrase`: three rephrasings of each long question, by a chat model."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.build_options import (
+    add_building,
+    add_limit,
+    add_output,
+    add_requests,
+    add_workers,
+    draw_sheet,
+    estimate_requests,
+    limited,
+    preview_path,
+    print_built,
+    print_by_reason,
+    print_missing_characters,
+    print_requests,
+    ray_tasks,
+    request_exit_status,
+    workers,
+)
+from sightline.cli.options import (
+    add_quiet,
+    add_request_limits,
+    add_store,
+    client_options,
+    model_client_options,
+    pairs,
+)
+from sightline.cli.parser import sentence
+from sightline.cli.printing import print_budget_stop, print_json
+from sightline.errors import UserError, some_of
+from sightline.text import print_line, print_note
+
+if TYPE_CHECKING:
+    from sightline.builders.curate import CurationOptions, Funnel
+    from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport, VariantPair
+    from sightline.builders.rephrase import RephraseJob
+    from sightline.builders.run import Execution
+    from sightline.builders.synthesize import SynthesisJob
+    from sightline.engine.client import ModelClient
+    from sightline.models.embedder import Embedder
+    from sightline.models.ocr import Reader
+    from sightline.reporting.table import ReportTable
+
+
+REPHRASE_SUMMARY = "write three rephrasings of each question with a chat model (MM-R3)"
+
+REPHRASE_EXAMPLE = """examples:
+  sightline build rephrase OpenEnded_mscoco_val2014_questions.json --images val2014 --out rephrased
+      --annotations mscoco_val2014_annotations.json --model openai/gpt-3.5-turbo
+  sightline build rephrase infographicsVQA_val_v1.0_withQT.json --images images --out rephrased
+      --model http://localhost:8000/v1#llama
+  sightline build rephrase questions.jsonl --model http://localhost:8000/v1#llama --out mine --dry-run
+
+A table (JSON Lines or CSV) has the columns image, question, and answer or answers. The model receives the
+question and its first answer, never the image. After an unusable reply, the request is sent again, at most
+twice. Replies are cached in the store: the same command builds the same folder.
+"""
+
+
+def register_rephrase(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build rephrase`."""
+    parser.description = sentence(REPHRASE_SUMMARY)
+    parser.epilog = REPHRASE_EXAMPLE
+    add = parser.add_argument_group("questions").add_argument
+    add("sources", nargs="+", metavar="SOURCE", help="questions: OKVQA's, InfographicVQA's, JSONL or CSV")
+    add("--images", action="append", default=[], metavar="DIR", help="folder of their images; may repeat")
+    add(
+        "--annotations",
+        metavar="FILE",
+        help="OKVQA's answers (default: mscoco_..._annotations.json in the same folder)",
+    )
+    add("--min-words", type=int, default=11, metavar="N", help="leave out shorter questions (default: 11)")
+    add_building(parser, images=False)
+    add_requests(parser, fresh=False)
+    parser.set_defaults(execute=execute_rephrase)
+
+
+def execute_rephrase(options: argparse.Namespace) -> int:
+    """Ask and build the folder; returns 1 if a question has no answer yet, 4 if the budget is reached."""
+    from sightline.builders.folder import refuse_other_contents
+    from sightline.builders.rephrase import SAMPLING, prepare_rephrasing, read_questions
+    from sightline.engine.client import ModelClient
+
+    out, sheet = Path(options.out), preview_path(options)
+    questions = read_questions(
+        [Path(file) for file in options.sources],
+        [Path(folder) for folder in options.images],
+        annotations=Path(options.annotations) if options.annotations else None,
+        min_words=options.min_words,
+    )
+    # Another seed asks for other rephrasings; with the same seed the store has the replies.
+    asking = model_client_options(options, fresh=f"seed {options.seed}" if options.seed else "")
+    client = ModelClient(asking, SAMPLING)
+    job = prepare_rephrasing(
+        limited(questions.sources, options),
+        client,
+        seed=options.seed,
+        min_words=options.min_words,
+        passed_over=questions.passed_over,
+        apart_from=[Path(folder) for folder in options.apart_from],
+    )
+    refuse_other_contents(out, job.identity, force=options.force)
+    return (
+        _rephrasing_dry_run(job, client)
+        if options.dry_run
+        else _build_rephrasings(job, client, options, sheet)
+    )
+
+
+def _rephrasing_dry_run(job: RephraseJob, client: ModelClient) -> int:
+    from sightline.builders.rephrase import rephrasing_requests
+
+    print_line(f"questions                   {len(job.sources):,}")
+    for reason, count in job.passed_over.items():
+        print_line(f"  passed over: {count:,}, {reason}")
+    for reason, count in Counter(job.dropped.values()).items():
+        print_line(f"  dropped: {count:,}, {reason}")
+    estimate_requests(rephrasing_requests(job, client), client)
+    return 0
+
+
+def _build_rephrasings(
+    job: RephraseJob, client: ModelClient, options: argparse.Namespace, sheet: Path | None
+) -> int:
+    from sightline.builders.rephrase import rephrase, write_rephrasings
+    from sightline.builders.replies import unanswered_reasons
+
+    out = Path(options.out)
+    if not options.quiet:
+        print_note(f"{len(job.sources):,} questions to rephrase, {len(job.dropped):,} dropped")
+    with client.store() as store:
+        results = asyncio.run(rephrase(job, client, store, show_progress=not options.quiet))
+    unanswered = unanswered_reasons(results)
+    print_requests(client)
+    if any(one.value for one in results.values()) or not unanswered:
+        print_built(write_rephrasings(job, results, out, force=options.force), out)
+        draw_sheet(out, sheet, options.seed)
+    return request_exit_status(client, unanswered, f"{len(job.sources):,} questions", "answer")
+
+
+# -- `sightline build synthesize`: instructions for images, with responses, by a model that takes images
+
+SYNTHESIZE_SUMMARY = (
+    "write instructions with responses for images, with a model that accepts images (ConTextual, Appendix H)"
+)
+
+SYNTHESIZE_EXAMPLE = """examples:
+  sightline build synthesize --model openai/gpt-4o --images raw --examples data/contextual --out written
+  sightline annotate new verify written/contextual_synthetic.csv --name synthetic
+  sightline annotate invite synthetic Anna Ben          (then sightline serve, until all are judged)
+  sightline annotate export synthetic --out synthetic
+  sightline run contextual --split synthetic --data synthetic/verified --model http://localhost:8000/v1#llava
+
+The prompt shows the two examples of Figure 22, good and bad instructions with the reasons, and then the
+image. The examples' images are ConTextual's own. After an unusable reply, the request is sent again, at
+most twice. Replies are cached in the store: the same command builds the same folder. DIR receives images/ and
+contextual_synthetic.csv. Let humans accept the instructions with `sightline annotate new verify`.
+"""
+
+
+def register_synthesize(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build synthesize`."""
+    parser.description = sentence(SYNTHESIZE_SUMMARY)
+    parser.epilog = SYNTHESIZE_EXAMPLE
+    group = parser.add_argument_group("images")
+    add = group.add_argument
+    add("--images", required=True, metavar="DIR", help="candidates: any folder of images, or a data folder")
+    add(
+        "--examples",
+        metavar="DIR",
+        help="ConTextual's data folder with the two images of the prompt (default: SIGHTLINE_DATA)",
+    )
+    add(
+        "--category",
+        metavar="NAME",
+        help="category of all instructions (default: Miscellaneous Natural Scenes)",
+    )
+    add_limit(group, "images")
+    building = parser.add_argument_group("building")
+    building.add_argument(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="folder for contextual_synthetic.csv, images/, manifest.json",
+    )
+    add_output(building, preview="draw some images with their instructions on one sheet")
+    add_requests(parser)
+    parser.set_defaults(execute=execute_synthesize)
+
+
+def execute_synthesize(options: argparse.Namespace) -> int:
+    """Ask and build the folder; returns 1 if an image has no answer yet, 4 if the budget is reached."""
+    from sightline.builders.folder import refuse_other_contents, refuse_out_inside_inputs
+    from sightline.builders.sources import check_images, images_in
+    from sightline.builders.synthesize import CATEGORY, SAMPLING, example_images, prepare_synthesis
+    from sightline.engine.client import ModelClient
+
+    sheet = preview_path(options)
+    client = ModelClient(model_client_options(options, options.fresh), SAMPLING)
+    data = options.examples or os.environ.get("SIGHTLINE_DATA")
+    examples = example_images(Path(data) if data else None)
+    folder, out = Path(options.images), Path(options.out)
+    refuse_out_inside_inputs(out, [folder, *(Path(example.path) for example in examples)])
+    images = limited(list(images_in(folder).items()), options)
+    gallery = check_images(dict(images), show_progress=not options.quiet)
+    category = CATEGORY if options.category is None else options.category
+    job = prepare_synthesis(gallery, examples, client, category=category)
+    refuse_other_contents(out, job.identity, force=options.force)
+    return (
+        _synthesis_dry_run(job, client) if options.dry_run else _build_synthesis(job, client, options, sheet)
+    )
+
+
+def _synthesis_dry_run(job: SynthesisJob, client: ModelClient) -> int:
+    from sightline.builders.synthesize import instruction_requests
+
+    print_line(f"images                      {len(job.images):,}")
+    print_line(f"  dropped: {len(job.dropped):,}")
+    estimate_requests(instruction_requests(job, client), client, ", of three images each")
+    return 0
+
+
+def _build_synthesis(
+    job: SynthesisJob, client: ModelClient, options: argparse.Namespace, sheet: Path | None
+) -> int:
+    from sightline.builders.preview import draw_lines
+    from sightline.builders.replies import unanswered_reasons
+    from sightline.builders.synthesize import TABLE, preview_lines, synthesize, write_instructions
+
+    out = Path(options.out)
+    with client.store() as store:
+        results = asyncio.run(synthesize(job, client, store, show_progress=not options.quiet))
+    unanswered = unanswered_reasons(results)
+    print_requests(client)
+    lines = preview_lines(job, results)
+    if lines or not unanswered:
+        manifest = write_instructions(job, results, out, force=options.force)
+        print_line(f"{out / TABLE}: {manifest.groups:,} instructions with responses; let humans accept them:")
+        print_line(f"  sightline annotate new verify {out / TABLE} --name synthetic")
+        print_by_reason(manifest.dropped)
+        if sheet is not None:
+            print_missing_characters(draw_lines(lines, out, sheet, seed=0))
+            print_line(f"  preview: {sheet}")
+    return request_exit_status(client, unanswered, f"{len(job.images):,} images", "instruction")
+
+
+# -- `sightline build equivalence`: measures how far variants mean the same as their originals
+
+EQUIVALENCE_SUMMARY = (
+    "measure whether variants have the same meaning as originals: by humans, a judge, sentence similarity"
+)
+
+EQUIVALENCE_EXAMPLE = """examples:
+  sightline annotate new equivalence rephrased --name pairs           (then invite, serve, export --out pairs)
+  sightline build equivalence rephrased --human pairs/verdicts.jsonl
+  sightline build equivalence rephrased --judge openai/gpt-4o --similarity --json
+
+The three measures are reported separately (MM-R3, section 3.2: humans found 92 % of 100 rephrasings and 86 %
+of 100 restyled images equivalent). `annotate new equivalence` samples pairs, one per group, for humans. A
+judge model and sentence similarity compare questions only; humans compare images too.
+"""
+PRINTED_PAIRS = 5
+
+
+def register_equivalence(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build equivalence`."""
+    parser.description = sentence(EQUIVALENCE_SUMMARY)
+    parser.epilog = EQUIVALENCE_EXAMPLE
+    parser.add_argument("folder", metavar="DIR", help="built folder")
+    add = parser.add_argument_group("measures").add_argument
+    add("--human", metavar="FILE.jsonl", help="verdicts.jsonl of `annotate export`")
+    add("--judge", metavar="SPEC", help="chat model that decides whether two questions mean the same")
+    add("--judge-gen", action="append", default=[], metavar="KEY=VALUE", help="sampling option for the judge")
+    add("--similarity", action="store_true", help="compute sentence similarity of questions")
+    add("--embedder", metavar="NAME", help="embedder for --similarity (default: all-MiniLM-L6-v2)")
+    some = "compare N sampled pairs, one per group, by judge and similarity (default: all)"
+    add("--pairs", type=int, metavar="N", help=some)
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of the sample (default: 0)",
+    )
+    add("--json", action="store_true", help="print the measures as JSON")
+    add_quiet(parser)
+    asking = parser.add_argument_group("requests to the judge")
+    add_request_limits(asking)
+    add_store(asking)
+    parser.set_defaults(execute=execute_equivalence)
+
+
+def execute_equivalence(options: argparse.Namespace) -> int:
+    """Measure; returns 1 if an answer of the judge is missing, 4 at the end of the budget."""
+    from sightline.builders.equivalence import draw_pairs, read_pairs
+    from sightline.engine.client import ModelClient
+    from sightline.scoring.scorer import JUDGE_SAMPLING
+
+    _check_options(options)
+    every = read_pairs(Path(options.folder))
+    drawn = every if options.pairs is None else draw_pairs(every, options.pairs, options.seed)
+    client = None
+    if options.judge is not None:
+        gen = pairs(options.judge_gen, "--judge-gen")
+        client = ModelClient(client_options(options, options.judge, gen=gen), JUDGE_SAMPLING)
+    embedder = _embedder(options)
+    humans = _humans(options, every)
+    report = _measured(options, every, drawn, humans, client, embedder)
+    _print_equivalence(report, options.json)
+    if client is not None and client.counts.stopped == "budget":
+        print_budget_stop("judging")
+        return 4
+    return 1 if report.unanswered else 0
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    if options.pairs is not None and options.pairs < 1:
+        raise UserError(f"--pairs {options.pairs} is too small", expected="at least 1")
+    if options.judge_gen and options.judge is None:
+        raise UserError("--judge-gen needs a judge", expected="--judge SPEC with it")
+    on_ray = options.on is not None and options.on.partition(":")[0] == "ray"
+    if options.on is not None and options.judge is None and not (options.similarity and on_ray):
+        raise UserError(
+            f"--on {options.on} has no effect",
+            expected="--judge with a model that Sightline runs, or --similarity with --on ray",
+        )
+    if options.embedder is not None and not options.similarity:
+        raise UserError("--embedder needs sentence similarity", expected="--similarity with it")
+
+
+def _embedder(options: argparse.Namespace) -> Embedder | None:
+    if not options.similarity:
+        return None
+    from sightline.models.embedder import DEFAULT, embedder
+
+    return embedder(DEFAULT if options.embedder is None else options.embedder)
+
+
+def _execution(options: argparse.Namespace) -> Execution:
+    """Where texts are embedded: on a Ray cluster with --on ray, otherwise here."""
+    from sightline.builders.run import Execution
+
+    kind, _, address = (options.on or "").partition(":")
+    ray = ray_tasks(address) if kind == "ray" else None
+    return Execution(ray=ray, show_progress=not options.quiet)
+
+
+def _humans(options: argparse.Namespace, every: list[VariantPair]) -> EquivalenceMeasure | None:
+    if options.human is None:
+        return None
+    from sightline.builders.equivalence import by_humans, kind_of_folder
+
+    kind = kind_of_folder(Path(options.folder))
+    return by_humans(every, Path(options.human), kind=kind)
+
+
+def _measured(
+    options: argparse.Namespace,
+    every: list[VariantPair],
+    drawn: list[VariantPair],
+    humans: EquivalenceMeasure | None,
+    client: ModelClient | None,
+    embedder: Embedder | None,
+) -> EquivalenceReport:
+    from sightline.builders.equivalence import (
+        HUMANS,
+        JUDGE,
+        SIMILARITY,
+        by_judge,
+        by_similarity,
+        equivalence_report,
+        not_requested,
+    )
+
+    measures = {
+        HUMANS: humans or not_requested(HUMANS, "--human FILE, of `annotate new equivalence`"),
+        JUDGE: not_requested(JUDGE, "--judge MODEL"),
+        SIMILARITY: not_requested(SIMILARITY, "--similarity"),
+    }
+    if embedder is not None:
+        measures[SIMILARITY] = by_similarity(drawn, embedder, _execution(options))
+    if client is not None:
+        with client.store() as store:
+            judging = by_judge(drawn, client, store, options.judge, show_progress=not options.quiet)
+            measures[JUDGE] = asyncio.run(judging)
+    identity = embedder.identity if embedder is not None else None
+    return equivalence_report(Path(options.folder), every, len(drawn), measures, identity)
+
+
+def _print_equivalence(report: EquivalenceReport, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+        return
+    from sightline.reporting.terminal import show
+
+    show([_equivalence_table(report)])
+    for name, different in report.different.items():
+        listed = some_of([f"{group} {variant}" for group, variant in different], PRINTED_PAIRS)
+        verdict = "not above 0.7" if name == "similarity" else "different"
+        print_note(f"{name}: {verdict}: {listed}")
+
+
+def _equivalence_table(report: EquivalenceReport) -> ReportTable:
+    from sightline.reporting.table import Column, clusters_cell, n_cell, published_cell, value_cell
+    from sightline.reporting.table import ReportTable as Table
+
+    labels = {
+        "human": "human: same meaning",
+        "judge": "judge: same meaning",
+        "similarity": "sentence similarity, mean",
+        "similar": "sentence similarity above 0.7",
+    }
+    printed = [
+        published_cell(metric, metric.published[0]) if metric.published else None for metric in report.metrics
+    ]
+    columns = [
+        Column("text", "measure", "measure"),
+        Column("value", "percent\n95 %", ""),
+        Column("count", "pairs", "pairs"),
+        Column("count", "images", "images"),
+        *([Column("published", "humans\n3.2", "humans (3.2)")] if any(printed) else []),
+    ]
+    rows = [
+        (labels[metric.metric], value_cell(metric), n_cell(metric), clusters_cell(metric))
+        + ((figure,) if any(printed) else ())
+        for metric, figure in zip(report.metrics, printed, strict=True)
+    ]
+    notes = [
+        *(f"{labels[metric.metric]}: {metric.reason}" for metric in report.metrics if metric.reason),
+        *(f"{metric.metric}: {metric.judge}" for metric in report.metrics if metric.judge),
+        *(f"published: {value.note}" for metric in report.metrics for value in metric.published or ()),
+        *report.notes,
+    ]
+    compared = "" if report.pairs == report.pairs_built else f", {report.pairs:,} compared"
+    title = f"{report.folder}: {report.pairs_built:,} pairs of an original and a variant{compared}"
+    return Table(title, tuple(columns), tuple(rows), tuple(notes))
+
+
+# -- `sightline build curate`: selects raw images worth annotating, and records why others are dropped
+
+CURATE_SUMMARY = "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)"
+
+CURATE_EXAMPLE = """examples:
+  sightline build curate raw --out candidates --preview near-duplicates.png
+  sightline build curate raw --max-text 0.3 --write list.csv
+  sightline build curate raw --max-text 0.3 --human list.csv --out candidates
+  sightline build curate stvqa estvqa --top 500 --out candidates
+
+The steps drop, in this order: broken files; exact copies; near-duplicates; images that text covers too much
+(--max-text); all but the images with the most words (--top); images that humans drop (--human). --write lists
+the remaining images for reviewers, who write 'keep' or 'drop' into the column mark. Without --out, --write
+and --preview only the counts are printed. Hashes and OCR text are cached in the store.
+"""
+REASONS = {
+    "broken": "is broken",
+    "copy": "is a copy of another file",
+    "undecoded": "cannot be decoded",
+    "near_duplicate": "is a near-duplicate",
+    "unreadable": "OCR fails on it",
+    "text": "text covers too much of the area",
+    "words": "is not among the --top N by number of words",
+    "human": "humans drop it, or have not decided",
+}
+"""Step -> why it drops an image."""
+PREVIEW_GROUPS = 8
+"""Groups of near-duplicates on the sheet."""
+
+
+def register_curate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build curate`."""
+    parser.description = sentence(CURATE_SUMMARY)
+    parser.epilog = CURATE_EXAMPLE
+    images = parser.add_argument_group("images")
+    help_data = "folders of images, data folders, or image files"
+    images.add_argument("data", metavar="DATA", nargs="+", help=help_data)
+    add_limit(images, "images")
+    steps = parser.add_argument_group("steps")
+    add = steps.add_argument
+    bits = "near-duplicates differ in at most N of 256 hash bits (default: 48)"
+    add("--distance", type=int, metavar="N", help=bits)
+    share = "drop images in which text covers more than this share of the area (0 to 1, for example 0.3)"
+    add("--max-text", type=float, metavar="SHARE", help=share)
+    add("--top", type=int, metavar="N", help="keep the N images with the most words (ConTextual: 500)")
+    add("--write", metavar="LIST.csv", help="write a list of the remaining images for reviewers")
+    marks = "list of --write with marks; keep images that the majority keeps; may repeat"
+    add("--human", action="append", default=[], metavar="LIST.csv", help=marks)
+    results = parser.add_argument_group("results")
+    add = results.add_argument
+    add("--out", metavar="DIR", help="folder for images/, curation.json and manifest.json")
+    add("--json", action="store_true", help="print curation.json instead of the counts")
+    add_output(
+        results,
+        preview="draw near-duplicates on one sheet, doubtful ones first",
+        force="replace a folder with other settings, and LIST.csv",
+    )
+    execution = parser.add_argument_group("execution")
+    add_workers(execution)
+    add_store(execution)
+    parser.set_defaults(execute=execute_curate)
+
+
+def execute_curate(options: argparse.Namespace) -> int:
+    """Take the images through the steps, write the results, print the counts; the exit status."""
+    from msgspec.structs import replace
+
+    from sightline.builders.curate import KEEP, CurationOptions, curate, write_curated
+    from sightline.builders.near_duplicates import import_imagehash
+    from sightline.builders.read import images_at
+    from sightline.builders.review_lists import read_marks
+    from sightline.builders.sources import check_images
+    from sightline.store.store import Store
+
+    selection = CurationOptions(max_text=options.max_text, top=options.top)
+    if options.distance is not None:
+        selection = replace(selection, distance=options.distance)
+    sheet = preview_path(options)
+    data = [Path(path) for path in options.data]
+    lists = _checked_lists(options, data)
+    # A missing library is reported before any image is read.
+    import_imagehash()
+    execution, threads = workers(options)
+    reader = _reader(selection, threads)
+    marks = read_marks(lists, KEEP) if lists else None
+    images = limited(list(images_at(data).items()), options)
+    gallery = check_images(dict(images), show_progress=execution.show_progress)
+    store = Store.open(options.store)
+    try:
+        funnel = curate(gallery, selection, store, reader=reader, marks=marks, execution=execution)
+    finally:
+        store.close()
+    if options.out is not None:
+        write_curated(funnel, Path(options.out), force=options.force)
+    if options.write is not None:
+        _write_list(funnel, Path(options.write))
+    if sheet is not None:
+        _draw(funnel, sheet)
+    _print_funnel(funnel, options)
+    return 0
+
+
+def _checked_lists(options: argparse.Namespace, data: Sequence[Path]) -> list[Path]:
+    """The lists of --human; UserError if --write or --out would replace an input, or cannot be written."""
+    from sightline.builders.folder import refuse_out_inside_inputs
+    from sightline.formats.files import refuse_overwriting, refuse_unwritable
+
+    lists = [Path(file) for file in options.human]
+    read = [*data, *lists]
+    if options.write:
+        refuse_overwriting(Path(options.write), options.force, "--write", read=read)
+    if options.out:
+        refuse_out_inside_inputs(Path(options.out), read)
+        refuse_unwritable(Path(options.out))
+    return lists
+
+
+def _reader(selection: CurationOptions, threads: int) -> Reader | None:
+    if not selection.needs_ocr:
+        return None
+    from sightline.models.ocr import RapidOcr
+
+    return RapidOcr(threads)
+
+
+def _write_list(funnel: Funnel, path: Path) -> None:
+    from sightline.builders.curate import review_columns
+    from sightline.builders.review_lists import write_list
+
+    items = review_columns(funnel)
+    write_list(path, items)
+    print_note(f"{path}: {len(items):,} images for reviewers; mark: 'keep' or 'drop', by: a name")
+
+
+def _draw(funnel: Funnel, sheet: Path) -> None:
+    from sightline.builders.curate import near_duplicate_lines
+    from sightline.builders.preview import draw_lines
+
+    lines = near_duplicate_lines(funnel, PREVIEW_GROUPS)
+    if not lines:
+        print_note("there are no near-duplicates, so no preview is written")
+        return
+    print_missing_characters(draw_lines(lines, Path(), sheet, rows=PREVIEW_GROUPS))
+    print_note(f"preview: {sheet}")
+
+
+def _print_funnel(funnel: Funnel, options: argparse.Namespace) -> None:
+    """Print the counts of the steps, or curation.json."""
+    if options.json:
+        from sightline.builders.curate import curation_report
+
+        print_json(curation_report(funnel))
+        return
+    from sightline.reporting.terminal import show
+
+    show([_funnel_table(funnel, Path(options.out) if options.out else None)])
+
+
+def _funnel_table(funnel: Funnel, out: Path | None) -> ReportTable:
+    from sightline.reporting.table import Column, ReportTable
+
+    columns = (
+        Column("text", "reason", "step"),
+        Column("count", "came", "came"),
+        Column("count", "dropped", "dropped"),
+        Column("count", "left", "left"),
+    )
+    rows = tuple((REASONS[step.step], step.came, step.dropped, step.left) for step in funnel.steps)
+    notes = []
+    if out is not None:
+        notes = [
+            f"{len(funnel.kept):,} images in {out / 'images'}; the reasons for all in {out / 'curation.json'}"
+        ]
+    return ReportTable(f"{len(funnel.statuses):,} images", columns, rows, tuple(notes))
+
+
+# -- `sightline build split`: draws a validation split in proportion to the categories
+
+SPLIT_SUMMARY = "sample a validation split in proportion to the categories (ConTextual, Appendix C)"
+
+SPLIT_EXAMPLE = """examples:
+  sightline build split all.csv --out data/mine
+  sightline build split all.csv --out data/mine --count 50 --seed 1
+  sightline run contextual --data data/mine --split val --model openai/gpt-4o
+
+all.csv has the columns image_url, instruction, response and category. As in ConTextual's release, DIR
+receives contextual_val.csv, the sampled rows, and contextual_test.csv, all rows without their responses (the
+rows of val are in test too), and the images that are next to all.csv. Of ConTextual's 506 instances, 100 are
+30 natural scenes and 10 of each other category.
+"""
+
+
+def register_split(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `build split`."""
+    parser.description = sentence(SPLIT_SUMMARY)
+    parser.epilog = SPLIT_EXAMPLE
+    add = parser.add_argument
+    add("table", metavar="TABLE", help="CSV in ConTextual's layout, with responses")
+    add("--out", required=True, metavar="DIR", help="folder for contextual_val.csv and contextual_test.csv")
+    add(
+        "--count",
+        type=int,
+        default=100,
+        metavar="N",
+        help="number of rows to sample (default: 100, as in the paper)",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="seed of the sample (default: 0)")
+    add("--force", action="store_true", help="replace the files of an earlier split")
+    parser.set_defaults(execute=execute_split)
+
+
+def execute_split(options: argparse.Namespace) -> int:
+    """Draw and write the split; returns the exit status."""
+    from sightline.builders.sources import check_images
+    from sightline.builders.split import split_table, write_split
+
+    split = split_table(Path(options.table), options.count, options.seed)
+    gallery = check_images(split.images)
+    val, test = write_split(split, gallery.files, Path(options.out), force=options.force)
+    parts = ", ".join(
+        f"{split.drawn[category]} of {size} {category}" for category, size in split.sizes.items()
+    )
+    print_line(f"{val}: {len(split.chosen):,} rows ({parts})")
+    print_line(f"{test}: all {len(split.rows):,} rows, without their responses")
+    print_line(f"  images: {len(gallery.files):,} in {options.out}")
+    if gallery.broken:
+        print_note(f"images missing or broken: {len(gallery.broken):,}")
+        print_by_reason(gallery.broken)
+    return 0

@@ -1,0 +1,425 @@
+"""`sightline data SUBCOMMAND`: download public data sets; check or describe a data folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_options, add_plugins, add_quiet
+from sightline.cli.parser import add_subcommands, sentence
+from sightline.cli.printing import by_reason, output_errors, print_json
+from sightline.errors import UserError, unknown_name
+from sightline.text import print_line, print_note
+
+if TYPE_CHECKING:
+    from sightline.benchmarks.base import Release
+    from sightline.data.check import DataCheck, ImageFault, SplitCheck
+    from sightline.data.describe import DataDescription, VerbCounts
+    from sightline.data.image_download import ImageDownload
+    from sightline.data.pull import PulledData
+    from sightline.reporting.table import ReportTable
+
+
+SUBCOMMANDS = {
+    "pull": "download a data set at its pinned revision",
+    "check": "verify the records and images of a data folder",
+    "describe": "count the labels, lengths and verbs of a data folder",
+}
+
+EXAMPLE = """examples:
+  sightline data pull codis                              into ./data/codis
+  sightline data check iibench --data data/iibench --split test
+  sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
+"""
+
+
+def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
+    """Add the subcommands; returns the parser of the chosen one."""
+    parser.epilog = EXAMPLE
+    registers = {
+        "pull": register_pull,
+        "check": register_check,
+        "describe": register_describe,
+    }
+    return add_subcommands(parser, "data", SUBCOMMANDS, subcommand, registers)
+
+
+# -- `sightline data pull`: download a data set, then the images that its records, or a table, name by URL
+
+PULL_SUMMARY = (
+    "download a data set at its pinned revision and verify its checksums, or the images of a table of URLs"
+)
+
+PULL_EXAMPLE = """examples:
+  sightline data pull codis                              into ./data/codis
+  sightline data pull contextual                         the records, then 506 images by their URLs
+  sightline data pull styles                             weights for `build restyle`, into ./data/styles
+  sightline data pull iibench --to /srv/data --from II-Bench.tar.gz
+  sightline data pull photos.csv                         images of your own table, into ./data/photos/images
+"""
+
+
+def register_pull(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `data pull`."""
+    parser.description = sentence(PULL_SUMMARY)
+    parser.epilog = PULL_EXAMPLE
+    add = parser.add_argument
+    add(
+        "source",
+        metavar="DATA_SET|TABLE",
+        help="codis, iibench, contextual or styles; or a CSV, TSV, xlsx or JSON Lines file with the column "
+        "url, and optionally image: the path below images/ (default: host and path of the URL)",
+    )
+    add("--to", default="data", metavar="DIR", help="parent folder of the data set (default: data)")
+    add(
+        "--from",
+        dest="origin",
+        metavar="URL|PATH",
+        help="other source of the repository's .tar.gz at the pinned revision (contextual, styles: or a "
+        "folder of the files); its checksum is verified too. For a table: a folder of its images",
+    )
+    add(
+        "--allow-private",
+        action="store_true",
+        help="also download images from private addresses (this machine and its network), but never from "
+        "link-local addresses and metadata services of clouds",
+    )
+    add("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    parser.set_defaults(execute=execute_pull)
+
+
+def execute_pull(options: argparse.Namespace) -> int:
+    """Download the data set or the images of the table; returns 1 if an image is missing."""
+    from sightline.data.pull import releases
+    from sightline.data.styles import STYLE_WEIGHTS
+
+    known = {**releases(), STYLE_WEIGHTS.name: STYLE_WEIGHTS}
+    if options.source in known:
+        return _pull_release(known[options.source], options)
+    if Path(options.source).is_file():
+        return _pull_table(Path(options.source), options)
+    raise unknown_name("data set or table", options.source, known)
+
+
+def _pull_release(release: Release, options: argparse.Namespace) -> int:
+    from sightline.data.pull import pull_with_images
+
+    if options.allow_private and not release.image_urls:
+        raise UserError(
+            f"--allow-private has no effect: {release.name} has no images by URL",
+            expected="no --allow-private",
+        )
+    pulled = pull_with_images(
+        release,
+        Path(options.to),
+        options.origin,
+        allow_private=options.allow_private,
+        show_progress=not options.quiet,
+    )
+    if options.json:
+        print_json(pulled)
+    else:
+        _print_pulled(pulled)
+    return 1 if pulled.images and pulled.images.missing else 0
+
+
+def _pull_table(table: Path, options: argparse.Namespace) -> int:
+    from sightline.data.image_download import pull_table
+
+    origin = Path(options.origin) if options.origin is not None else None
+    if origin is not None and not origin.is_dir():
+        raise UserError("is not a folder", file=origin, expected="--from FOLDER with images of the table")
+    pulled = pull_table(
+        table,
+        Path(options.to),
+        origin,
+        allow_private=options.allow_private,
+        show_progress=not options.quiet,
+    )
+    if options.json:
+        print_json(pulled)
+    else:
+        with output_errors():
+            print_line(f"{pulled.folder}: images of {pulled.table}")
+            _print_images(pulled.images, pulled.folder)
+        _print_unusable(pulled.images)
+    return 1 if pulled.images.missing else 0
+
+
+def _print_pulled(pulled: PulledData) -> None:
+    """Print a downloaded data set, with a table of its missing images."""
+    present = "" if pulled.fetched else ", already present"
+    with output_errors():
+        print_line(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{present}")
+        print_line(f"  paper: {pulled.paper}")
+        print_line(f"  licence: {pulled.licence}")
+        if pulled.images is not None:
+            _print_images(pulled.images, pulled.folder)
+    if pulled.images is not None:
+        _print_unusable(pulled.images)
+
+
+def _print_unusable(images: ImageDownload) -> None:
+    for problem in images.unusable:
+        print_note(f"not usable: {problem}")
+
+
+def _print_images(images: ImageDownload, folder: str) -> None:
+    from sightline.reporting.terminal import show
+
+    print_line(
+        f"  images: {images.requested:,}; present {images.present:,}, downloaded {images.downloaded:,}, "
+        f"missing {len(images.missing):,}"
+    )
+    if images.missing:
+        print_line()
+        show([_missing(images, folder)])
+
+
+def _missing(images: ImageDownload, folder: str) -> ReportTable:
+    """The missing images by reason, the most frequent first, with one URL each."""
+    from sightline.reporting.table import Column, ReportTable
+
+    named = ((f"{url}: {failure.detail}", failure.reason) for url, failure in images.missing.items())
+    columns = (
+        Column("text", "reason", "reason"),
+        Column("count", "images", "images"),
+        Column("text", "the first", "first"),
+    )
+    ordered = sorted(by_reason(named).items(), key=lambda item: -len(item[1]))
+    rows = tuple((reason, len(urls), urls[0]) for reason, urls in ordered)
+    notes = (f"{folder}/image_manifest.json lists all of them; run the same command to try again",)
+    return ReportTable("missing images", columns, rows, notes)
+
+
+# -- `sightline data check`: verify the records and images of a data folder
+
+CHECK_SUMMARY = "verify the records and images of a data folder; compare it with the release"
+
+CHECK_EXAMPLE = """examples:
+  sightline data check codis --data data/codis
+  sightline data check iibench --data data/iibench --split test
+"""
+
+MOST_PRINTED = 10
+"""How many faults of a kind are printed."""
+
+
+def register_check(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `data check`."""
+    parser.description = sentence(CHECK_SUMMARY)
+    parser.epilog = CHECK_EXAMPLE
+    add_folder(parser)
+    parser.set_defaults(execute=execute_check)
+
+
+def execute_check(options: argparse.Namespace) -> int:
+    """Check the folder; returns 1 if an image is missing or broken."""
+    from sightline.cli.printing import print_json, print_tables
+    from sightline.data.check import check_data
+
+    release, folder = release_of(options)
+    found = check_data(release, folder, options.split, show_progress=not options.quiet)
+    if options.json:
+        print_json(found)
+    else:
+        print_tables([_table(found, split) for split in found.splits], "table")
+    _list_faults(found)
+    return 0 if found.sound else 1
+
+
+def _table(found: DataCheck, split: SplitCheck) -> ReportTable:
+    from sightline.reporting.table import Column, ReportTable
+
+    columns = (
+        Column("text", "label", "label"),
+        Column("text", "value", "value"),
+        Column("count", "samples", "samples"),
+    )
+    rows = tuple(
+        (label, value, count) for label, values in split.labels.items() for value, count in values.items()
+    )
+    return ReportTable(
+        f"{found.benchmark} {split.split}, {found.folder}", columns, rows, tuple(_notes(split))
+    )
+
+
+def _notes(split: SplitCheck) -> list[str]:
+    sizes = ", ".join(f"{size} ({count:,} images)" for size, count in split.cluster_sizes.items())
+    return [
+        f"{split.samples:,} samples, {split.images:,} image files, {split.clusters:,} distinct images",
+        f"samples by cluster size (samples with the same image): {sizes}",
+        *_against_release(split),
+        f"{len(split.missing):,} images missing, {len(split.broken):,} broken, "
+        f"{sum(len(paths) for paths in split.duplicates):,} files with the content of another",
+    ]
+
+
+def _against_release(split: SplitCheck) -> list[str]:
+    if split.released is None:
+        return [f"{split.file} is not part of the release, there is nothing to compare it with"]
+    return [
+        f"the paper counts {split.published_samples:,} samples and {split.published_clusters:,} distinct "
+        f"images: {'equal' if split.as_published else 'different'}",
+        f"{split.file} {'is' if split.released else 'differs from'} the pinned release",
+    ]
+
+
+def _list_faults(found: DataCheck) -> None:
+    for split in found.splits:
+        _print_faults("missing", split.missing)
+        _print_faults("broken", split.broken)
+    if found.unreferenced:
+        names = ", ".join(found.unreferenced[:MOST_PRINTED])
+        more = (
+            f" and {len(found.unreferenced) - MOST_PRINTED:,} more"
+            if len(found.unreferenced) > MOST_PRINTED
+            else ""
+        )
+        print_note(f"{len(found.unreferenced):,} files without a record: {names}{more}")
+
+
+def _print_faults(kind: str, faults: list[ImageFault]) -> None:
+    for fault in faults[:MOST_PRINTED]:
+        print_note(f"{kind}: {fault.image} ({', '.join(fault.samples)}): {fault.problem}")
+    if len(faults) > MOST_PRINTED:
+        print_note(f"{kind}: and {len(faults) - MOST_PRINTED:,} more")
+
+
+# -- `sightline data describe`: print tables of the samples, labels, texts and verbs of a data set
+
+DESCRIBE_SUMMARY = "count the samples, labels, lengths and verbs of a data folder"
+
+DESCRIBE_EXAMPLE = """examples:
+  sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
+  sightline data describe contextual --data data/contextual --split val --json
+"""
+
+MOST_VALUES = 30
+"""Of a label with more values only the number of values is printed."""
+
+
+def register_describe(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `data describe`."""
+    parser.description = sentence(DESCRIBE_SUMMARY)
+    parser.epilog = DESCRIBE_EXAMPLE
+    add_folder(parser)
+    parser.set_defaults(execute=execute_describe)
+
+
+def execute_describe(options: argparse.Namespace) -> int:
+    """Describe the folder; returns the exit status."""
+    from sightline.data.describe import describe_data
+    from sightline.reporting.terminal import show
+
+    release, folder = release_of(options)
+    found = describe_data(release, folder, options.split, show_progress=not options.quiet)
+    if options.json:
+        print_json(found)
+    else:
+        show([_labels(found), _lengths(found), *([_verbs(found.verbs)] if found.verbs else [])])
+    return 0
+
+
+def _labels(found: DataDescription) -> ReportTable:
+    from sightline.reporting.table import Column, ReportTable, Value
+
+    columns = (
+        Column("text", "label", "label"),
+        Column("text", "value", "value"),
+        Column("count", "samples", "samples"),
+        Column("count", "images", "images"),
+        Column("value", "% of the\nlabel's", "percent"),
+    )
+    listed = {label: values for label, values in found.labels.items() if len(values) <= MOST_VALUES}
+    rows = tuple(
+        (label, value, share.samples, share.images, Value(share.percent))
+        for label, values in listed.items()
+        for value, share in values.items()
+    )
+    splits = ", ".join(f"{name} {samples:,}" for name, samples in found.splits.items())
+    notes = [
+        f"{found.samples:,} samples ({splits}), {found.images:,} different images",
+        *(
+            [f"{found.unreadable_images:,} images could not be read and are counted by name"]
+            if found.unreadable_images
+            else []
+        ),
+        *(
+            f"not shown: {label} with {len(values):,} values"
+            for label, values in found.labels.items()
+            if label not in listed
+        ),
+    ]
+    return ReportTable(f"{found.benchmark}, {found.folder}", columns, rows, tuple(notes))
+
+
+def _lengths(found: DataDescription) -> ReportTable:
+    from sightline.reporting.table import Column, ReportTable, Value
+
+    columns = (
+        Column("text", "text", "text"),
+        Column("count", "number", "number"),
+        Column("value", "words,\non average", "words"),
+        Column("value", "characters,\non average", "characters"),
+    )
+    rows = tuple(
+        (kind, length.texts, Value(length.words), Value(length.characters))
+        for kind, length in found.lengths.items()
+    )
+    return ReportTable("lengths", columns, rows)
+
+
+def _verbs(verbs: VerbCounts) -> ReportTable:
+    from sightline.reporting.table import Column, ReportTable
+
+    columns = (
+        Column("text", "verb", "verb"),
+        Column("count", "times", "times"),
+        Column("text", "its nouns", "nouns"),
+    )
+    rows = tuple(
+        (verb, times, ", ".join(f"{noun} {often}" for noun, often in nouns))
+        for verb, times, nouns in verbs.top
+    )
+    return ReportTable(
+        "the most frequent verbs",
+        columns,
+        rows,
+        (
+            f"{verbs.different:,} different verbs in {verbs.commands:,} commands; {verbs.others:,} other "
+            "instructions, mostly questions, have none",
+            "verbs are found by closed word classes, without a parser",
+        ),
+    )
+
+
+# -- The options that `data check` and `data describe` share
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """Add the data folder that is read, and how its description is printed."""
+    parser.add_argument("benchmark", metavar="BENCHMARK", help="codis, iibench or contextual")
+    add_options(parser, ["data"])
+    parser.add_argument("--split", metavar="S", help="only this split (default: all that exist)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    add_plugins(parser)
+
+
+def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:
+    """Find the data set and the folder that `add_folder` describes.
+
+    Returns:
+        The release of the data set, and the data folder; None without --data and SIGHTLINE_DATA.
+    """
+    from sightline.data.pull import releases
+    from sightline.errors import unknown_name
+    from sightline.evaluation.spec import Spec, spec_data_folder
+
+    known = releases()
+    if options.benchmark not in known:
+        raise unknown_name("data set", options.benchmark, known)
+    return known[options.benchmark], spec_data_folder(Spec(task=options.benchmark, data=options.data))

@@ -1,0 +1,68 @@
+"""`sightline export`: write answers in the formats that other tools read."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sightline.benchmarks.registry import export_formats
+from sightline.cli.options import add_plugins
+from sightline.text import print_line, print_note
+
+EXAMPLE = """examples:
+  sightline export results/llava --as codis --out outputs.json
+  sightline export results/gpt-4o --as submission --data data/iibench --out submission.jsonl
+  sightline export results/gpt-4o-test --as contextual --model gpt-4o --out predictions.json
+  sightline export answers.jsonl --as jsonl --out answers-plain.jsonl
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `export`."""
+    formats = export_formats()
+    listed = "\n".join(f"  {name}: {layout.summary}" for name, layout in formats.items())
+    parser.epilog = f"{EXAMPLE}\nformats:\n{listed}"
+    parser.add_argument("answers", metavar="ANSWERS", help="an answers.jsonl, or its results folder")
+    parser.add_argument(
+        "--as",
+        dest="layout",
+        required=True,
+        metavar="FORMAT",
+        help=", ".join(formats),
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="data folder, for formats that repeat its records (default: SIGHTLINE_DATA)",
+    )
+    parser.add_argument(
+        "--model",
+        default="",
+        metavar="NAME",
+        help="the model's name, for formats that hold it (default: that in metrics.json next to the answers)",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
+    add_plugins(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Write the file; standard error lists the answers that its layout cannot hold."""
+    from sightline.errors import unknown_name
+    from sightline.evaluation.spec import Spec, spec_data_folder
+    from sightline.formats.export import export
+    from sightline.formats.files import refuse_overwriting
+
+    layouts = export_formats()
+    if options.layout not in layouts:
+        raise unknown_name("layout", options.layout, layouts)
+    answers, out = Path(options.answers), Path(options.out)
+    if answers.is_dir():
+        answers /= "answers.jsonl"
+    refuse_overwriting(out, options.force, read=[answers])
+    data = spec_data_folder(Spec(task="", data=options.data))
+    for omission in export(answers, layouts[options.layout], out, data, options.model):
+        print_note(omission)
+    print_line(f"written: {out}")
+    return 0

@@ -1,0 +1,47 @@
+"""`sightline run`: send the requests of a benchmark to a model, judge its answers, compute the metrics."""
+
+from __future__ import annotations
+
+import argparse
+
+from sightline.cli.options import add_dry_run, add_evaluation, options_of
+from sightline.evaluation.spec import RunOptions, spec_of
+
+EXAMPLE = """examples:
+  sightline run codis --model http://localhost:8000/v1#llava --data data/codis --out results/llava
+  sightline run iibench:cot --model openai/gpt-4o --data data/iibench --against GPT-4o --limit 50
+  sightline run codis --model baseline/chance --data data/codis --dry-run
+  sightline run contextual --augment layout --model openai/gpt-4 --data data/contextual
+  sightline run iibench --model openai/gpt-4o --data data/iibench --batch
+  sightline run codis --model vllm/llava-hf/llava-1.5-7b-hf --data data/codis --on slurm:gpu --dry-run
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `run`."""
+    parser.epilog = EXAMPLE
+    groups = add_evaluation(parser, RunOptions)
+    add_dry_run(groups["requests"])
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the benchmark; returns the exit status of the evaluation."""
+    import asyncio
+
+    spec = spec_of(options.task, options_of(options, RunOptions), RunOptions)
+    if options.dry_run:
+        from sightline.cli.printing import print_estimate
+        from sightline.evaluation.estimate import estimate_run
+
+        print_estimate(estimate_run(spec), options.format)
+        return 0
+    from sightline.cli.printing import print_evaluation
+    from sightline.evaluation.run import run_evaluation
+
+    try:
+        evaluation = asyncio.run(run_evaluation(spec, show_progress=not options.quiet))
+    except KeyboardInterrupt as interruption:
+        # The event loop cancels the evaluation, which says what it keeps.
+        raise KeyboardInterrupt(str(interruption.__context__ or "")) from None
+    return print_evaluation(evaluation, options.format, options.by, spec.name)

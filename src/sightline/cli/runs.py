@@ -1,0 +1,393 @@
+"""`sightline runs SUBCOMMAND`: the runs in a store; only the executed subcommand is imported."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sightline.cli.options import add_printing, add_run, add_store, opened_run
+from sightline.cli.parser import add_subcommands, sentence
+from sightline.cli.printing import print_json, print_tables
+from sightline.errors import UserError
+from sightline.text import print_line, print_note
+
+if TYPE_CHECKING:
+    from sightline.evaluation.runs import RunLine
+    from sightline.reporting.table import Field
+
+
+SUBCOMMANDS = {
+    "list": "list the runs",
+    "show": "print everything that the store knows about a run",
+    "rename": "give a run a name, another name, or none",
+    "tag": "add tags to a run, or remove them",
+    "note": "write a note on a run",
+    "delete": "delete runs; the answers stay",
+}
+
+EXAMPLE = """examples:
+  sightline run codis --model openai/gpt-4o --data data/codis --name base --tag july
+  sightline runs list --tag july
+  sightline compare base adapter
+  sightline runs SUBCOMMAND --help
+
+A run has a number, which is never used again, and can have a name, tags and a note. Commands that take a run
+accept its number or its name.
+"""
+
+
+def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
+    """Add the subcommands; returns the parser of the chosen one."""
+    parser.epilog = EXAMPLE
+    registers = {
+        "list": register_list,
+        "show": register_show,
+        "rename": register_rename,
+        "tag": register_tag,
+        "note": register_note,
+        "delete": register_delete,
+    }
+    return add_subcommands(parser, "runs", SUBCOMMANDS, subcommand, registers)
+
+
+# -- `sightline runs list`: list the runs in a store, all or those with a tag, a benchmark, a model
+
+LIST_SUMMARY = "list the runs in the store, with their numbers, names, tags and options"
+
+LIST_EXAMPLE = """examples:
+  sightline runs list
+  sightline runs list --tag july --benchmark codis
+  sightline runs list --model gpt-4o --json
+"""
+
+NUMBER = " " * 6
+"""What is below the number of a run."""
+
+DAMAGED_REMEDY = "its description cannot be read; `sightline runs delete` deletes the run, its answers stay"
+
+
+def register_list(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `runs list`."""
+    parser.description = sentence(LIST_SUMMARY)
+    parser.epilog = LIST_EXAMPLE
+    add = parser.add_argument
+    add("--tag", action="append", default=[], metavar="TAG", help="only runs with this tag; may repeat")
+    add("--benchmark", default="", metavar="TASK", help="only runs of this BENCHMARK or BENCHMARK:SETTING")
+    add("--model", default="", metavar="TEXT", help="only runs of models whose name contains this text")
+    add_printing(parser, by=False)
+    add_store(parser)
+    parser.set_defaults(execute=execute_list)
+
+
+def execute_list(options: argparse.Namespace) -> int:
+    """Print the list."""
+    from sightline.evaluation.runs import list_runs, select_runs
+    from sightline.store.store import Store
+
+    store = Store.open(options.store, create=False)
+    try:
+        runs = list_runs(store)
+    finally:
+        store.close()
+    selected = select_runs(runs, options.tag, options.benchmark, options.model)
+    print_runs(selected, options.format)
+    if not selected:
+        print_note(f"no run matches, of {len(runs):,} in the store")
+    return 0
+
+
+def print_runs(runs: Sequence[RunLine], form: str) -> None:
+    """Print a list of runs. Columns in which every run is empty are left out of Markdown."""
+    if form == "json":
+        print_json(runs)
+        return
+    if form == "table":
+        _print_lines(runs)
+        return
+    from sightline.reporting.table import build_table
+
+    filled = [(column, cell) for column, cell in _fields() if form == "csv" or any(map(cell, runs))]
+    print_tables([build_table("runs", filled, runs, ())], form)
+
+
+def _print_lines(runs: Sequence[RunLine]) -> None:
+    """Print a line for each run, because most terminals are too narrow for the table."""
+    from sightline.reporting.terminal import show_paragraphs
+
+    show_paragraphs((line, len(NUMBER)) for line in _lines(runs))
+
+
+def _lines(runs: Sequence[RunLine]) -> Iterator[str]:
+    """A heading, then a line for each run and each note."""
+    from sightline.reporting.notes import options_text
+
+    named = any(run.name for run in runs)
+    width = max(len("name"), *(len(run.name or "") for run in runs)) if named else 0
+    if runs:
+        name = f"{'name':<{width}}  " if named else ""
+        yield f"{'run':>4}  {'began':<19}  {name}{'task':<22} model, options, judges, tags"
+    for run in runs:
+        name = f"{run.name or '':<{width}}  " if named else ""
+        if run.is_damaged:
+            yield f"{run.number:>4}  {run.started:<19}  {name}damaged: {DAMAGED_REMEDY}"
+            continue
+        judges = f"judged by {', '.join(run.judges)}" + (f" ({run.state})" if not run.is_complete else "")
+        tags = f"tags {', '.join(run.tags)}" if run.tags else ""
+        rest = ", ".join(filter(None, (run.model, options_text(run.options), judges, tags)))
+        yield f"{run.number:>4}  {run.started}  {name}{run.task:<22} {rest}"
+        if run.note:
+            yield f"{NUMBER}{run.note}"
+
+
+def _fields() -> Sequence[Field[RunLine]]:
+    from sightline.reporting.notes import options_text
+    from sightline.reporting.table import Column
+
+    return (
+        (Column("text", "run", "run"), lambda run: str(run.number)),
+        (Column("text", "name", "name"), lambda run: run.name or ""),
+        (Column("text", "tags", "tags"), lambda run: ", ".join(run.tags)),
+        (Column("text", "task", "task"), lambda run: run.task),
+        (Column("text", "model", "model"), lambda run: run.model),
+        (Column("text", "options", "options"), lambda run: options_text(run.options)),
+        (Column("text", "judges", "judges"), lambda run: ", ".join(run.judges)),
+        (Column("text", "started", "began"), lambda run: run.started),
+        (Column("text", "state", "state"), lambda run: "" if run.is_complete else run.state),
+        (Column("text", "note", "note"), lambda run: run.note),
+    )
+
+
+# -- `sightline runs show`: print everything that the store knows about a run
+
+SHOW_SUMMARY = "print the name, tags, note, state, data, model, options, counts, tokens and cost of a run"
+
+SHOW_EXAMPLE = """examples:
+  sightline runs show 3
+  sightline runs show base --json
+"""
+
+
+def register_show(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `runs show`."""
+    parser.description = sentence(SHOW_SUMMARY)
+    parser.epilog = SHOW_EXAMPLE
+    add_run(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--config", metavar="FILE", help="sightline.toml with the prices of models")
+    add_store(parser)
+    parser.set_defaults(execute=execute_show)
+
+
+def execute_show(options: argparse.Namespace) -> int:
+    """Print the run."""
+    import msgspec
+
+    from sightline.config import load_config
+    from sightline.evaluation.runs import run_details
+
+    with opened_run(options.run, options.store) as (store, number):
+        run = run_details(store, number, load_config(options.config))
+    if options.json:
+        print_json(run)
+        return 0
+    shown = msgspec.to_builtins(run)
+    answers = shown.pop("answers")
+    for name, value in {**shown, **answers}.items():
+        if value not in (None, "", [], {}):
+            print_line(f"{name.replace('_', ' '):<19}{_text(value)}")
+        elif name == "note":
+            print_line(f"{name:<19}none")
+    return 0
+
+
+def _text(value: Any) -> str:
+    from sightline.reporting.notes import options_text
+
+    if isinstance(value, dict):
+        return options_text(value)
+    return "; ".join(value) if isinstance(value, list | tuple) else str(value)
+
+
+# -- `sightline runs rename`: give a run a name, another name, or none
+
+RENAME_SUMMARY = "give a run a name or another name, or remove its name"
+
+RENAME_EXAMPLE = """examples:
+  sightline runs rename 3 base
+  sightline runs rename base base-july
+  sightline runs rename base --remove
+"""
+
+
+def register_rename(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `runs rename`."""
+    parser.description = sentence(RENAME_SUMMARY)
+    parser.epilog = RENAME_EXAMPLE
+    add_run(parser)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the new name")
+    parser.add_argument("--remove", action="store_true", help="remove the name")
+    add_store(parser)
+    parser.set_defaults(execute=execute_rename)
+
+
+def execute_rename(options: argparse.Namespace) -> int:
+    """Rename the run."""
+    from sightline.formats.run_metadata import check_run_name
+
+    if options.remove == (options.name is not None):
+        raise UserError(
+            "runs rename: there is no new name, or a name and --remove", expected="one of the two"
+        )
+    if options.name is not None:
+        if not options.name:
+            raise UserError("the new name is empty", expected="a name; --remove removes the name")
+        check_run_name(options.name)
+    with opened_run(options.run, options.store) as (store, run):
+        if options.name is None:
+            store.labels.remove_name(run)
+            print_line(f"run {run} has no name")
+            return 0
+        holder = store.labels.give_name(run, options.name)
+    if holder != run:
+        raise UserError(
+            f"run {holder} is called '{options.name}'",
+            expected=f"another name, or `sightline runs rename {holder} --remove` first",
+        )
+    print_line(f"run {run} is called '{options.name}'")
+    return 0
+
+
+# -- `sightline runs tag`: add tags to a run, or remove them
+
+TAG_SUMMARY = "add tags to a run, or remove them"
+
+TAG_EXAMPLE = """examples:
+  sightline runs tag base july paper
+  sightline runs tag 3 july --remove
+"""
+
+
+def register_tag(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `runs tag`."""
+    parser.description = sentence(TAG_SUMMARY)
+    parser.epilog = TAG_EXAMPLE
+    add_run(parser)
+    parser.add_argument("tags", nargs="+", metavar="TAG", help="the tags")
+    parser.add_argument("--remove", action="store_true", help="remove these tags")
+    add_store(parser)
+    parser.set_defaults(execute=execute_tag)
+
+
+def execute_tag(options: argparse.Namespace) -> int:
+    """Change the tags, and print those that the run has now."""
+    from sightline.formats.run_metadata import check_tags
+
+    check_tags(options.tags)
+    with opened_run(options.run, options.store) as (store, run):
+        absent = [tag for tag in options.tags if tag not in store.labels.of(run).tags]
+        if options.remove:
+            store.labels.remove_tags(run, options.tags)
+        else:
+            store.labels.add_tags(run, options.tags)
+        tags = store.labels.of(run).tags
+    if options.remove and absent:
+        print_note(f"run {run} had no tag {', '.join(absent)}")
+    print_line(f"tags of run {run}: {', '.join(tags) or 'none'}")
+    return 0
+
+
+# -- `sightline runs note`: write a note on a run
+
+NOTE_SUMMARY = "write a note on a run, in the place of its former note"
+
+NOTE_EXAMPLE = """examples:
+  sightline runs note base "server restarted with --max-model-len 8192"
+  sightline runs note base ""                                              removes the note
+"""
+
+
+def register_note(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `runs note`."""
+    parser.description = sentence(NOTE_SUMMARY)
+    parser.epilog = NOTE_EXAMPLE
+    add_run(parser)
+    parser.add_argument("text", metavar="TEXT", help="the note; an empty one removes the former note")
+    add_store(parser)
+    parser.set_defaults(execute=execute_note)
+
+
+def execute_note(options: argparse.Namespace) -> int:
+    with opened_run(options.run, options.store) as (store, run):
+        store.labels.set_note(run, options.text)
+    print_line(f"note of run {run}: {options.text}" if options.text else f"run {run} has no note")
+    return 0
+
+
+# -- `sightline runs delete`: delete runs from the store; the answers of models and judges stay
+
+DELETE_SUMMARY = "delete runs; the answers of models and judges stay"
+
+DELETE_EXAMPLE = """examples:
+  sightline runs delete 3
+  sightline runs delete base 7 --yes
+
+`report` and `compare` cannot show a deleted run any more. The same `sightline run` command makes a new run
+from the cached answers, under a new number.
+"""
+
+GOES = "deleted: options, list of probes, copied verdicts of humans, name, tags and note of each run"
+STAYS = "kept: all answers of models and judges, and results folders (--out)"
+
+
+def register_delete(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `runs delete`."""
+    parser.description = sentence(DELETE_SUMMARY)
+    parser.epilog = DELETE_EXAMPLE
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers or names of runs")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_store(parser)
+    parser.set_defaults(execute=execute_delete)
+
+
+def execute_delete(options: argparse.Namespace) -> int:
+    """Ask, then delete the runs."""
+    from sightline.evaluation.runs import find_run, list_runs
+    from sightline.store.runs import no_run
+    from sightline.store.store import Store
+
+    store = Store.open(options.store, create=False)
+    try:
+        there = {run.number: run for run in list_runs(store)}
+        numbers = {find_run(store, word) for word in options.runs}
+        for number in sorted(numbers - there.keys()):
+            raise no_run(number, store.name)
+        for number in sorted(numbers & store.leases.held()):
+            raise UserError(
+                f"run {number} is in progress: a process is working on it",
+                file=store.name,
+                expected="a run that ended; stop that process first",
+            )
+        if not options.yes and not _is_confirmed([there[number] for number in sorted(numbers)]):
+            print_note("nothing is deleted")
+            return 0
+        for number in sorted(numbers):
+            store.runs.drop(number)
+    finally:
+        store.close()
+    print_line(f"deleted: {', '.join(f'run {number}' for number in sorted(numbers))}; all answers are kept")
+    return 0
+
+
+def _is_confirmed(runs: Sequence[RunLine]) -> bool:
+    """Ask the user in the terminal."""
+    if not sys.stdin.isatty():
+        raise UserError("runs delete asks before it deletes, and there is no terminal", expected="--yes")
+    for run in runs:
+        name = f" ({run.name})" if run.name else ""
+        facts = filter(None, (run.task, run.model, run.started, run.state))
+        print_line(f"run {run.number}{name}: {', '.join(facts)}")
+    print_line(GOES)
+    print_line(STAYS)
+    return input("delete? [y/N] ").strip().casefold() in ("y", "yes")

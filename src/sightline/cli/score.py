@@ -1,0 +1,61 @@
+"""`sightline score`: judge answers that any tool collected, and compute the metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from sightline.cli.options import add_evaluation, options_of, pairs
+from sightline.evaluation.spec import ScoreOptions, spec_of
+
+EXAMPLE = """examples:
+  sightline score codis outputs.json --data data/codis --against GPT-4V
+  sightline score iibench:none yi-vl-6b-chat_test_none.jsonl.gz --data data/iibench --answers key.json
+  sightline score codis results/answers.jsonl --data data/codis --judge openai/gpt-4o
+  sightline score contextual master.json --data data/contextual --model gemini-pro-vision --allow-missing
+  sightline score mmr3:restyling answers.jsonl
+
+FILE is an answers.jsonl, a file in the released format of CODIS, II-Bench or ConTextual, sample logs of
+lmms-eval, a table of VLMEvalKit, or JSON lines of {"id", "variant", "response"}; it may be gzipped. For
+mmr3 and groups, lines of {"group", "variant", "response", "references": [...], "labels": {...}} need no data
+folder.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `score`."""
+    parser.epilog = EXAMPLE
+    groups = add_evaluation(parser, ScoreOptions)
+    parser.add_argument("file", metavar="FILE", help="the answers")
+    add = groups["data"].add_argument
+    add(
+        "--answers",
+        action="append",
+        dest="set",
+        type=lambda file: f"answers={json.dumps(file)}",
+        metavar="FILE",
+        help="answer key or references, for a split that is released without (test of II-Bench and"
+        " ConTextual); the same as --set answers=FILE",
+    )
+    add(
+        "--with",
+        action="append",
+        default=[],
+        dest="partners",
+        metavar="SETTING=FILE",
+        help="answers under another setting, for metrics that need them, as no-context=FILE; may repeat",
+    )
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Score the file; returns the exit status of the evaluation."""
+    import asyncio
+
+    from sightline.cli.printing import print_evaluation
+    from sightline.evaluation.score import score_file
+
+    spec = spec_of(options.task, options_of(options, ScoreOptions), ScoreOptions)
+    partners = {name: str(file) for name, file in pairs(options.partners, "--with").items()}
+    evaluation = asyncio.run(score_file(spec, options.file, partners, show_progress=not options.quiet))
+    return print_evaluation(evaluation, options.format, options.by)

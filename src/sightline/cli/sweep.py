@@ -1,0 +1,172 @@
+"""`sightline sweep`: run every combination of models and values of options; print one table of all."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sightline.cli.options import add_dry_run, add_evaluation, add_plot, chart_request, options_of, pairs
+from sightline.errors import UserError
+from sightline.evaluation.spec import RequestOptions, SweepOptions, spec_of
+from sightline.text import print_line, print_note
+
+if TYPE_CHECKING:
+    from sightline.evaluation.sweep import PointRun, SweepPoint
+
+EXAMPLE = """examples:
+  sightline sweep mmr3:restyling --model http://localhost:8000/v1#llava --data data/mmr3 \\
+      --set size=224,640,1024 --out results/sizes --plot sizes.png
+  sightline sweep codis --model openai/gpt-4o --model openai/gpt-4o-mini --data data/codis \\
+      --gen temperature=0.2,0.7,1 --dry-run
+  sightline sweep codis --model baseline/chance --data data/codis --set cot=on,off --set instructions=on,off
+  sightline sweep contextual --model openai/gpt-4 --data data/contextual \\
+      --augment ocr,layout,layout+caption --captions captions.json
+
+Commas separate values, except inside JSON: --gen 'stop=["a","b"],null' has two values,
+--set 'bias="up:down,left:right"' has one.
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sweep`."""
+    parser.epilog = EXAMPLE
+    groups = add_evaluation(parser, SweepOptions)
+    add_dry_run(groups["requests"])
+    add_plot(parser, ("curves", "bars"), drawn="the table", metrics=True)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the sweep; returns the worst exit status of its points."""
+    import asyncio
+
+    from sightline.cli.printing import print_json, print_pivot
+    from sightline.evaluation.sweep import run_sweep
+
+    points = _points(options)
+    chart = chart_request(options)
+    if chart is not None and chart.kind == "curves":
+        from sightline.reporting.chart_kinds import curve_option
+
+        curve_option([point.values for point in points])
+    if options.dry_run:
+        return _print_estimates(points, options.format)
+    sweep = asyncio.run(
+        run_sweep(points, options.out, show_progress=not options.quiet, on_point=_print_point)
+    )
+    if options.format == "json":
+        print_json(sweep.record)
+    elif sweep.results:
+        print_pivot(sweep.results, options.format, options.by)
+    if chart is not None and sweep.results:
+        from sightline.reporting.charts import draw_results
+
+        draw_results(sweep.results, chart, by=options.by, pivot=True)
+        print_note(f"plot: {chart.path}")
+    for run in sweep.points:
+        if run.evaluation is None:
+            print_note(f"{run.point.name}: {run.error or 'not reached'}")
+    if options.out:
+        print_note(f"results: {options.out}")
+    return sweep.exit_status
+
+
+def _points(options: argparse.Namespace) -> list[SweepPoint]:
+    """Every combination of the values of --model, --set, --gen and --augment."""
+    from sightline.evaluation.sweep import plan_sweep
+
+    shared = options_of(options, RequestOptions, omitted=("set", "gen"))
+    return plan_sweep(
+        spec_of(options.task, shared, RequestOptions),
+        options.model,
+        lists(options.set, "--set"),
+        lists(options.gen, "--gen"),
+        options.augment.split(",") if options.augment else (),
+    )
+
+
+def lists(words: Iterable[str], option: str) -> dict[str, tuple[Any, ...]]:
+    """Read KEY=VALUE,VALUE words; a comma inside JSON does not separate values.
+
+    >>> lists(["size=224,640", 'stop=["a","b"],null', "cot=on,off"], "--set")
+    {'size': (224, 640), 'stop': (['a', 'b'], None), 'cot': (True, False)}
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for word in words:
+        key, sign, text = word.partition("=")
+        if not sign or not key:
+            raise UserError(
+                f"{option} {word}: '=' or the key is missing", expected=f"{option} KEY=VALUE[,VALUE...]"
+            )
+        if key in found:
+            raise UserError(f"{option} {key} occurs twice", expected=f"{option} {key}=VALUE,VALUE once")
+        pieces = list(_pieces(text, f"{option} {key}"))
+        found[key] = tuple(pairs([f"{key}={piece}"], option)[key] for piece in pieces)
+    return found
+
+
+def _pieces(text: str, option: str) -> Iterable[str]:
+    """The texts of the values between commas."""
+    several = False
+    while True:
+        text = text.strip()
+        end = _end_of_json(text, option) if text[:1] in ("[", "{", '"') else text.find(",")
+        piece = text if end < 0 else text[:end].strip()
+        if not piece and (several or end >= 0):
+            raise UserError(f"{option} has an empty value", expected=f'{option}=VALUE,VALUE, or "" for none')
+        yield piece
+        if end < 0:
+            return
+        text, several = text[end + 1 :], True
+
+
+def _end_of_json(text: str, option: str) -> int:
+    """The position of the comma after the JSON value at the start of a text; -1 if nothing follows it."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError:
+        end = -1
+    rest = text[end:].lstrip() if end >= 0 else ""
+    if end < 0 or (rest and not rest.startswith(",")):
+        raise UserError(
+            f"{option} starts like JSON and is not valid JSON",
+            found=text,
+            expected="complete JSON; put a text into double quotes",
+        )
+    return len(text) - len(rest) if rest else -1
+
+
+def _print_point(run: PointRun) -> None:
+    if run.evaluation is not None:
+        from sightline.cli.printing import print_run_summary
+
+        print_run_summary(run.evaluation)
+    else:
+        print_note(f"not run: {run.error}")
+
+
+def _print_estimates(points: Sequence[SweepPoint], form: str) -> int:
+    """Print the estimate of each point and their total; returns the exit status."""
+    from sightline.cli.printing import print_estimate, print_json
+    from sightline.evaluation.estimate import add_estimates
+    from sightline.evaluation.sweep import estimate_sweep
+
+    estimates = estimate_sweep(points)
+    if form == "json":
+        each = [
+            {"name": point.name, "model": point.spec.model, "at": point.values, "estimate": one}
+            for point, one in zip(points, estimates, strict=True)
+        ]
+        body = {"points": each, "total": add_estimates(estimates)}
+        print_json(body)
+        return 0
+    for number, (point, one) in enumerate(zip(points, estimates, strict=True), 1):
+        costs = {"expected": one.total_expected_cost, "at full length": one.total_full_length_cost}
+        cost = "".join(f", {kind} {cost:.2f}" for kind, cost in costs.items() if cost is not None)
+        print_line(
+            f"[{number}/{len(points)}] {point.name}: {one.to_ask:,} to ask, {one.cached:,} cached{cost}"
+        )
+    print_estimate(add_estimates(estimates), form)
+    return 0

@@ -1,0 +1,467 @@
+"""Selects the requests that must be sent, and puts them into the queue.
+
+The selector skips requests that are on their way or failed in this run, and requests that the store can
+answer. It waits for requests that another process on the same store is sending. It reads the requests (which
+hashes images) and looks them up in a thread, so that the event loop stays responsive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from sightline.engine.account import Account, Counts, EqualRequests
+from sightline.engine.calls import Call, CallQueue, RequestFeed
+from sightline.errors import EnvironmentFailedError
+from sightline.store.answers import Attempt
+from sightline.store.database import run_in_thread
+from sightline.store.keys import KeyedRequest
+from sightline.store.ledger import Budget
+from sightline.store.store import Store
+from sightline.types import Answer, Failure
+
+REQUESTS_PER_LOOKUP = 64
+"""Requests that are looked up together where some must be sent."""
+CACHED_PER_LOOKUP = 1024
+"""Requests that are looked up together at most, while the store answers all of them."""
+RECENT = 16 * 1024
+"""Requests that are kept as recent. An equal one that comes later counts as cached."""
+REVISIT_SECONDS = 0.2
+"""How often requests that another process is sending are looked up again."""
+
+ByKey = Mapping[str, KeyedRequest]
+
+
+class _Chunk(NamedTuple):
+    """New requests by key, those of their keys that are settled, and the keys of requests that came before.
+
+    `is_last` ends the run's requests; if `must_wait`, more of them come later.
+    """
+
+    requests: ByKey
+    settled: set[str]
+    equal: list[str]
+    is_last: bool
+    must_wait: bool
+
+
+class RequestSelector:
+    """Selects the requests of one run that must be sent. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        committer: Committer,
+        admission: Admission,
+        queue: CallQueue,
+        counts: Counts,
+        shared: SharedAnswers,
+        recent: dict[str, None],
+        before_first: Callable[[], Awaitable[None]],
+        on_settled: Callable[[Iterable[str]], None],
+        *,
+        retry_errors: bool,
+        cost_in_batch: Callable[[KeyedRequest], float] | None = None,
+    ) -> None:
+        """Prepare it; nothing is looked up.
+
+        Args:
+            cost_in_batch: The cost of a request at most, where the model is asked in batches. None where it
+                is not: requests that are in a batch are then left to it.
+        """
+        self._store = store
+        self._committer = committer
+        self._admission = admission
+        self._queue = queue
+        self._counts = counts
+        self._shared = shared
+        self._retry_errors = retry_errors
+        self._cost_in_batch = cost_in_batch
+        self._recent = recent
+        self._before_first: Callable[[], Awaitable[None]] | None = before_first
+        self._on_settled = on_settled
+        self._on_their_way: set[str] = set()
+        self._failed: set[bytes] = set()
+        self._claimed_elsewhere: dict[str, KeyedRequest] = {}
+
+    async def queue_unanswered(self, requests: Iterable[KeyedRequest] | RequestFeed) -> None:
+        """Queue every request that must be sent; wait while the queue is long enough."""
+        loop = asyncio.get_running_loop()
+        revisit = loop.time() + REVISIT_SECONDS
+        iterator, size, is_last = iter(requests), REQUESTS_PER_LOOKUP, False
+        while not is_last:
+            new, settled, equal, is_last, must_wait = await run_in_thread(self._read, iterator, size)
+            size = min(2 * size, CACHED_PER_LOOKUP) if len(settled) == len(new) else REQUESTS_PER_LOOKUP
+            if not await self._queue_chunk(new, settled):
+                break
+            self._shared.found(equal, self._on_their_way)
+            self._on_settled(key for key in equal if key not in self._on_their_way)
+            if self._claimed_elsewhere and loop.time() >= revisit:
+                revisit = loop.time() + REVISIT_SECONDS
+                if not await self._look_again():
+                    break
+            if must_wait and isinstance(requests, RequestFeed):
+                self._queue.pause()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(REVISIT_SECONDS if self._claimed_elsewhere else None):
+                        await requests.more()
+        while self._claimed_elsewhere and not self._counts.stopped:
+            self._queue.pause()
+            await asyncio.sleep(REVISIT_SECONDS)
+            await self._look_again()
+
+    async def claim_again(self, calls: Sequence[Call]) -> list[Call]:
+        """Queue calls again whose claims may have lapsed, as far as this process may still send them.
+
+        Those that another process is sending are queued later, to look again.
+        """
+        await self._committer.run(self._store.claims.renew)
+        generation = self._store.claims.generation
+        claimed, settled, in_batches = await self._committer.run(
+            self._claim, {call.keyed.request.key: call.keyed for call in calls}
+        )
+        self._counts.in_batches += len(in_batches)
+        self._counts.cached += len(settled)
+        self._on_settled(settled)
+        for call in calls:
+            if call.keyed.request.key in in_batches:
+                continue
+            if call.keyed.request.key not in claimed:
+                asyncio.get_running_loop().call_later(REVISIT_SECONDS, self._queue.put, call)
+            elif call.keyed.request.key not in settled:
+                call.claimed = generation
+                self._queue.put(call)
+        self._on_their_way -= settled | in_batches
+        return [call for call in calls if call.keyed.request.key in settled | in_batches]
+
+    def written(self, attempts: Sequence[Attempt]) -> None:
+        """Forget requests whose result the store now holds."""
+        for attempt in attempts:
+            if isinstance(attempt.result, Failure):
+                self._failed.add(_short(attempt.key))
+            self._on_their_way.discard(attempt.key)
+        self._on_settled([attempt.key for attempt in attempts])
+
+    def _read(self, requests: Iterator[KeyedRequest | None], size: int) -> _Chunk:
+        """Read the next requests, and look up those that are not remembered."""
+        read = list(islice(_until_none(requests), size))
+        chunk = [keyed for keyed in read if keyed is not None]
+        must_wait = len(chunk) < len(read)
+        new: dict[str, KeyedRequest] = {}
+        equal = []
+        for keyed in chunk:
+            key = keyed.request.key
+            if key in new or key in self._recent or key in self._on_their_way or _short(key) in self._failed:
+                equal.append(key)
+            else:
+                new[key] = keyed
+        self._recent.update(dict.fromkeys(new))
+        for key in list(islice(self._recent, max(0, len(self._recent) - RECENT))):
+            del self._recent[key]
+        return _Chunk(new, self._settled(list(new)), equal, len(read) < size and not must_wait, must_wait)
+
+    async def _look_again(self) -> bool:
+        """Look again at requests that another process was sending; False: the budget is reached."""
+        taken, self._claimed_elsewhere = self._claimed_elsewhere, {}
+        return await self._queue_chunk(taken, await run_in_thread(self._settled, list(taken)))
+
+    async def _queue_chunk(self, requests: ByKey, settled: set[str]) -> bool:
+        """Queue requests without an answer that no other process sends; False: the budget is reached."""
+        unanswered = self._without_cached(requests, settled)
+        if not unanswered:
+            return True
+        generation = self._store.claims.generation
+        claimed, settled, in_batches = await self._committer.run(self._claim, unanswered)
+        self._counts.in_batches += len(in_batches)
+        self._claimed_elsewhere.update(
+            (key, keyed) for key, keyed in unanswered.items() if key not in claimed | in_batches
+        )
+        own = {key: keyed for key, keyed in unanswered.items() if key in claimed}
+        to_send = self._without_cached(own, settled)
+        if to_send and self._before_first is not None:
+            before_first, self._before_first = self._before_first, None
+            await before_first()
+        cost = None
+        if self._cost_in_batch is not None:
+            cost = max(map(self._cost_in_batch, to_send.values()), default=0.0)
+        for following, (key, keyed) in zip(reversed(range(len(to_send))), to_send.items(), strict=True):
+            if not await self._admission.admit(following, cost):
+                return False
+            self._on_their_way.add(key)
+            self._queue.put(Call(keyed, generation))
+        return True
+
+    def _claim(self, requests: ByKey) -> tuple[set[str], set[str], set[str]]:
+        """The keys that this process may send, those that are settled by now, and those in batches."""
+        if self._cost_in_batch is not None:
+            claimed = self._claim_or_follow(list(requests))
+            return claimed, self._settled(list(claimed)), set()
+        claimed = self._store.claims.take(list(requests))
+        # Another process may have answered, or put into a batch, between the first look-up and the claim.
+        in_batches = self._in_batches(requests)
+        settled = self._settled(list(claimed | in_batches))
+        in_batches -= settled
+        self._give_up(claimed & in_batches)
+        return claimed - in_batches, settled & claimed, in_batches
+
+    def _claim_or_follow(self, keys: Sequence[str]) -> set[str]:
+        """The keys that this process may send in batches, or fetch from a batch that no other one follows."""
+        journal = self._store.batches
+        # First, so that what waits for the batch of another process is not claimed at each look.
+        before = journal.take(keys)
+        claimed = self._store.claims.take([key for key in keys if key not in before.own | before.elsewhere])
+        # Another process may have put them into a batch between the first look-up and the claim.
+        since = journal.take(list(claimed))
+        self._give_up(claimed & (since.own | since.elsewhere))
+        return before.own | (claimed - since.elsewhere)
+
+    def _give_up(self, keys: set[str]) -> None:
+        """End claims of this process."""
+        if keys:
+            with self._store.database.write() as connection:
+                self._store.claims.end(connection, [bytes.fromhex(key) for key in sorted(keys)])
+
+    def _in_batches(self, requests: ByKey) -> set[str]:
+        """The keys of requests that a provider answers in a batch, maybe for another process."""
+        return {key for batch in self._store.batches.holding(list(requests)) for key in batch.keys}
+
+    def _settled(self, keys: Sequence[str]) -> set[str]:
+        return self._store.answers.settled(keys, retry_errors=self._retry_errors) if keys else set()
+
+    def _without_cached(self, requests: ByKey, settled: set[str]) -> dict[str, KeyedRequest]:
+        unanswered = {key: keyed for key, keyed in requests.items() if key not in settled}
+        self._counts.cached += len(requests) - len(unanswered)
+        self._on_settled(requests.keys() - unanswered.keys())
+        return unanswered
+
+
+def _short(key: str) -> bytes:
+    """128 bits of a key, in a third of its memory: many requests may fail in one run."""
+    return bytes.fromhex(key[:32])
+
+
+def _until_none(requests: Iterator[KeyedRequest | None]) -> Iterator[KeyedRequest | None]:
+    """The next requests, up to the first None and with it."""
+    for keyed in requests:
+        yield keyed
+        if keyed is None:
+            return
+
+
+# -- Requests that share the answer of an equal request of the same run, and what that saves
+
+
+class SharedAnswers:
+    """Counts the requests of a run that get the answer of an equal one. Belongs to one event loop.
+
+    Only answers that the run itself has received count: what the store answers was paid for by another run.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._waiting: dict[str, int] = {}
+        self._answered: dict[str, tuple[int, float]] = {}
+
+    def found(self, keys: Iterable[str], on_their_way: Container[str]) -> None:
+        """Record requests that are equal to earlier ones."""
+        for key in keys:
+            if key in self._answered:
+                self._add(1, *self._answered[key])
+            elif key in on_their_way:
+                self._waiting[key] = self._waiting.get(key, 0) + 1
+
+    def settled(self, key: str, result: Answer | Failure, cost: float | None) -> None:
+        """Record the result of a request that was sent.
+
+        Args:
+            cost: The cost of the answer; None for a failure.
+        """
+        waiting = self._waiting.pop(key, 0)
+        if isinstance(result, Failure):
+            return
+        usage = result.usage
+        size = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0), cost or 0.0
+        self._answered[key] = size
+        if len(self._answered) > RECENT:
+            del self._answered[next(iter(self._answered))]
+        if waiting:
+            self._add(waiting, *size)
+
+    def _add(self, requests: int, tokens: int, cost: float) -> None:
+        equal = EqualRequests(requests, requests * tokens, requests * cost)
+        self._counts.equal = self._counts.equal.plus(equal)
+
+
+# -- Admission: how many requests may be outstanding at a time, by memory and by the budget
+
+
+class Admission:
+    """Admits requests one by one. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        capacity: int,
+        model: str,
+        budget: Budget,
+        account: Account,
+        counts: Counts,
+        queue: CallQueue,
+    ) -> None:
+        self.outstanding = 0
+        self._room = asyncio.Semaphore(capacity)
+        self._model = model
+        self._budget = budget
+        self._account = account
+        self._counts = counts
+        self._queue = queue
+        self._reserved = 0
+        self._admitted = 0
+        self._admitted_again = 0
+
+    async def admit(self, following: int = 0, expected_cost: float | None = None) -> bool:
+        """Wait until one more request may be outstanding."""
+        if self._room.locked():
+            self._queue.pause()
+        await self._room.acquire()
+        while not self._reserved:
+            self._reserved = await self._account.reserve(
+                self._model, self._budget, following + 1, expected_cost
+            )
+            if self._reserved:
+                break
+            if not self._account.has_outstanding:
+                self._counts.stopped = "budget"
+                return False
+            self._queue.pause()
+            await self._account.changed()
+        self._queue.resume()
+        self._reserved -= 1
+        self._admitted += 1
+        self.outstanding += 1
+        return True
+
+    async def admit_attempt(self) -> bool:
+        """Allow another attempt of an admitted request, as far as the budget has room."""
+        if await self._account.reserve_attempt(self._model, self._budget):
+            self._admitted_again += 1
+            return True
+        self._counts.stopped = "budget"
+        return False
+
+    def settle(self, cost: float | None = None) -> None:
+        """Record that an admitted request has its answer, or has failed for good.
+
+        Args:
+            cost: The cost of the answer; None where it failed.
+        """
+        self.outstanding -= 1
+        self._account.settle(self._model, cost)
+
+    def close(self, sent: int, sent_again: int) -> None:
+        """Give the rest back to the budget: attempts that were not sent, and requests that have no result."""
+        unsent = self._admitted - sent
+        self._account.withdraw(self._model, self._reserved + unsent)
+        self._account.withdraw_attempts(self._model, self._admitted_again - sent_again)
+        for _ in range(self.outstanding - unsent):
+            self._account.settle(self._model, None)
+
+    def withdraw(self, *, was_sent: bool, is_admitted: bool) -> None:
+        """Record that an admitted request needs no answer any more: another process has it."""
+        if was_sent:
+            self.settle()
+            if is_admitted:
+                self._admitted_again -= 1
+                self._account.withdraw_attempts(self._model, 1)
+        else:
+            self.outstanding -= 1
+            self._admitted -= 1
+            self._account.withdraw(self._model, 1)
+        self.release(1)
+
+    def release(self, requests: int) -> None:
+        """Make room again."""
+        for _ in range(requests):
+            self._room.release()
+
+
+# -- The committer: writes answers to the store, off the event loop, as soon as they arrive
+
+SECONDS = 0.005
+"""How long answers are collected after a transaction, which takes 1 to 2 ms for a few of them.
+
+An answer that comes later than this after the last transaction is written at once. At a kill, the answers of
+this time and of the transaction are lost.
+"""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Committer:
+    """The one thread of a run that writes to the store, in the order of the calls.
+
+    `error` is the error of the first write that failed.
+    """
+
+    def __init__(self, store: Store, committed: Callable[[Sequence[Attempt]], None]) -> None:
+        self._store = store
+        self._committed = committed
+        self._buffer: list[Attempt] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sightline-store")
+        self._writes: set[asyncio.Future[None]] = set()
+        self._next_write = 0.0
+        self.error: BaseException | None = None
+
+    def add(self, attempt: Attempt) -> None:
+        """Queue an attempt; it is written at once, or SECONDS after the last write."""
+        self._buffer.append(attempt)
+        self._schedule()
+
+    async def run(self, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run another write on the thread, after the queued attempts."""
+        self._flush()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: write(*args, **kwargs))
+
+    async def close(self) -> None:
+        """Write the rest, wait for all writes, and give up the claims of this process."""
+        self._flush()
+        if self._writes:
+            await asyncio.wait(self._writes)
+        try:
+            await self.run(self._store.claims.release)
+        except EnvironmentFailedError as error:
+            self.error = self.error or error
+        finally:
+            self._thread.shutdown()
+        if self.error is not None:
+            raise self.error
+
+    def _schedule(self) -> None:
+        """Write what is queued; soon after a write a little later, which makes the group larger."""
+        if self._buffer and self._timer is None and not self._writes:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(max(loop.time(), self._next_write), self._flush)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._buffer:
+            return
+        group, self._buffer = self._buffer, []
+        write = asyncio.get_running_loop().run_in_executor(self._thread, self._store.answers.add, group)
+        self._writes.add(write)
+        write.add_done_callback(lambda write: self._written(write, group))
+
+    def _written(self, write: asyncio.Future[None], group: Sequence[Attempt]) -> None:
+        self._writes.discard(write)
+        self._next_write = asyncio.get_running_loop().time() + SECONDS
+        if not write.cancelled() and write.exception() is not None:
+            self.error = self.error or write.exception()
+        self._committed(group)
+        self._schedule()

@@ -1,0 +1,289 @@
+"""Differences between runs of one benchmark, group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.errors import UserError, some_of
+from sightline.evaluation.folder import JudgedRun
+from sightline.metrics.comparison import ComparedSide, Comparison, MetricSubset
+from sightline.metrics.confusion import CONFUSED
+from sightline.metrics.flips import (
+    ComparedAnswers,
+    GroupPair,
+    GroupPairs,
+    MissingCounts,
+    Pairing,
+    pair_groups,
+)
+from sightline.metrics.significance import (
+    MarginVerdict,
+    PairedTally,
+    PairedValues,
+    Significance,
+    difference,
+    margin_verdict,
+    mean_of_shared_groups,
+    significance,
+)
+from sightline.metrics.tally import SCALES, Tally, contains_undecided, if_right, if_wrong
+from sightline.reporting.notes import different_options
+from sightline.types import Group, Metric, MetricValue, Outcome, Result
+
+
+def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
+    """Compare runs pair by pair, and all pairs together (such as one adapter trained from several seeds).
+
+    The 95 % confidence intervals cover the choice of the data, not that of the seeds.
+    """
+    base, other = zip(*pairs, strict=True)
+    _check_benchmarks([run.result for run in (*base, *other)])
+    pairings = [pair_groups(first.sent, second.sent) for first, second in pairs]
+    for pair, pairing in zip(pairs, pairings, strict=True):
+        _check_shared(pair, pairing)
+    metrics, not_compared = _shared_metrics(other[0].result, base[0].result)
+    answers = ComparedAnswers([pairing.pairs for pairing in pairings])
+    found = PairTally(metrics, len(pairs))
+    for number, pairing in enumerate(pairings):
+        for groups in pairing.pairs:
+            found.add(number, groups)
+    base_values, other_values = found.base.values(), found.other.values()
+
+    def differences(changes: Tally) -> list[MetricValue]:
+        return _null_without_both(changes.values(), base_values, other_values)
+
+    return Comparison(
+        runs=tuple((first.name, second.name) for first, second in pairs),
+        sides=(
+            _side(base, found.sides[0], [pairing.missing[0] for pairing in pairings]),
+            _side(other, found.sides[1], [pairing.missing[1] for pairing in pairings]),
+        ),
+        base=base_values,
+        other=other_values,
+        differences=differences(found.differences),
+        each=[differences(one) for one in found.each],
+        groups={metric.name: of for (metric, _), of in zip(metrics, found.paired.values(), strict=True)},
+        undecided_bounds=dict(_undecided_bounds(answers.pairs, metrics)) if found.has_undecided else {},
+        answers=answers,
+        different_samples=list(dict.fromkeys(name for pairing in pairings for name in pairing.different)),
+        unchecked_samples=max(pairing.unchecked for pairing in pairings),
+        differing_options=different_options([run.result for run in base], [run.result for run in other]),
+        not_compared=not_compared,
+        definitions={metric.name: metric.definition for metric, _ in metrics},
+    )
+
+
+def _shared_metrics(other: Result, base: Result) -> tuple[list[MetricPair], dict[str, str]]:
+    """The metrics of both results, and the reason why each of the others is not compared."""
+    sides = [_metrics(result) for result in (other, base)]
+    shared = [(metric, sides[1][name]) for name, metric in sides[0].items() if name in sides[1]]
+    reasons = {}
+    for metrics, result in zip(sides, (other, base), strict=True):
+        for name, metric in metrics.items():
+            if any(name not in side for side in sides):
+                reasons[name] = f"only {result.benchmark}:{result.setting} has it"
+            if metric.needs is not None:
+                reasons[name] = f"needs the answers of '{metric.needs}' too: see `sightline report`"
+    return [both for both in shared if both[0].name not in reasons], reasons
+
+
+def _metrics(result: Result) -> dict[str, Metric]:
+    metrics = find_benchmark(result.benchmark).metrics(result.options)
+    return {metric.name: metric for metric in metrics}
+
+
+def _null_without_both(
+    differences: Iterable[MetricValue], *sides: Sequence[MetricValue]
+) -> list[MetricValue]:
+    """The differences; null with the reason where one side has no value."""
+    missing = {
+        (value.metric, value.subset): value.reason for side in sides for value in side if value.value is None
+    }
+    return [
+        replace(
+            change, value=None, n=0, clusters=0, low=None, high=None, interval=None, reason=missing[place]
+        )
+        if change.value is not None and (place := (change.metric, change.subset)) in missing
+        else change
+        for change in differences
+    ]
+
+
+def _undecided_bounds(
+    pairs: Sequence[GroupPairs], metrics: Sequence[MetricPair]
+) -> Iterator[tuple[MetricSubset, tuple[float, float]]]:
+    """The differences if all undecided verdicts of one side were right and those of the other wrong.
+
+    A group of which both runs hold the same answers, judged alike, is the same whatever the verdicts are.
+    """
+    judged = [both for both in metrics if both[0].judged == "correct"]
+    gain, loss = PairedTally(judged), PairedTally(judged)
+    for number, several in enumerate(pairs):
+        for pair in several:
+            base, other = numbered(number, pair)
+            if _is_same(pair) or not any(map(contains_undecided, pair)):
+                gain.add(base, other)
+                loss.add(base, other)
+            else:
+                gain.add(if_wrong(base), if_right(other))
+                loss.add(if_right(base), if_wrong(other))
+    for (metric, _), *values in zip(judged, gain.values(), loss.values(), strict=True):
+        means = [_mean_differences(case, SCALES[metric.unit]) for case in values]
+        for subset in means[0].keys() & means[1].keys():
+            low, high = sorted(mean[subset] for mean in means)
+            yield (metric.name, subset), (low, high)
+
+
+def _is_same(pair: GroupPair) -> bool:
+    """Whether both runs hold the same answers of a group, with the same verdicts of the same judges."""
+    base, other = ([(one.key, one.verdict, one.judge) for one in group] for group in pair)
+    return base == other
+
+
+def _mean_differences(values: Mapping[str, PairedValues], scale: float) -> dict[str, float]:
+    """The mean difference by subset, in the unit of the difference."""
+    return {subset: scale * float((both.after - both.before).mean()) for subset, both in values.items()}
+
+
+def _side(runs: Sequence[JudgedRun], counts: SideCounts, missing: Sequence[MissingCounts]) -> ComparedSide:
+    """One side: the runs at one position of each pair, and their groups."""
+    result = runs[-1].result
+    return ComparedSide(
+        runs=tuple(dict.fromkeys(run.name for run in runs)),
+        task=f"{result.benchmark}:{result.setting}",
+        model=result.model,
+        probes=counts.probes,
+        undecided=counts.undecided,
+        failed=counts.failed,
+        not_sent=sum(run.sent.not_sent for run in {run.name: run for run in runs}.values()),
+        lacking_samples=sum(one.samples for one in missing),
+        lacking_probes=sum(one.probes for one in missing),
+        confused=tuple(m for run in runs for m in run.result.metrics if m.metric == CONFUSED),
+    )
+
+
+def _check_benchmarks(results: Sequence[Result]) -> None:
+    """Raise UserError unless all results belong to one benchmark."""
+    first, *others = [result.benchmark for result in results]
+    for name in others:
+        if name != first:
+            raise UserError("the runs belong to different benchmarks", found=name, expected=first)
+
+
+def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
+    """Raise UserError if two runs share no group of the same data."""
+    if pairing.pairs:
+        return
+    names = " and ".join(run.name for run in pair)
+    for run in pair:
+        if not run.sent:
+            raise UserError(
+                f"no group of {run.name} was sent completely: the run stopped at its budget",
+                expected="a run with a larger --max-requests or --max-cost",
+            )
+    if pairing.different:
+        raise UserError(
+            f"{names} hold different data for each of the {len(pairing.different)} samples that both have",
+            found=some_of(pairing.different, 4),
+            expected="runs of the same --data and --split",
+        )
+    samples = [{sample for sample, _, _ in run.sent} for run in pair]
+    if not samples[0] & samples[1]:
+        raise UserError(f"{names} have no sample in common", expected="runs of the same --data and --split")
+    raise UserError(
+        f"{names} have no group in common: one pools the draws of several variants of a sample",
+        expected="runs that group their answers in the same way (--set unchanged=on in both, or in none)",
+    )
+
+
+# -- Tests of the differences of a comparison: significance, and non-inferiority and equivalence in a
+#    margin
+
+
+def significance_of(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[MetricSubset, Significance]:
+    """Test the differences of a comparison for significance, corrected for testing several of them."""
+    defined = [row for row in rows if row.value is not None]
+    tests = significance([comparison.groups[row.metric][row.subset] for row in defined])
+    return {
+        (row.metric, row.subset): test
+        if test.detectable is None
+        else replace(test, detectable=SCALES[row.unit] * test.detectable)
+        for row, test in zip(defined, tests, strict=True)
+    }
+
+
+def margin_verdicts(
+    comparison: Comparison, rows: Sequence[MetricValue], margin: float
+) -> dict[MetricSubset, MarginVerdict]:
+    """Test the differences of a comparison for non-inferiority and equivalence.
+
+    Args:
+        margin: The margin in percentage points, above 0.
+    """
+    return {
+        (row.metric, row.subset): margin_verdict(
+            comparison.groups[row.metric][row.subset], comparison.definitions[row.metric], margin
+        )
+        for row in rows
+        if row.value is not None
+    }
+
+
+# -- The values of both sides of a comparison and their differences, from pairs of groups one after
+#    another
+
+MetricPair = tuple[Metric, Metric]
+"""A metric of the second runs, and the same metric of the base runs."""
+
+
+class SideCounts:
+    """The probes of one side: all, undecided and failed ones."""
+
+    def __init__(self) -> None:
+        self.probes = self.undecided = self.failed = 0
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Count probes."""
+        self.probes += len(outcomes)
+        self.undecided += sum(outcome.verdict == "undecided" for outcome in outcomes)
+        self.failed += sum(not outcome.answered for outcome in outcomes)
+
+
+class PairTally:
+    """Adds up one pair of groups at a time; of the groups only numbers are kept."""
+
+    def __init__(self, metrics: Sequence[MetricPair], runs: int) -> None:
+        changes = [difference(here, there, self._before) for here, there in metrics]
+        self.base = Tally([mean_of_shared_groups(there, here, self._after) for here, there in metrics])
+        self.other = Tally([mean_of_shared_groups(here, there, self._before) for here, there in metrics])
+        self.differences = Tally(changes)
+        self.each = [Tally(changes) for _ in range(runs)] if runs > 1 else []
+        self.sides = SideCounts(), SideCounts()
+        self.paired = PairedTally(metrics)
+        self.has_undecided = False
+
+    def add(self, number: int, pair: GroupPair) -> None:
+        self._pair = numbered(number, pair)
+        base, other = self._pair
+        self.base.add(base)
+        self.other.add(other)
+        for differences in (self.differences, *self.each[number : number + 1]):
+            differences.add(other)
+        self.paired.add(base, other)
+        for side, group in zip(self.sides, self._pair, strict=True):
+            side.add(group.outcomes)
+        self.has_undecided = self.has_undecided or any(map(contains_undecided, self._pair))
+
+    def _before(self, _: Group) -> Group:
+        return self._pair.base
+
+    def _after(self, _: Group) -> Group:
+        return self._pair.other
+
+
+def numbered(number: int, pair: GroupPair) -> GroupPair:
+    """A pair without partners; the number of its pair of runs enters the names of its groups."""
+    return GroupPair(*(replace(group, id=f"{number} {group.id}", partners={}) for group in pair))

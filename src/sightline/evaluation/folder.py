@@ -1,0 +1,428 @@
+"""Writing a results folder: metrics.json, answers.jsonl, verdicts.jsonl, report.md, the released format."""
+
+from __future__ import annotations
+
+import weakref
+import zlib
+from array import array
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.errors import EnvironmentFailedError, UserError
+from sightline.evaluation.judges import JudgedGroup, select_verdict
+from sightline.evaluation.spec import Decide
+from sightline.formats.digests import file_digest
+from sightline.formats.export import AnswersToExport
+from sightline.formats.files import (
+    AtomicFile,
+    read_bytes,
+    refuse_unwritable,
+    sole_writer,
+    temporary_folder,
+    write_atomically,
+)
+from sightline.formats.jsonl import answer_line, read_outcomes
+from sightline.formats.run_metadata import (
+    METRICS,
+    REPORT,
+    UNFINISHED,
+    is_run_name,
+    refuse_mixed_files,
+    written_files,
+)
+from sightline.formats.verdicts import read_recorded_verdicts, verdict_line
+from sightline.text import decode_json
+from sightline.types import Case, Group, GroupKey, Outcome, Result, Verdict
+
+ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
+
+FILES = frozenset({ANSWERS, VERDICTS, METRICS, REPORT})
+"""The files of every results folder; other files come from the released formats of benchmarks."""
+
+
+class Lines(NamedTuple):
+    """Lines of answers.jsonl and of verdicts.jsonl, each with its line break."""
+
+    answers: bytes
+    verdicts: bytes
+
+
+def lines_of(judged: JudgedGroup) -> Lines:
+    """Encode a judged group."""
+    return Lines(
+        b"".join([answer_line(outcome) + b"\n" for outcome in judged.group]),
+        b"".join([verdict_line(verdict) + b"\n" for verdict in judged.verdicts]),
+    )
+
+
+class ResultsFolder:
+    """Writes a results folder while groups are judged: its files are those of one run, or it is refused.
+
+    All files are written to a temporary folder first. Then metrics.json, which holds their digests, is
+    removed, the files get their places, and the new metrics.json comes last.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        """Choose the folder.
+
+        Args:
+            path: The folder; None writes nothing.
+        """
+        self._path = Path(path) if path else None
+        self._stack = ExitStack()
+        self._growing = ExitStack()
+
+    @staticmethod
+    def check(path: str | None) -> None:
+        """Check that results can be written.
+
+        Args:
+            path: The folder; None writes nothing.
+        """
+        if path is not None:
+            refuse_unwritable(Path(path))
+
+    def __enter__(self) -> Self:
+        """Create the folder and open the files that grow with each group."""
+        if self._path is not None:
+            self._is_new = not self._path.exists()
+            try:
+                self._path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise EnvironmentFailedError(f"{self._path}: cannot be created: {error.strerror}") from None
+            self._drafts = self._stack.enter_context(temporary_folder(self._path / "results"))
+            self._stack.enter_context(self._growing)
+            self._answers = self._growing.enter_context(AtomicFile(self._drafts / ANSWERS))
+            self._verdicts = self._growing.enter_context(AtomicFile(self._drafts / VERDICTS))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove what did not get its place, and a folder that was made for it."""
+        self._stack.__exit__(kind, error, trace)
+        if self._path is not None and self._is_new:
+            # A folder with files stays.
+            with suppress(OSError):
+                self._path.rmdir()
+
+    def write(self, judged: JudgedGroup) -> None:
+        """Add the lines of a group."""
+        if self._path is not None:
+            lines = lines_of(judged)
+            with self._draft_errors():
+                self._answers.write(lines.answers)
+                self._verdicts.write(lines.verdicts)
+
+    def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
+        """Write the files that need the complete result, then put all files in their places.
+
+        Args:
+            data: The data folder; None if there is none.
+        """
+        if self._path is None:
+            return
+        with self._draft_errors():
+            self._growing.close()
+            write_atomically(self._drafts / REPORT, [report.encode()])
+            answers = AnswersToExport(self._drafts / ANSWERS, data, result.model)
+            for one in benchmark.export_formats.values():
+                if one.file and one.applies(answers):
+                    one.write(answers, self._drafts / one.file)
+        files = {file.name: file_digest(file) for file in sorted(self._drafts.iterdir())}
+        content = {**msgspec.to_builtins(result), "files": files}
+        metrics = msgspec.json.format(msgspec.json.encode(content), indent=1)
+        try:
+            with sole_writer(self._path):
+                self._put_in_place(files, metrics)
+        except OSError as error:
+            raise EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror}") from None
+
+    @contextmanager
+    def _draft_errors(self) -> Iterator[None]:
+        """Name the folder in errors of its drafts, which no longer exist when the user reads the message."""
+        try:
+            yield
+        except EnvironmentFailedError as error:
+            raise EnvironmentFailedError(str(error).replace(str(self._drafts), str(self._path))) from None
+
+    def _put_in_place(self, files: Collection[str], metrics: bytes) -> None:
+        """Replace the files of an earlier run, and no other ones; metrics.json is removed first."""
+        assert self._path is not None
+        unfinished = self._path / UNFINISHED
+        write_atomically(unfinished, [metrics, b"\n"])
+        for name in _earlier_files(self._path).difference(files):
+            (self._path / name).unlink(missing_ok=True)
+        (self._path / METRICS).unlink(missing_ok=True)
+        for name in files:
+            (self._drafts / name).replace(self._path / name)
+        unfinished.replace(self._path / METRICS)
+
+
+def _earlier_files(folder: Path) -> set[str]:
+    """The released formats that an earlier run wrote."""
+    return written_files(folder).keys() - FILES
+
+
+# -- Reading the results of earlier evaluations from their folders
+
+SWEEP = "sweep.json"
+
+_Record = TypeVar("_Record")
+
+
+def is_sweep(folder: Path) -> bool:
+    """Check whether a folder holds a sweep."""
+    return (folder / SWEEP).is_file()
+
+
+def read_result(path: Path) -> Result:
+    """Read the result of an evaluation."""
+    if path.is_dir():
+        refuse_mixed_files(path)
+        path /= METRICS
+    return _decode(path, METRICS, Result)
+
+
+def read_sweep(folder: Path) -> SweepRecord:
+    record = _decode(folder / SWEEP, SWEEP, SweepRecord)
+    if not any(point.result for point in record.points):
+        raise UserError("no point of this sweep has a result", file=folder / SWEEP)
+    return record
+
+
+def sweep_task(folder: Path) -> str:
+    """Read the task of a sweep, whether or not it has results."""
+    return _decode(folder / SWEEP, SWEEP, SweepRecord).task
+
+
+def _decode(path: Path, name: str, kind: type[_Record]) -> _Record:
+    if not path.is_file():
+        folder = path.parent if path.name == name else path
+        expected = "a results folder (--out)" if name == METRICS else "a readable file"
+        raise UserError(f"has no {name}", file=folder, expected=expected)
+    return decode_json(read_bytes(path), kind, path, f"a valid {name}")
+
+
+# -- A sweep as data: what sweep.json holds
+
+
+class PointRecord(Struct, frozen=True, kw_only=True):
+    """A point in sweep.json. `folder` is the name of its results folder, `state` says how it ended.
+
+    `values` are the values of the varied options, under the JSON name `at`.
+    """
+
+    name: str
+    model: str
+    values: Mapping[str, Any] = field(name="at")
+    folder: str | None
+    exit_status: int
+    state: str
+    result: Result | None
+
+
+class SweepRecord(Struct, frozen=True):
+    """The whole of sweep.json."""
+
+    task: str
+    exit_status: int
+    points: list[PointRecord]
+    schema: int = 1
+
+
+# -- A run whose answers are judged: its result and its groups, from the store or from a results folder
+
+
+class JudgedRun(Struct, frozen=True, kw_only=True, dict=True):
+    """The result of a run, and its judged groups by their keys, each read when it is asked for.
+
+    `name` is what tables call the run.
+    """
+
+    name: str
+    result: Result
+    groups: Mapping[GroupKey, Group]
+
+    @cached_property
+    def sent(self) -> SentGroups:
+        """The groups whose probes were all sent."""
+        return SentGroups(self.groups)
+
+
+def read_judged_run(folder: Path) -> JudgedRun:
+    """Read a judged run from its results folder, with the verdicts that the folder holds."""
+    if not (folder / METRICS).is_file():
+        raise UserError(
+            "is neither the number or name of a run nor a results folder",
+            file=folder,
+            expected=f"a run of `sightline runs list`, or a folder with {METRICS} (--out)",
+        )
+    result = read_result(folder)
+    benchmark = find_benchmark(result.benchmark)
+    pools = benchmark.pools_draws(result.options)
+    decide: Decide = "majority" if result.options.get("decide") == "majority" else "first"
+    about_several = _verdicts_by_first_target(read_recorded_verdicts(folder / "verdicts.jsonl"))
+
+    def key_of(outcome: Outcome) -> GroupKey:
+        return (outcome.sample, 0, outcome.variant) if pools else (outcome.sample, outcome.draw, "")
+
+    groups = StoredGroups()
+    for key, members in groupby(read_outcomes(folder / "answers.jsonl"), key_of):
+        # The lines of a group follow each other, except in files that were put together.
+        earlier = groups[key].outcomes if key in groups else ()
+        groups.add(_group(key, [*earlier, *members], about_several, decide))
+    return JudgedRun(name=str(folder), result=result, groups=groups)
+
+
+def group_of_lines(
+    key: GroupKey, outcomes: Sequence[Outcome], verdicts: Iterable[Verdict], decide: Decide
+) -> Group:
+    """Make a judged group of its lines in a results folder."""
+    return _group(key, outcomes, _verdicts_by_first_target(verdicts), decide)
+
+
+def _group(
+    key: GroupKey,
+    outcomes: Sequence[Outcome],
+    about_several: Mapping[str, Sequence[Verdict]],
+    decide: Decide,
+) -> Group:
+    sample, draw, pooled = key
+    judgements = tuple(_judgements(outcomes, about_several, decide))
+    cluster = outcomes[0].cluster
+    return Group(sample, draw, cluster, tuple(outcomes), judgements=judgements, pooled=pooled)
+
+
+def _verdicts_by_first_target(verdicts: Iterable[Verdict]) -> Mapping[str, Sequence[Verdict]]:
+    """The verdicts on several answers, each once: samples that share requests repeat them."""
+    found: defaultdict[str, dict[tuple[object, ...], Verdict]] = defaultdict(dict)
+    for verdict in verdicts:
+        if len(verdict.targets) > 1:
+            identity = (verdict.targets, verdict.question, verdict.scorer, verdict.judge, verdict.draw)
+            found[verdict.targets[0]].setdefault(identity, verdict)
+    return {first: list(by_identity.values()) for first, by_identity in found.items()}
+
+
+def _judgements(
+    outcomes: Sequence[Outcome], about_several: Mapping[str, Sequence[Verdict]], decide: Decide
+) -> Iterator[Verdict]:
+    """The verdict that counts on each case about several answers of a group."""
+    keys = {outcome.key for outcome in outcomes}
+    cases: defaultdict[tuple[str, tuple[str, ...]], list[Verdict]] = defaultdict(list)
+    for key in dict.fromkeys(outcome.key for outcome in outcomes):
+        for verdict in about_several.get(key, ()):
+            if keys.issuperset(verdict.targets):
+                cases[verdict.question, verdict.targets].append(verdict)
+    for (question, targets), verdicts in cases.items():
+        by_judge: defaultdict[str, list[Verdict]] = defaultdict(list)
+        for verdict in verdicts:
+            by_judge[verdict.scorer if verdict.kind == "human" else verdict.judge].append(verdict)
+        case = Case(targets, question, "", ())
+        yield select_verdict(case, list(by_judge.values()), decide)
+
+
+# -- The groups of a run whose probes were all sent; metrics leave out all others
+
+
+class SentGroups(Mapping[GroupKey, Group]):
+    """A view of the groups that were sent completely."""
+
+    def __init__(self, groups: Mapping[GroupKey, Group]) -> None:
+        self._groups = groups
+        self._left_out: set[GroupKey] = set()
+        self.not_sent = 0
+        for key, group in groups.items():
+            if not group.sent:
+                self._left_out.add(key)
+                self.not_sent += sum(outcome.status == "not_sent" for outcome in group)
+
+    def __getitem__(self, key: GroupKey) -> Group:
+        if key in self._left_out:
+            raise KeyError(key)
+        return self._groups[key]
+
+    def __iter__(self) -> Iterator[GroupKey]:
+        return (key for key in self._groups if key not in self._left_out)
+
+    def __len__(self) -> int:
+        """The number of groups."""
+        return len(self._groups) - len(self._left_out)
+
+
+# -- Groups that a temporary file holds: of a run of any size, memory holds the keys and one group at a
+#    time
+
+_IN_MEMORY = 1 << 23
+"""The bytes from which the file is on the disk."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_group = msgspec.msgpack.Decoder(Group).decode
+
+
+class StoredGroups(Mapping[GroupKey, Group]):
+    """Groups by their keys, in the order in which they were added. The file is deleted with this object."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        self._numbers: dict[GroupKey, int] = {}
+        self._ends = array("Q", [0])
+        weakref.finalize(self, self._file.close)
+
+    def add(self, group: Group) -> None:
+        """Add a group; one with the same key is replaced."""
+        # The fastest level: responses, prompts and digests take a third of the space.
+        body = zlib.compress(_encode(group), 1)
+        self._file.seek(self._ends[-1])
+        self._file.write(body)
+        self._numbers[group.key] = len(self._ends) - 1
+        self._ends.append(self._ends[-1] + len(body))
+
+    def __getitem__(self, key: GroupKey) -> Group:
+        number = self._numbers[key]
+        start, end = self._ends[number], self._ends[number + 1]
+        self._file.seek(start)
+        return _decode_group(zlib.decompress(self._file.read(end - start)))
+
+    def __iter__(self) -> Iterator[GroupKey]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        """The number of groups."""
+        return len(self._numbers)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is a group with this key; it is not read."""
+        return key in self._numbers
+
+
+# -- What a word means as a run: a run of the store, or a results folder
+
+
+def is_stored(word: str, store: str) -> bool:
+    """Whether a word means a run of the store and not a results folder.
+
+    A folder with results comes before a run of the same name; other folders and files do not count. Every
+    word but a number is a folder if there is no store that could hold names.
+    """
+    if word.isdecimal():
+        return True
+    has_store = "://" in store or Path(store).exists()
+    return has_store and is_run_name(word) and not holds_results(Path(word))
+
+
+def holds_results(folder: Path) -> bool:
+    """Whether a folder holds results."""
+    return (folder / METRICS).is_file() or is_sweep(folder)

@@ -1,0 +1,528 @@
+"""The judges of an evaluation: the benchmark's rules, models, and humans."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from sightline.benchmarks.base import Benchmark
+from sightline.errors import UserError
+from sightline.evaluation.groups import AnswerLookup
+from sightline.evaluation.spec import Decide
+from sightline.images import ImageLimits, transform_for
+from sightline.metrics.agreement import (
+    CORRECT,
+    Rater,
+    VerdictCodes,
+    agreement,
+    agreement_with_humans,
+    human_consistency,
+    self_agreement,
+)
+from sightline.plugins import wrong_return
+from sightline.scoring.majority import MAJORITY_OF, majority
+from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
+from sightline.store.keys import KeyedRequest, with_key
+from sightline.types import (
+    NOT_SENT,
+    Answer,
+    Case,
+    Failure,
+    Group,
+    ImageFile,
+    JudgeKind,
+    Metric,
+    MetricValue,
+    Outcome,
+    Request,
+    Verdict,
+    VerdictName,
+)
+
+AnswersByKey = Mapping[str, Answer | Failure]
+"""Answers and failures by key; a missing key was not sent."""
+
+UNREADABLE_IMAGE = "the image for the judge cannot be read"
+"""The error of a judge that needs the image of a case."""
+
+HUMAN_PREFIX = "human:"
+"""A judge `human:FILE` is a file of human verdicts, `human:PROJECT` an annotation project of the store."""
+
+
+class JudgeModel(Struct, frozen=True):
+    """A model that judges: its identity, its sampling options and its limits of images.
+
+    The store keeps it for each run.
+    """
+
+    identity: str
+    sampling: Mapping[str, Any]
+    limits: ImageLimits = field(default_factory=ImageLimits)
+
+
+class Judge(Protocol):
+    """Decides cases, if necessary with the replies of a model."""
+
+    name: str
+    repeats: int = 1
+    """How often this judge is asked about a case."""
+    max_attempts: int = 1
+    """The number of requests that this judge sends at most in each repeat; 0 if it asks no model."""
+
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
+        """The request that this judge sends to a model before it can decide.
+
+        Args:
+            repeat: The repeat, from 0.
+
+        Returns:
+            The request; None if there is none to send.
+        """
+
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
+        """Decide a case.
+
+        Returns:
+            The verdicts: none if the judge cannot decide this question, several if it is several humans, one
+            for each repeat of a model.
+        """
+
+
+class RulesJudge(Judge):
+    """The benchmark's own rules."""
+
+    name = "rules"
+    max_attempts = 0
+
+    def __init__(self, benchmark: Benchmark, options: Mapping[str, Any]) -> None:
+        self._scorers = by_question(benchmark.scorers(options), RuleScorer)
+
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
+        """Rules send no request."""
+        return None
+
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
+        """The verdict of the rules, if the benchmark has rules for this question."""
+        scorer = self._scorers.get(case.question)
+        if scorer is None:
+            return []
+        reading = scorer.decide(case)
+        if not isinstance(reading, Reading):
+            raise wrong_return(scorer.decide, reading, Reading)
+        return [_verdict(case, reading, scorer.name, self.name, "rules")]
+
+
+class ModelJudge(Judge):
+    """A model that receives the benchmark's judge prompts.
+
+    It does not decide whether an answer without a reference is correct.
+    """
+
+    def __init__(
+        self, name: str, model: JudgeModel, benchmark: Benchmark, options: Mapping[str, Any], repeats: int = 1
+    ) -> None:
+        self.name = name
+        self.repeats = repeats
+        self._model = model
+        self._scorers = by_question(benchmark.scorers(options), ModelScorer)
+        self.max_attempts = max((scorer.max_attempts for scorer in self._scorers.values()), default=1)
+
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
+        """The judge prompt for this case; its reply is cached like any answer.
+
+        Each request of a case has its own draw, which does not depend on the number of repeats.
+        """
+        scorer = self._scorer(case)
+        if scorer is None or attempt >= scorer.max_attempts or (scorer.needs_images and not case.images):
+            return None
+        messages = scorer.ask(case)
+        images = {file.path: self._transformed(file) for file in case.images if scorer.needs_images}
+        draw = repeat * self.max_attempts + attempt
+        return with_key(Request("", messages, self._model.sampling, images, draw), self._model.identity)
+
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
+        """The verdict in the replies of each repeat.
+
+        It is `undecided` if no reply of the repeat holds one, `error` if there is no reply.
+        """
+        scorer = self._scorer(case)
+        if scorer is None:
+            return []
+        return [self._decide_once(case, scorer, replies, repeat) for repeat in range(self.repeats)]
+
+    def _decide_once(self, case: Case, scorer: ModelScorer, replies: AnswersByKey, repeat: int) -> Verdict:
+        for attempt in range(scorer.max_attempts):
+            keyed = self.request(case, repeat, attempt)
+            if keyed is None:
+                reply: Answer | Failure | None = Failure("permanent", UNREADABLE_IMAGE)
+            else:
+                reply = replies.get(keyed.request.key)
+            if isinstance(reply, Answer):
+                reading, version = scorer.read(reply.text), reply.version
+            elif attempt == 0:
+                reading, version = Reading("error", reply.message if reply is not None else NOT_SENT), ""
+            else:
+                break
+            draw = repeat * self.max_attempts + attempt
+            verdict = _verdict(case, reading, scorer.name, self.name, "model")
+            verdict = replace(verdict, draw=draw, version=version)
+            if reading.verdict != "undecided":
+                break
+        return verdict
+
+    def _scorer(self, case: Case) -> ModelScorer | None:
+        """The scorer that asks a model about this case; None if there is none."""
+        if case.question == "correct" and not case.references:
+            return None
+        return self._scorers.get(case.question)
+
+    def _transformed(self, file: ImageFile) -> ImageFile:
+        return replace(file, transform=transform_for(file, self._model.limits))
+
+
+class HumanJudge(Judge):
+    """Humans whose verdicts a file or an annotation project holds."""
+
+    max_attempts = 0
+
+    def __init__(self, name: str, verdicts: Sequence[Verdict]) -> None:
+        self.name = name
+        self.verdicts = verdicts
+        self.is_sample = any(verdict.inclusion is not None for verdict in verdicts)
+        self.matched = 0
+        self._by_case: dict[tuple[str, tuple[str, ...]], list[Verdict]] = defaultdict(list)
+        for verdict in verdicts:
+            self._by_case[verdict.question, verdict.targets].append(verdict)
+
+    def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
+        """Humans receive no request."""
+        return None
+
+    def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
+        """The verdicts of all humans on this case; two answers may be compared in either order."""
+        verdicts = self._by_case.get((case.question, case.targets)) or self._by_case.get(
+            (case.question, case.targets[::-1]), []
+        )
+        fitting = [verdict for verdict in verdicts if verdict.variant in ("", case.variant)]
+        self.matched += len(fitting)
+        return [replace(verdict, variant=case.variant) for verdict in fitting]
+
+
+def judge_kind(judge: str) -> JudgeKind:
+    if judge == "rules":
+        return "rules"
+    return "human" if judge.startswith(HUMAN_PREFIX) else "model"
+
+
+def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:
+    """Refuse a kind of judge that the benchmark does not accept."""
+    for judge in judges:
+        if judge_kind(judge) not in benchmark.judged_by:
+            raise UserError(
+                f"{benchmark.name} does not accept the judge '{judge}': rules read its answers",
+                expected=f"--judge {' or '.join(benchmark.judged_by)}",
+            )
+
+
+def with_deciding_rules(
+    benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Put the rules before judges none of which can decide whether an answer is correct."""
+    able = "rules" in judges or any(can_decide(benchmark, judge, "correct", options) for judge in judges)
+    return tuple(judges) if able else ("rules", *judges)
+
+
+def can_decide(benchmark: Benchmark, judge: str, question: str, options: Mapping[str, Any]) -> bool:
+    """Whether a judge of this kind can decide a question of a benchmark."""
+    kind = judge_kind(judge)
+    if kind == "human":
+        return True
+    scorers = benchmark.scorers(options)
+    if kind == "rules":
+        return question in by_question(scorers, RuleScorer)
+    return question in by_question(scorers, ModelScorer)
+
+
+def _verdict(case: Case, reading: Reading, scorer: str, judge: str, kind: JudgeKind) -> Verdict:
+    return Verdict(
+        targets=case.targets,
+        question=case.question,
+        scorer=scorer,
+        judge=judge,
+        kind=kind,
+        verdict=reading.verdict,
+        raw=reading.raw,
+        extracted=reading.extracted,
+        variant=case.variant,
+        scores=reading.scores,
+    )
+
+
+# -- The panel of judges: their requests to models, and groups with all verdicts and those that count
+
+
+class JudgedGroup(NamedTuple):
+    """A group whose outcomes carry the verdict that counts, and every verdict of every judge on it."""
+
+    group: Group
+    verdicts: list[Verdict]
+
+
+class JudgePanel(Struct, frozen=True, kw_only=True):
+    """The judges of an evaluation, and the rule by which one verdict per case counts.
+
+    `decide` is `first` (the first judge who decides) or `majority`. `judged_partners` names the partner
+    settings whose answers are judged too (see the function of that name).
+    """
+
+    benchmark: Benchmark
+    judges: Sequence[Judge]
+    decide: Decide = "first"
+    judged_partners: Collection[str] = ()
+
+    def requests(self, groups: Iterable[Group]) -> Iterator[KeyedRequest]:
+        """The first requests that the judges send to models."""
+        for group in groups:
+            for case in self._all_cases(group):
+                for judge in self.judges:
+                    for repeat in range(judge.repeats):
+                        keyed = judge.request(case, repeat)
+                        if keyed is not None:
+                            yield keyed
+
+    def retry_requests(
+        self, groups: Iterable[Group], replies: AnswerLookup, attempt: int
+    ) -> Iterator[KeyedRequest]:
+        """The requests of another attempt, for the repeats whose replies so far hold no verdict."""
+        for group in groups:
+            cases = list(self._all_cases(group))
+            by_key = self._replies(cases, replies)
+            for case in cases:
+                for judge in self.judges:
+                    if judge.request(case, attempt=attempt) is None:
+                        continue
+                    for repeat, verdict in enumerate(judge.decide(case, by_key)):
+                        keyed = judge.request(case, repeat, attempt)
+                        if keyed and verdict.verdict == "undecided":
+                            yield keyed
+
+    def judge(self, groups: Iterable[Group], replies: AnswerLookup) -> Iterator[JudgedGroup]:
+        for group in groups:
+            by_key = self._replies(self._all_cases(group), replies)
+            partners = dict(group.partners)
+            for name, partner in self._partner_groups(group):
+                judged = self._judge_cases(partner, self._single_cases(partner), by_key)
+                partners[name] = judged.group.outcomes
+            complete = replace(group, partners=partners)
+            yield self._judge_cases(complete, list(self._answered_cases(complete)), by_key)
+
+    def _replies(self, cases: Iterable[Case], replies: AnswerLookup) -> Mapping[str, Answer | Failure]:
+        """The replies of the judges on these cases, in every repeat and attempt."""
+        if not any(judge.max_attempts for judge in self.judges):
+            return {}
+        keys = [
+            keyed.request.key for case in cases for judge in self.judges for keyed in _requests(judge, case)
+        ]
+        return replies.look_up(keys) if keys else {}
+
+    def _all_cases(self, group: Group) -> Iterator[Case]:
+        yield from self._answered_cases(group)
+        for _, partner in self._partner_groups(group):
+            yield from self._single_cases(partner)
+
+    def _partner_groups(self, group: Group) -> Iterator[tuple[str, Group]]:
+        for name, outcomes in group.partners.items():
+            if name in self.judged_partners:
+                yield name, replace(group, outcomes=outcomes, partners={})
+
+    def _single_cases(self, group: Group) -> list[Case]:
+        """The cases about one answer each."""
+        return [case for case in self._answered_cases(group) if len(case.targets) == 1]
+
+    def _answered_cases(self, group: Group) -> Iterator[Case]:
+        """The cases whose answers all exist.
+
+        An empty answer is wrong without a judge, but it can be compared with another answer.
+        """
+        outcomes = [*group, *(outcome for partners in group.partners.values() for outcome in partners)]
+        answered = {outcome.key for outcome in outcomes if outcome.answered}
+        with_text = {outcome.key for outcome in outcomes if outcome.status == "ok"}
+        for case in self.benchmark.cases(group):
+            if set(case.targets) <= (with_text if len(case.targets) == 1 else answered):
+                yield case
+
+    def _judge_cases(
+        self, group: Group, cases: Sequence[Case], replies: Mapping[str, Answer | Failure]
+    ) -> JudgedGroup:
+        keys = {outcome.key for outcome in group}
+        verdicts = [verdict for verdict in group.judgements if keys.issuperset(verdict.targets)]
+        outcomes = list(group.outcomes)
+        judgements = list(group.judgements)
+        only_sample = all(isinstance(judge, HumanJudge) and judge.is_sample for judge in self.judges)
+        for case in cases:
+            by_judge = [judge.decide(case, replies) for judge in self.judges]
+            verdicts += [verdict for opinions in by_judge for verdict in opinions]
+            if case.question != "correct" and not any(by_judge):
+                continue
+            selected = select_verdict(case, by_judge, self.decide)
+            if only_sample and not any(by_judge):
+                # Nobody read the answer, by design: it is neither right nor wrong.
+                selected = replace(selected, verdict="unscored")
+            # Two probes may share one request (CODIS without context): use the position, not the key.
+            if case.outcome_index is not None and case.question == "correct":
+                outcomes[case.outcome_index] = _with_verdict(outcomes[case.outcome_index], selected)
+            else:
+                judgements.append(selected)
+        return JudgedGroup(replace(group, outcomes=tuple(outcomes), judgements=tuple(judgements)), verdicts)
+
+
+def judged_partners(metrics: Iterable[Metric]) -> set[str]:
+    """The partner settings whose answers some metric needs judged, not only compared."""
+    return {metric.needs for metric in metrics if metric.needs and metric.judged == "correct"}
+
+
+def _requests(judge: Judge, case: Case) -> Iterator[KeyedRequest]:
+    for repeat, attempt in product(range(judge.repeats), range(judge.max_attempts)):
+        keyed = judge.request(case, repeat, attempt)
+        if keyed is not None:
+            yield keyed
+
+
+def _with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
+    return replace(
+        outcome,
+        verdict=verdict.verdict,
+        extracted=verdict.extracted,
+        judge=verdict.judge,
+        scores={**outcome.scores, **verdict.scores},
+    )
+
+
+# -- The verdict that counts, where several judges decide on one case, or one judge several times
+
+_NO_OPINION = ("undecided", "error", "unscored")
+
+
+def select_verdict(case: Case, by_judge: Sequence[list[Verdict]], decide: Decide) -> Verdict:
+    """Select the verdict that counts.
+
+    A majority is one over right and not right (`wrong`, `miss`, `refused`). Verdicts that decide nothing
+    (`undecided`, `error`, `unscored`) do not vote. Each judge and each human has one vote: see
+    `combine_repeats`.
+    """
+    if decide == "majority":
+        everyone = [verdict for verdicts in by_judge for verdict in verdicts]
+        return _majority_verdict(case, combine_repeats(everyone))
+    opinions = [_majority_verdict(case, combine_repeats(verdicts)) for verdicts in by_judge if verdicts]
+    for opinion in opinions:
+        if opinion.verdict not in _NO_OPINION:
+            return opinion
+    unscored = [opinion for opinion in opinions if opinion.verdict == "unscored"]
+    if unscored:
+        return unscored[0]
+    return replace(opinions[0], verdict="undecided") if opinions else _open_verdict(case)
+
+
+def combine_repeats(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Combine the verdicts of each judge on one case.
+
+    Returns:
+        One verdict for each judge, in the order of their first verdicts: the majority of its repeats over
+        right and not right, `undecided` if they are tied or none decides, `error` if all failed.
+    """
+    verdicts = list(verdicts)
+    if len(verdicts) == 1:
+        return verdicts
+    by_judge: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        by_judge.setdefault((verdict.kind, verdict.judge), []).append(verdict)
+    return [_of_repeats(own) for own in by_judge.values()]
+
+
+def _of_repeats(own: Sequence[Verdict]) -> Verdict:
+    if (winner := _winner(own)) is not None:
+        return winner
+    answered = [verdict for verdict in own if verdict.verdict != "error"]
+    if len(own) == 1 or not answered:
+        return own[0]
+    return answered[0] if answered[0].verdict == "unscored" else replace(answered[0], verdict="undecided")
+
+
+def _majority_verdict(case: Case, verdicts: Sequence[Verdict]) -> Verdict:
+    """The majority of verdicts of different judges."""
+    if len(verdicts) == 1:
+        return verdicts[0]
+    names = ", ".join(dict.fromkeys(verdict.judge for verdict in verdicts))
+    winner = _winner(verdicts)
+    if winner is None:
+        return replace(_open_verdict(case), scorer="majority", judge=names)
+    return replace(winner, scorer="majority", judge=f"{MAJORITY_OF}{names}", raw="")
+
+
+def _winner(verdicts: Sequence[Verdict]) -> Verdict | None:
+    """The first verdict of the majority over right and not right, with its most frequent name."""
+    deciding = [verdict for verdict in verdicts if verdict.verdict not in _NO_OPINION]
+    is_right = majority(verdict.verdict == "right" for verdict in deciding)
+    if is_right is None:
+        return None
+    agreeing = [verdict for verdict in deciding if (verdict.verdict == "right") == is_right]
+    ((name, _),) = Counter(verdict.verdict for verdict in agreeing).most_common(1)
+    return next(verdict for verdict in agreeing if verdict.verdict == name)
+
+
+def _open_verdict(case: Case) -> Verdict:
+    """The verdict on a case that nobody decides."""
+    verdict: VerdictName = "undecided" if case.references or case.question != "correct" else "unscored"
+    return Verdict(
+        targets=case.targets,
+        question=case.question,
+        scorer="",
+        judge="",
+        kind="rules",
+        verdict=verdict,
+        variant=case.variant,
+    )
+
+
+# -- The agreement of an evaluation's judges, with each other (CODIS 5.3, Appendix A) and with themselves
+
+MAX_PAIRED_JUDGES = 8
+"""With more judges than this, pairs of judges are not compared."""
+
+MIN_HUMANS = 4
+"""The number of humans from which their consistency is reported (Appendix A)."""
+
+
+def agreements(codes: VerdictCodes) -> list[MetricValue]:
+    """The agreement of every two judges and of the repeats of each, and of humans with their majority."""
+    judges = codes.raters.get(CORRECT, ())
+    values = [
+        replace(agreement(codes, first, second), subset=f"judges={first.name} and {second.name}")
+        for first, second in combinations(judges, 2)
+        if len(judges) <= MAX_PAIRED_JUDGES
+    ]
+    humans = [judge for judge in judges if judge.kind == "human"]
+    models = [judge for judge in judges if judge.kind == "model"]
+    if humans and models:
+        values.append(agreement_with_humans(codes, humans, models[0]))
+    values += [
+        replace(value, subset=f"repeated_judge={judge.name}")
+        for judge in codes.codes
+        if judge.kind == "model"
+        for value in self_agreement(codes, judge)
+    ]
+    if len(humans) >= MIN_HUMANS:
+        values.append(_consistency(codes, humans))
+    return values
+
+
+def _consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> MetricValue:
+    try:
+        return human_consistency(codes, humans).value
+    except UserError as error:
+        return MetricValue("human_consistency", "all", None, 0, 0, reason=str(error))

@@ -1,0 +1,524 @@
+"""From samples to requests: the probes of an evaluation and the keys of their answers."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.records import cluster_of
+from sightline.errors import UserError
+from sightline.evaluation.options import EffectiveOptions
+from sightline.formats.digests import json_digest
+from sightline.formats.run_metadata import as_asked, image_paths, prompt_text
+from sightline.images import BadImage, transform_for
+from sightline.metrics.flips import BETWEEN_FORMS, BETWEEN_PARTS
+from sightline.models.augmented import Augmented
+from sightline.models.base import Model
+from sightline.plugins import wrong_return
+from sightline.store.keys import KeyedRequest, RequestFrame, key_of
+from sightline.store.store import Store, inspect_images
+from sightline.types import ImageFile, ImageRef, Labels, Message, Origin, Probe, Sample, user
+
+SAMPLES_PER_CHUNK = 64
+"""The number of samples that are planned together."""
+
+WINDOW = 1024
+"""The number of samples, in their order, among which those with the same image become neighbours."""
+
+
+class PlanInputs(Struct, frozen=True, kw_only=True):
+    """Everything that determines the requests of an evaluation.
+
+    `settings` maps the evaluated setting, which comes first, and each other one that a metric reads to its
+    options. `repeats` is the number of draws of each probe, `fresh` the tag of --fresh. `augmented` replaces
+    images by text, for a model that gets text only.
+    """
+
+    benchmark: Benchmark
+    samples: Iterable[Sample]
+    settings: Mapping[str, EffectiveOptions]
+    model: Model
+    repeats: int = 1
+    fresh: str = ""
+    augmented: Augmented | None = None
+
+
+class PlannedProbe(NamedTuple):
+    """A probe of the plan: its position in the run, its record for the store, and its request.
+
+    `request` is None where the probe cannot be asked; the record's `error` then says why.
+    """
+
+    position: int
+    probe: StoredProbe
+    request: KeyedRequest | None
+
+
+class Plan:
+    """The probes of an evaluation, made chunk by chunk. Images are inspected, and never held in memory."""
+
+    def __init__(
+        self,
+        inputs: PlanInputs,
+        store: Store,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self._inputs = inputs
+        self._settings = inputs.settings
+        self._frames = {
+            setting: RequestFrame(inputs.model.identity, options.sampling, inputs.fresh)
+            for setting, options in self._settings.items()
+        }
+        self._store = store
+        self._read_only = read_only
+        self._files: dict[str, ImageFile | BadImage] = {}
+
+    def chunks(self) -> Iterator[list[PlannedProbe]]:
+        """Plan all samples.
+
+        Among WINDOW samples, those that show the same image are neighbours, so that a server can reuse its
+        prefix cache.
+        """
+        numbered = enumerate(self._inputs.samples)
+        while window := list(islice(numbered, WINDOW)):
+            ordered = _order_by_image(window)
+            for first in range(0, len(ordered), SAMPLES_PER_CHUNK):
+                members = ordered[first : first + SAMPLES_PER_CHUNK]
+                chunk = [(index, sample, self._probes(sample)) for index, sample in members]
+                self._inspect(_chunk_images(chunk))
+                yield [planned for member in chunk for planned in self._sample(*member)]
+
+    def requests(self) -> Iterator[KeyedRequest]:
+        """The requests of all samples, planned anew at each call."""
+        for chunk in self.chunks():
+            yield from (planned.request for planned in chunk if planned.request is not None)
+
+    def probes(self) -> Iterator[StoredProbe]:
+        """The probes of all samples, planned anew at each call."""
+        for chunk in self.chunks():
+            yield from (planned.probe for planned in chunk)
+
+    def _probes(self, sample: Sample) -> dict[str, list[Probe]]:
+        """The probes of a sample by setting, the evaluated one first."""
+        benchmark = self._inputs.benchmark
+        probes = {
+            setting: list(benchmark.probes(sample, options.benchmark))
+            for setting, options in self._settings.items()
+        }
+        for setting, members in probes.items():
+            if len({probe.variant for probe in members}) < len(members):
+                raise UserError(
+                    f"two probes of a sample have the same variant in {benchmark.name}:{setting}",
+                    record=sample.id,
+                    field="variant",
+                    expected="one name for each probe of a sample",
+                )
+        return probes
+
+    def _sample(
+        self, index: int, sample: Sample, probes: Mapping[str, list[Probe]]
+    ) -> Iterator[PlannedProbe]:
+        inputs = self._inputs
+        cluster = cluster_of(sample, self._files)
+        digest = sample_digest(inputs.benchmark, sample, self._files)
+        replays = inputs.model.capabilities.replays
+        requests: dict[str, KeyedRequest] = {}
+
+        def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
+            origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw)
+            probe = as_asked(probe, inputs.model.recorded(origin))
+            keyed = self._request(probe, origin)
+            if isinstance(keyed, BadImage):
+                unsent, key = replace(probe, messages=()), _unaskable_key(probe, draw)
+                return stored_probe(unsent, draw, key, cluster, digest, error=str(keyed))
+            requests[keyed.request.key] = keyed
+            sent = keyed.request.messages
+            if not replays and sent is not probe.messages:
+                probe = replace(probe, messages=sent)
+            evidence = judge_images(probe, self._files)
+            return stored_probe(probe, draw, keyed.request.key, cluster, digest, evidence=evidence)
+
+        for number, stored in enumerate(stored_groups(probes, range(inputs.repeats), store)):
+            yield PlannedProbe(probe_position(index, number), stored, requests.get(stored.key))
+
+    def _request(self, probe: Probe, origin: Origin) -> KeyedRequest | BadImage:
+        """The request of a probe, or the error of an image that cannot be sent."""
+        content = self._content(probe, origin)
+        if isinstance(content, BadImage):
+            return content
+        messages, images = content
+        return self._frames[origin.setting].keyed(messages, images, origin.draw, origin, probe.choices)
+
+    def _content(
+        self, probe: Probe, origin: Origin
+    ) -> tuple[tuple[Message, ...], Mapping[str, ImageFile]] | BadImage:
+        """The messages and image files of a request, or the error of an image that cannot be sent."""
+        if self._inputs.model.capabilities.replays:
+            return (user(*(origin.benchmark, origin.setting, origin.sample, origin.variant)),), {}
+        images: dict[str, ImageFile] = {}
+        for image in _images(probe):
+            file = self._files[image.path]
+            if isinstance(file, BadImage):
+                return file
+            images[image.path] = file
+        if self._inputs.augmented is None:
+            return probe.messages, images
+        try:
+            return self._inputs.augmented.messages(probe.messages), {}
+        except BadImage as error:
+            return error
+
+    def _inspect(self, images: Sequence[ImageRef]) -> None:
+        """Compute, or look up, the digest and the transform of every image of a chunk."""
+        if len(self._files) > 64 * SAMPLES_PER_CHUNK:
+            self._files.clear()
+        new = {image.path: image for image in images if image.path not in self._files}
+        limits = self._inputs.model.capabilities.limits
+        inspected = inspect_images(new, self._store, records=not self._read_only)
+        for path, file in inspected.items():
+            if isinstance(file, ImageFile) and (transform := transform_for(file, limits)):
+                file = replace(file, transform=transform)
+            self._files[path] = file
+
+
+def _order_by_image(samples: Sequence[tuple[int, Sample]]) -> list[tuple[int, Sample]]:
+    """Numbered samples in their order, with those that share a first image next to each other."""
+    first: dict[str, int] = {}
+    leader = {
+        index: first.setdefault(sample.images[0].path if sample.images else sample.id, index)
+        for index, sample in samples
+    }
+    return sorted(samples, key=lambda one: leader[one[0]])
+
+
+def _chunk_images(chunk: Sequence[tuple[int, Sample, Mapping[str, Sequence[Probe]]]]) -> list[ImageRef]:
+    """The images of a chunk: those of the samples, those of the messages, those that judges see."""
+    return [
+        *(image for _, sample, _ in chunk for image in sample.images),
+        *(
+            image
+            for _, _, settings in chunk
+            for several in settings.values()
+            for probe in several
+            for image in (*_images(probe), *probe.evidence)
+        ),
+    ]
+
+
+def _images(probe: Probe) -> list[ImageRef]:
+    return [part for message in probe.messages for part in message.parts if isinstance(part, ImageRef)]
+
+
+def _unaskable_key(probe: Probe, draw: int) -> str:
+    """The key of a probe whose image is broken: made of its name, so that tables can refer to it."""
+    return key_of(f"unaskable {probe.sample} {probe.variant} {draw}".encode())
+
+
+# -- The samples of an evaluation: few are held, many are read again at each pass
+
+HELD = 4096
+"""The number of samples that are held at most, where the benchmark itself does not hold them all."""
+
+_encode_sample = msgspec.json.Encoder(order="deterministic").encode
+
+Read = Callable[[], Iterable[Sample]]
+"""Starts a pass over all samples of a split."""
+
+
+class SampleSelection(Struct, frozen=True):
+    """The samples that are taken: all, the first `limit` ones, or, with `shuffle`, random ones."""
+
+    limit: int | None = None
+    shuffle: bool = False
+    seed: int = 0
+
+    def has(self, position: int) -> bool:
+        """Whether the sample at a position is known to be selected before all samples were counted."""
+        return not self.shuffle and (self.limit is None or position < self.limit)
+
+    def positions(self, total: int) -> Sequence[int]:
+        """The positions of the selected samples."""
+        if self.limit is None or self.limit >= total:
+            return range(total)
+        if not self.shuffle:
+            return range(self.limit)
+        return array("q", sorted(random.Random(self.seed).sample(range(total), self.limit)))
+
+
+class Samples:
+    """The selected samples of a benchmark, which can be read any number of times.
+
+    The first pass checks all samples. If there are more than HELD, each later pass reads the data again and
+    checks that it is the same samples. A benchmark that returns a list holds its samples itself.
+    """
+
+    def __init__(self, benchmark: Benchmark, read: Read, selection: SampleSelection) -> None:
+        self._benchmark = benchmark
+        self._read = read
+        self._selection = selection
+        self._positions: Sequence[int] | None = None
+        self._held: list[Sample] | None = None
+        self._contents = array("q")
+
+    def read_all(self, visit: Callable[[Sample], None] = lambda sample: None) -> Sequence[int]:
+        """Read all samples once, and check that no two have the same id: they would merge into one group."""
+        benchmark, selection = self._benchmark, self._selection
+        found = self._read()
+        held: list[Sample] | None = []
+        may_change = not isinstance(found, Sequence)
+        hashes, contents = array("q"), array("q")
+        for sample in found:
+            if not isinstance(sample, Sample):
+                raise wrong_return(benchmark.samples, sample, Sample)
+            if selection.has(len(hashes)):
+                visit(sample)
+            hashes.append(hash(sample.id))
+            if may_change:
+                contents.append(_content_hash(sample))
+            if held is not None:
+                held.append(sample)
+                if len(held) > HELD and may_change:
+                    held = None
+        distinct, counts = np.unique(np.frombuffer(hashes, np.int64), return_counts=True)
+        self._refuse_repeated(set(distinct[counts > 1].tolist()))
+        self._positions = positions = selection.positions(len(hashes))
+        self._held = None if held is None else [held[position] for position in positions]
+        self._contents = contents if held is None else array("q")
+        if selection.shuffle:
+            for sample in self:
+                visit(sample)
+        return positions
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Start a pass. Raises UserError as `read_all`, and where the data changed since the first pass."""
+        positions = self._positions if self._positions is not None else self.read_all()
+        return iter(self._held) if self._held is not None else self._again(positions)
+
+    def _again(self, positions: Sequence[int]) -> Iterator[Sample]:
+        position = 0
+        samples = iter(self._read())
+        for selected in positions:
+            sample = next(islice(samples, selected - position, None), None)
+            position = selected + 1
+            if sample is None or _content_hash(sample) != self._contents[selected]:
+                raise UserError(
+                    "the data changed while they were evaluated",
+                    record=f"sample {position}",
+                    found=sample.id if sample is not None else None,
+                    expected="data that stay the same; run the same command again",
+                )
+            yield sample
+
+    def _refuse_repeated(self, hashes: set[int]) -> None:
+        """Raise UserError where two of the samples with these hashes have the same id."""
+        seen: set[str] = set()
+        for sample in self._read() if hashes else ():
+            if hash(sample.id) in hashes:
+                if sample.id in seen:
+                    raise UserError(
+                        f"two samples of {self._benchmark.name} have the same id",
+                        record=sample.id,
+                        field="id",
+                    )
+                seen.add(sample.id)
+
+
+def _content_hash(sample: Sample) -> int:
+    """The hash of everything that a sample holds, in this process. Equal ids may have other references."""
+    return hash(_encode_sample(sample))
+
+
+# -- The digest of a sample: `compare` pairs two runs only on samples with equal data
+
+
+def sample_digest(
+    benchmark: Benchmark, sample: Sample, files: Mapping[str, ImageFile | BadImage] | None = None
+) -> str:
+    ordered = benchmark.in_order(sample)
+    forms = [ordered] if ordered is sample else [ordered, sample]
+    return BETWEEN_FORMS.join(_digest_in_order(benchmark, form, files) for form in forms)
+
+
+def with_images_of(digest: str, recorded: str) -> str:
+    """Complete the digest of a sample whose images are unknown by one that a file of answers records.
+
+    Args:
+        recorded: The recorded digest; '' if there is none.
+
+    Returns:
+        The digest, with the recorded images if it has none itself.
+    """
+    if BETWEEN_PARTS in digest:
+        return digest
+    forms, known = digest.split(BETWEEN_FORMS), recorded.split(BETWEEN_FORMS)
+    images = ["".join(form.partition(BETWEEN_PARTS)[1:]) for form in known]
+    if len(forms) > len(known):  # an earlier version recorded the order of the file only
+        images = ["", *images]
+    return BETWEEN_FORMS.join(form + image for form, image in zip(forms, images, strict=False))
+
+
+def _digest(content: Any) -> str:
+    return json_digest(content)[:16]
+
+
+def _digest_in_order(
+    benchmark: Benchmark, sample: Sample, files: Mapping[str, ImageFile | BadImage] | None
+) -> str:
+    texts = _digest([sample.id, benchmark.sample_content(sample)])
+    if not sample.images:
+        return texts
+    images = [(files or {}).get(image.path) for image in sample.images]
+    contents = [file.digest for file in images if isinstance(file, ImageFile)]
+    return texts + BETWEEN_PARTS + _digest(contents) if len(contents) == len(images) else texts
+
+
+# -- The record of a probe that the store keeps for each run, and its position in the run
+
+_NUMBER_BITS = 20
+
+
+class StoredProbe(Struct, frozen=True, omit_defaults=True):
+    """A probe as a run stores it: what judging and counting need, without the answer.
+
+    `key` is the answer's key in the store. The first probe of a group holds the group's `partners`: for each
+    other setting that a metric reads, the stored probes of that setting for the same sample. `error` says why
+    the probe cannot be asked; the store then has no answer under `key`. If `pooled`, all draws of the probe
+    form one group. `evidence` lists the images, untransformed, that a judge of the answer sees. `context`,
+    `images` and `prompt` are those of the answer's line in answers.jsonl, empty in partners.
+    `sample_digest` is that of the sample, the same in every setting; '' in runs of earlier versions.
+    It has more than 15 fields because it is an `Outcome` without its answer.
+    """
+
+    sample: str
+    variant: str
+    draw: int
+    key: str
+    cluster: str
+    question: str
+    labels: Labels = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    partners: Mapping[str, tuple[StoredProbe, ...]] = field(default_factory=dict)
+    error: str | None = None
+    pooled: bool = False
+    evidence: tuple[ImageFile, ...] = ()
+    context: str = ""
+    images: tuple[str, ...] = ()
+    prompt: str = ""
+    sample_digest: str = ""
+
+
+def stored_probe(
+    probe: Probe,
+    draw: int,
+    key: str,
+    cluster: str,
+    sample_digest: str = "",
+    *,
+    error: str | None = None,
+    evidence: tuple[ImageFile, ...] = (),
+) -> StoredProbe:
+    """The stored record of one draw of a probe.
+
+    Args:
+        draw: The number of the repeat, from 0.
+        error: Why the probe cannot be asked; None if it can.
+    """
+    return StoredProbe(
+        sample=probe.sample,
+        variant=probe.variant,
+        draw=draw,
+        key=key,
+        cluster=cluster,
+        question=probe.question,
+        labels=probe.labels,
+        references=probe.references,
+        options=probe.options,
+        error=error,
+        pooled=probe.draws > 0,
+        evidence=evidence,
+        context=probe.context,
+        images=image_paths(probe.messages),
+        prompt=prompt_text(probe.messages),
+        sample_digest=sample_digest,
+    )
+
+
+def judge_images(probe: Probe, files: Mapping[str, ImageFile | BadImage]) -> tuple[ImageFile, ...]:
+    """The images that a judge of an answer to this probe sees."""
+    if not probe.evidence:
+        return ()
+    images = (files.get(image.path) for image in probe.evidence)
+    return tuple(replace(file, transform="") for file in images if isinstance(file, ImageFile))
+
+
+def stored_groups(
+    probes: Mapping[str, Sequence[Probe]],
+    draws: Sequence[int],
+    store: Callable[[str, Probe, int], StoredProbe],
+) -> Iterator[StoredProbe]:
+    """The stored probes of one sample, group by group; the first of each group holds the partners."""
+    own, *partners = probes
+    for members in grouped(probes[own], draws):
+        first, *rest = (store(own, probe, draw) for probe, draw in members)
+        linked = {
+            # Metrics read the answers of partners, and nobody reads what they were asked.
+            setting: tuple(
+                replace(store(setting, probe, draw), context="", images=(), prompt="", sample_digest="")
+                for probe, draw in partner_draws(probes[setting], first.draw)
+            )
+            for setting in partners
+        }
+        yield replace(first, partners=linked) if linked else first
+        yield from rest
+
+
+def grouped(probes: Sequence[Probe], draws: Sequence[int]) -> list[list[tuple[Probe, int]]]:
+    """The groups of a sample: one per draw, or, where draws are pooled, one per probe."""
+    if any(probe.draws for probe in probes):
+        return [[(probe, draw) for draw in draws] for probe in probes]
+    return [[(probe, draw) for probe in probes] for draw in draws]
+
+
+def partner_draws(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, int]]:
+    """The draws of a partner setting that a group is compared with."""
+    for probe in probes:
+        yield from ((probe, number) for number in (range(probe.draws) if probe.draws else (draw,)))
+
+
+def read_stored_probes(
+    store: Store, run: int, without: Callable[[int], bool] | None = None
+) -> Iterator[StoredProbe]:
+    """The probes of a run, in the order of its samples.
+
+    Args:
+        without: Whether a sample is left out, by its index in the run; None leaves none out.
+    """
+    decoder = msgspec.json.Decoder(StoredProbe)
+    for position, body in store.runs.numbered_probes(run):
+        if without is None or not without(sample_index(position)):
+            yield decoder.decode(body)
+
+
+def probe_position(sample: int, number: int) -> int:
+    """The position of a probe in its run, which orders probes by sample.
+
+    Args:
+        sample: The index of the sample, from 0.
+    """
+    return (sample << _NUMBER_BITS) + number
+
+
+def sample_index(position: int) -> int:
+    """The index of the sample at a position: the inverse of `probe_position`."""
+    return position >> _NUMBER_BITS

@@ -1,0 +1,338 @@
+"""Reads answers that any tool collected: detects the layout of the file and refuses what is ambiguous."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sightline.errors import UserError, did_you_mean
+from sightline.formats import jsonl
+from sightline.formats.files import read_bytes
+from sightline.formats.prediction import (
+    AnswerFiles,
+    Layout,
+    Prediction,
+    PredictionFile,
+    RecordLocation,
+    identifier,
+    optional_text,
+    texts,
+    variant_of,
+)
+from sightline.formats.tables import read_table, table_rows
+from sightline.scoring.options import LETTERS
+from sightline.text import Records, json_records
+from sightline.types import Usage
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
+    from inspect_ai.model import ModelOutput
+
+
+# -- Logs of inspect_ai: `.eval` files and its JSON format, read by inspect_ai itself (the extra
+#    `inspect`)
+
+_JSON_LOG = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":')
+
+_UNREAD = {"messages", "events", "store"}
+"""Fields that hold most of a log and no answer."""
+
+
+def is_inspect_log(path: Path, content: bytes) -> bool:
+    """Check whether a file is a log of inspect_ai."""
+    return path.suffix == ".eval" or _JSON_LOG.match(content) is not None
+
+
+def read_inspect_log(source: PredictionFile) -> list[Prediction]:
+    """Read an answer of each sample and epoch."""
+    log = _log(source.path)
+    return [_prediction_of_sample(sample, log.eval.model, source) for sample in log.samples or ()]
+
+
+def _log(path: Path) -> EvalLog:
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError as error:
+        raise UserError(
+            f"is a log of inspect_ai, which needs {error.name}",
+            file=path,
+            expected="pip install 'sightline[inspect]'",
+        ) from None
+    form: Any = "eval" if path.suffix == ".eval" else "json"
+    try:
+        return read_eval_log(path, resolve_attachments="core", format=form, exclude_fields=_UNREAD)
+    except Exception as error:  # Its readers raise errors of zipfile, json and pydantic.
+        raise UserError(f"inspect_ai cannot read this log: {error}", file=path) from None
+
+
+def _prediction_of_sample(sample: EvalSample, model: str, source: PredictionFile) -> Prediction:
+    location = source.at(f"{sample.id}, epoch {sample.epoch}")
+    metadata = sample.metadata or {}
+    probe = metadata.get("probe")
+    named = probe if isinstance(probe, dict) else {"sample": sample.id, **metadata}
+    known = source.conventions.sample_id
+    found = known([named["sample"], *metadata.values()]) if known and named is not probe else None
+    output = sample.output
+    return Prediction(
+        sample=found or identifier(named["sample"], "id", location),
+        variant=variant_of(named.get("variant"), source, location),
+        draw=sample.epoch - 1,
+        response="" if output.empty else output.completion,
+        error=_error(sample) if output.empty else None,
+        finish_reason="" if output.empty else _finish_reason(output),
+        version=output.model,
+        usage=_usage(output),
+        model=model,
+    )
+
+
+def _error(sample: EvalSample) -> str:
+    return (sample.error.message if sample.error else sample.output.error) or "no answer was recorded"
+
+
+def _finish_reason(output: ModelOutput) -> str:
+    return "length" if output.stop_reason == "max_tokens" else output.stop_reason
+
+
+def _usage(output: ModelOutput) -> Usage:
+    return Usage() if output.usage is None else Usage(output.usage.input_tokens, output.usage.output_tokens)
+
+
+# -- lmms-eval's sample logs (`*_samples_<task>.jsonl`, written with --log_samples)
+
+
+def is_lmms_eval(record: dict[str, Any]) -> bool:
+    """Check whether a record is a line of a sample log."""
+    return "doc_id" in record and ("filtered_resps" in record or "resps" in record)
+
+
+def read_lmms_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
+    """Read one answer a repeat. The id is that of `doc`, or of the metric that carries one.
+
+    The task ii_bench (lmms_eval/tasks/ii_bench/utils.py) carries it in its metric `submission`; the options
+    that the model saw are read from `input`.
+    """
+    return [prediction for where, record in rows for prediction in _record(record, where, source)]
+
+
+def _record(record: dict[str, Any], where: str, source: PredictionFile) -> list[Prediction]:
+    objects = [entry for entry in (record.get("doc"), *record.values()) if isinstance(entry, dict)]
+    sample = _lmms_eval_sample(record, objects, source.at(where), source.conventions)
+    location = source.at(sample)
+    prompt, question_in = record.get("input"), source.conventions.question_in
+    question, options = question_in(prompt) if question_in and isinstance(prompt, str) else ("", ())
+    variant = next((entry["variant"] for entry in objects if "variant" in entry), None)
+    return [
+        Prediction(
+            sample=sample,
+            variant=variant_of(variant, source, location),
+            response=response,
+            draw=draw,
+            question=question,
+            options=options,
+            image=next((e["local_path"] for e in objects if isinstance(e.get("local_path"), str)), ""),
+        )
+        for draw, response in enumerate(_responses(record, location))
+    ]
+
+
+def _lmms_eval_sample(
+    record: dict[str, Any],
+    objects: list[dict[str, Any]],
+    location: RecordLocation,
+    conventions: AnswerFiles,
+) -> str:
+    ids = [entry["id"] for entry in objects if "id" in entry]
+    if conventions.sample_id is None:
+        if not ids:
+            expected = "an id in 'doc' or in a metric"
+            raise location.error("does not say which sample it answers", field="doc.id", expected=expected)
+        return identifier(ids[0], "doc.id", location)
+    sample = conventions.sample_id([*ids, *(entry.get("local_path") for entry in objects)])
+    if sample is None:
+        raise location.error(
+            "does not say which question it answers",
+            field="submission.id",
+            found=ids[0] if ids else f"only doc_id {record['doc_id']}, a row of an unnamed split",
+            expected=f"{conventions.sample_ids} in submission.id, doc.id or doc.local_path"
+            " (lmms-eval logs the first unless --predict_only is given)",
+        )
+    return sample
+
+
+def _responses(record: dict[str, Any], location: RecordLocation) -> tuple[str, ...]:
+    named = "filtered_resps" if "filtered_resps" in record else "resps"
+    value = record[named]
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
+    if isinstance(value, str):
+        return (value,)
+    responses = texts(value, named, location)
+    if not responses:
+        raise location.error("has no answer", field=named, found=value, expected="a text or a list of texts")
+    return responses
+
+
+LMMS_EVAL = Layout(
+    "lmms-eval's sample logs (doc_id, filtered_resps)",
+    is_lmms_eval,
+    read_lmms_eval,
+)
+
+
+# -- VLMEvalKit's result tables: xlsx (its default), tsv, csv or json
+
+FAILED = "Failed to obtain answer"
+
+IDS = ("id", "sample", "index")
+IMAGES = ("local_path", "image_path")
+
+
+def is_vlmevalkit(record: dict[str, Any]) -> bool:
+    """Check whether a record is a row of a result table."""
+    return "index" in record and "prediction" in record
+
+
+def read_vlmevalkit(rows: Records, source: PredictionFile) -> list[Prediction]:
+    """Read one answer a row.
+
+    `index` only counts rows. Where the benchmark knows its own ids (`AnswerFiles.sample_id`), the id is the
+    first of the columns `id`, `sample`, `index`, `local_path` and `image_path` that holds one. Elsewhere it
+    is `id`, else `sample`, else `index`. A benchmark with several probes a sample needs the column `variant`.
+    """
+    return [_prediction_of_row(record, where, source) for where, record in rows]
+
+
+def _prediction_of_row(record: dict[str, Any], where: str, source: PredictionFile) -> Prediction:
+    sample = _vlmevalkit_sample(record, source.at(where), source.conventions)
+    location = source.at(sample)
+    prediction = record.get("prediction")
+    if not isinstance(prediction, str):
+        raise location.error("is not an answer", field="prediction", found=prediction, expected="a text")
+    failed = prediction.startswith(FAILED)
+    return Prediction(
+        sample=sample,
+        variant=variant_of(record.get("variant"), source, location),
+        response="" if failed else prediction,
+        question=optional_text(record.get("question"), "question", location),
+        options=tuple(takewhile(bool, (_text(record, letter) for letter in LETTERS))),
+        image=_text(record, "local_path") or _text(record, "image_path"),
+        error=prediction if failed else None,
+    )
+
+
+def _vlmevalkit_sample(record: dict[str, Any], location: RecordLocation, conventions: AnswerFiles) -> str:
+    if conventions.sample_id is None:
+        column = next((name for name in IDS if name in record), "index")
+        return identifier(record.get(column), column, location)
+    sample = conventions.sample_id(record.get(column) for column in IDS + IMAGES)
+    if sample is None:
+        raise location.error(
+            "does not say which question it answers",
+            field="id",
+            found=f"only index {record.get('index')}, a row of an unnamed split",
+            expected=f"{conventions.sample_ids} in one of the columns {', '.join(IDS + IMAGES)}",
+        )
+    return sample
+
+
+def _text(record: dict[str, Any], column: str) -> str:
+    cell = record.get(column)
+    return cell if isinstance(cell, str) else ""
+
+
+VLMEVALKIT = Layout(
+    "VLMEvalKit's tables (index, prediction)",
+    is_vlmevalkit,
+    read_vlmevalkit,
+)
+
+
+LAYOUTS = (LMMS_EVAL, VLMEVALKIT, jsonl.LAYOUT)
+"""The layouts for answers to any benchmark, those with the most specific fields first."""
+
+
+def read_predictions(
+    path: Path, conventions: AnswerFiles, *, setting: str, allow_missing: bool = False
+) -> list[Prediction]:
+    """Read the answers in a file, whatever tool wrote it.
+
+    Reads our answers.jsonl and plain JSON (Lines), the benchmark's released layouts, lmms-eval's sample logs,
+    VLMEvalKit's tables (xlsx, tsv, csv, json) and logs of inspect_ai; text may be gzipped. A file may hold
+    the answers of several models: `of_model` selects one.
+
+    Args:
+        setting: The variant of answers that name none, where a sample has one probe.
+    """
+    source = PredictionFile(path, conventions, setting, allow_missing)
+    content = read_bytes(path)
+    predictions = read_inspect_log(source) if is_inspect_log(path, content) else _of_layout(content, source)
+    _refuse_repeated(predictions, path)
+    return predictions
+
+
+def _of_layout(content: bytes, source: PredictionFile) -> list[Prediction]:
+    """Read records or a table in the layout that its fields show."""
+    if content.lstrip()[:1] in (b"{", b"["):
+        rows = json_records(content, source.path)
+        return _layout([record for _, record in rows], source).read(rows, source)
+    table = read_table(content, source.path)
+    layout = _layout([dict.fromkeys(table.header)], source)
+    return layout.read(table_rows(table, source.path), source)
+
+
+def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
+    """Select the answers of one model from a file that holds those of several."""
+    if len({prediction.model for prediction in predictions}) < 2:
+        return list(predictions)
+    return only_of_model(predictions, model, path)
+
+
+def only_of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
+    """Select the answers of the model that the file names so."""
+    models = dict.fromkeys(prediction.model for prediction in predictions)
+    if model not in models:
+        named = [name for name in models if name]
+        none = f", none of them '{model}'{did_you_mean(model, named)}" if model else ""
+        raise UserError(
+            f"holds the answers of {len(models)} model{'s' * (len(models) > 1)}{none}",
+            file=path,
+            expected=f"--model with one of {', '.join(named)}"
+            if named
+            else "no --model, because the file names no model",
+        )
+    return [prediction for prediction in predictions if prediction.model == model]
+
+
+def _layout(records: Sequence[dict[str, Any]], source: PredictionFile) -> Layout:
+    layouts: tuple[Layout, ...] = (*source.conventions.layouts, *LAYOUTS)
+    for record in records:
+        for layout in layouts:
+            if layout.recognises(record):
+                return layout
+    fields = ", ".join(records[0]) if records else ""
+    raise UserError(
+        "the format is unknown",
+        file=source.path,
+        found=f"the fields {fields}" if fields else "no record",
+        expected="one of: " + "; ".join(layout.fields for layout in layouts),
+    )
+
+
+def _refuse_repeated(predictions: Sequence[Prediction], path: Path) -> None:
+    seen: set[tuple[str, str, str, int]] = set()
+    for prediction in predictions:
+        key = (prediction.model, prediction.sample, prediction.variant, prediction.draw)
+        if key in seen:
+            raise UserError(
+                "is answered twice",
+                file=path,
+                record=prediction.sample,
+                field="id",
+                found=f"a second answer for variant {prediction.variant}, draw {prediction.draw}",
+                expected="one answer each; repeats carry their own 'draw'",
+            )
+        seen.add(key)

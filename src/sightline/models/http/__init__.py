@@ -1,1 +1,0 @@
-"""Calls of HTTP servers: straight to the server by our own client, or through a proxy by aiohttp."""

@@ -1,1 +1,0 @@
-"""Ray: the connection to a cluster, what runs on its nodes, and replicas of a model as actors."""

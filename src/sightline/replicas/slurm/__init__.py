@@ -1,1 +1,0 @@
-"""Replicas as jobs of Slurm."""

@@ -1,0 +1,1 @@
+"""The store: answers, verdicts and runs in SQLite or PostgreSQL."""

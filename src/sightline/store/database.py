@@ -1,0 +1,647 @@
+"""The database of the store: connections, transactions, and statements that every table needs."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import wraps
+from operator import itemgetter
+from pathlib import Path
+from threading import Lock
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from sqlalchemy import URL, Engine, create_engine, event, inspect
+from sqlalchemy.engine import Connection as CoreConnection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from sightline.errors import EnvironmentFailedError, UserError
+
+Name = TypeVar("Name")
+
+LOOKUP = 500
+"""Keys in one statement; every database accepts that many parameters."""
+
+RECONNECT_SECONDS = 60.0
+"""How long an open store waits for a database server that restarts."""
+
+
+class Database:
+    """An open database. `name` is what error messages call it.
+
+    `read` and `write` open connections for SQL text, which need no SQLAlchemy for a SQLite file; `core_read`
+    and `core_write` open those of SQLAlchemy Core. Each is a transaction of its own.
+    """
+
+    def __init__(
+        self, name: str, make_engine: Callable[[], Engine], file: SqliteConnections | None = None
+    ) -> None:
+        """Prepare it; nothing is connected yet.
+
+        Args:
+            file: The connections to a SQLite file; None for a server.
+        """
+        self.name = name
+        self._make_engine = make_engine
+        self._file = file
+        self._engine: Engine | None = None
+        self._engine_change = Lock()
+        self._away_since: float | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a SQLite file, which processes of one machine use."""
+        return self._file is not None
+
+    def read(self) -> AbstractContextManager[Connection]:
+        return self._transaction(writes=False)
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """Begin a transaction that writes; it waits for other writers at once."""
+        return self._transaction(writes=True)
+
+    @contextmanager
+    def core_read(self) -> Iterator[CoreConnection]:
+        """Open a connection of SQLAlchemy Core for reading, for statements that are built."""
+        # SQLAlchemy is imported where it is used: that takes a tenth of the time of a small run.
+
+        with (
+            database_errors(self.name),
+            core_errors(self.name),
+            self._connect(self.core_engine()) as connection,
+        ):
+            yield connection
+
+    @contextmanager
+    def core_write(self) -> Iterator[CoreConnection]:
+        """Begin a transaction of SQLAlchemy Core that writes; it waits for other writers at once."""
+
+        writer = self.core_engine().execution_options(writes=True)
+        with (
+            database_errors(self.name),
+            core_errors(self.name),
+            self._connect(writer) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    def core_engine(self) -> Engine:
+        """Make the engine of SQLAlchemy at the first call."""
+        with self._engine_change:
+            if self._engine is None:
+                self._engine = self._make_engine()
+            return self._engine
+
+    def check_connection(self) -> None:
+        """Connect to a database server, without waiting for one that restarts; a file needs no server."""
+        if not self.is_file:
+            check_server(self.core_engine(), self.name)
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._file is not None:
+            self._file.close()
+        if self._engine is not None:
+            self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        if self._file is not None:
+            with database_errors(self.name), self._file.transaction(writes=writes) as connection:
+                yield connection
+            return
+
+        with (self.core_write if writes else self.core_read)() as core:
+            yield ServerConnection(core)
+
+    def _connect(self, engine: Engine) -> CoreConnection:
+        """Connect; wait for a server that restarts, or that has no free connection."""
+        from sqlalchemy.exc import OperationalError
+
+        while True:
+            try:
+                connection = engine.connect()
+                self._away_since = None
+                return connection
+            except OperationalError:
+                # All threads of an outage wait together: after its end, or RECONNECT_SECONDS, none waits.
+                self._away_since = self._away_since or time.monotonic()
+                away = time.monotonic() - self._away_since
+                if self.is_file or away > RECONNECT_SECONDS:
+                    raise
+            time.sleep(ATTEMPT_SECONDS)
+
+
+def insert(
+    connection: Connection,
+    table: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    on_conflict: str = "",
+) -> None:
+    """Insert rows.
+
+    Args:
+        on_conflict: The clause about rows whose key exists; '' if there is none.
+    """
+    if rows:
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        connection.change_many(f"INSERT INTO {table} ({names}) VALUES ({marks}) {on_conflict}", rows)
+
+
+def insert_new(
+    connection: Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Insert rows whose key does not exist yet; keep existing rows.
+
+    Rows are inserted in the order of the key: in different orders two writers could deadlock in PostgreSQL.
+    """
+    insert(connection, table, columns, sorted(rows, key=itemgetter(0)), "ON CONFLICT DO NOTHING")
+
+
+def announce_insert(connection: Connection, table: str) -> None:
+    """Announce that this transaction looks up rows of a table, and inserts those that are missing.
+
+    `store gc` drops unused rows of a PostgreSQL table only before such a transaction, or after it: a row that
+    was found stays until the transaction has referred to it. SQLite has one writer at a time.
+    """
+    lock_table(connection, table, "ROW EXCLUSIVE")
+
+
+def lock_table(connection: Connection, table: str, mode: str) -> None:
+    """Lock a table of a PostgreSQL server until the end of the transaction. SQLite has one writer
+    at a time.
+    """
+    if not connection.is_file:
+        connection.change(f"LOCK TABLE {table} IN {mode} MODE")
+
+
+def row_lock(connection: Connection, clause: str) -> str:
+    """The end of a query that locks the rows which it finds. SQLite locks no rows."""
+    return "" if connection.is_file else clause
+
+
+def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterator[Any]:
+    """Run a query for many values, part by part.
+
+    A part is filled up with its last value to a power of two: connections keep the statements that they
+    prepared, one for each number of values, and 128 of 500 values take 13 MB a connection.
+    """
+    for part in parts(values):
+        yield from connection.rows(*_filled(query, (), part))
+
+
+def change_rows_in(connection: Connection, query: str, first: Sequence[Any], values: Sequence[Any]) -> None:
+    """Run a statement that changes rows, for many values, part by part."""
+    for part in parts(values):
+        connection.change(*_filled(query, first, part))
+
+
+def _filled(query: str, first: Sequence[Any], part: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    filled = (*part, *[part[-1]] * (min(LOOKUP, 1 << (len(part) - 1).bit_length()) - len(part)))
+    marks = [*("?" * len(first)), ", ".join("?" * len(filled))]
+    return query.format(*marks), (*first, *filled)
+
+
+def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
+    """Divide keys into parts that one statement accepts."""
+    return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))
+
+
+# -- The connection that the engine's statements run on: SQL text and values, without SQLAlchemy
+
+
+class Connection(Protocol):
+    """A connection of an open transaction. In its SQL, `?` stands for a value, and nowhere for itself."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is one to a SQLite file, and not to a PostgreSQL server."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that returns rows."""
+
+    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement that returns no rows."""
+
+    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of several rows."""
+
+    def tables(self) -> set[str]:
+        """List the tables of the database."""
+
+    def has_table(self, name: str) -> bool:
+        """Find out whether a table exists."""
+
+    def roll_back(self) -> None:
+        """Undo what the transaction changed, and end it."""
+
+
+# -- The connections of a process to a SQLite file
+
+LOCK_SECONDS = 60
+"""How long a writer waits for another one; each holds the lock for milliseconds."""
+
+_KEPT = 5
+"""Connections that stay open while nothing uses them."""
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+
+
+class FileConnection:
+    """A connection to a SQLite file, as `connection.Connection`."""
+
+    is_file = True
+
+    def __init__(self, driver: sqlite3.Connection) -> None:
+        self._driver = driver
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that returns rows."""
+        return self._driver.execute(sql, values).fetchall()
+
+    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement that returns no rows; returns the number of rows that it changed."""
+        return self._driver.execute(sql, values).rowcount
+
+    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of several rows."""
+        self._driver.executemany(sql, rows)
+
+    def tables(self) -> set[str]:
+        """List the tables of the file."""
+        return {name for (name,) in self.rows(_TABLES)}
+
+    def has_table(self, name: str) -> bool:
+        """Find out whether a table exists."""
+        return name in self.tables()
+
+    def roll_back(self) -> None:
+        """Undo what the transaction changed, and end it."""
+        self._driver.rollback()
+
+
+class SqliteConnections:
+    """The connections to one file. Several threads may use them, each transaction its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._idle: list[sqlite3.Connection] = []
+
+    @contextmanager
+    def transaction(self, *, writes: bool) -> Iterator[FileConnection]:
+        """Run a transaction. An error ends it, and nothing of it stays."""
+        idle = self._idle
+        driver = self._take(idle)
+        try:
+            driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            yield FileConnection(driver)
+            if writes:
+                driver.commit()
+            else:
+                driver.rollback()
+        except BaseException:
+            # SQLite ends a closed connection when its last cursor is gone. The traceback of Ctrl-C holds one,
+            # so that what is done before the process ends, such as to release claims, would wait for a lock
+            # in vain.
+            with suppress(sqlite3.Error):  # the first error is reported
+                driver.rollback()
+            driver.close()
+            raise
+        # Not if `close` was called meanwhile: nothing would close the connection.
+        if idle is self._idle and len(idle) < _KEPT:
+            idle.append(driver)
+        else:
+            driver.close()
+
+    def close(self) -> None:
+        """Close the connections that no transaction uses; the others are closed with their transactions."""
+        idle, self._idle = self._idle, []
+        while idle:
+            idle.pop().close()
+
+    def _take(self, idle: list[sqlite3.Connection]) -> sqlite3.Connection:
+        # Another thread may take the last one after a check.
+        with suppress(IndexError):
+            return idle.pop()
+        driver = sqlite3.connect(self._path, timeout=LOCK_SECONDS, check_same_thread=False)
+        try:
+            set_up(driver)
+        except BaseException:
+            driver.close()
+            raise
+        return driver
+
+
+def set_up(driver: sqlite3.Connection) -> None:
+    """Set up a new connection: transactions are begun by statements, writes go to the write-ahead log."""
+    driver.isolation_level = None
+    _write_ahead(driver)
+    driver.execute("PRAGMA synchronous=NORMAL")
+
+
+def _write_ahead(driver: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log; SQLite itself does not wait while another process does the same."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            driver.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+# -- Connections of SQLAlchemy Core: for PostgreSQL, and for packages that build statements
+
+
+class ServerConnection:
+    """A connection to a PostgreSQL server, as `connection.Connection`."""
+
+    is_file = False
+
+    def __init__(self, core: CoreConnection) -> None:
+        self.core = core
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that returns rows."""
+        return [tuple(row) for row in self.core.exec_driver_sql(_marked(sql), tuple(values))]
+
+    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement that returns no rows; returns the number of rows that it changed."""
+        return self.core.exec_driver_sql(_marked(sql), tuple(values)).rowcount
+
+    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of several rows."""
+        self.core.exec_driver_sql(_marked(sql), [tuple(row) for row in rows])
+
+    def tables(self) -> set[str]:
+        """List the tables of the database."""
+        return set(inspect(self.core).get_table_names())
+
+    def has_table(self, name: str) -> bool:
+        """Find out whether a table exists, in any schema of the search path."""
+        return inspect(self.core).has_table(name)
+
+    def roll_back(self) -> None:
+        """Undo what the transaction changed, and end it."""
+        self.core.rollback()
+
+
+def _marked(sql: str) -> str:
+    """SQL with the marks of the driver for values."""
+    return sql.replace("?", "%s")
+
+
+def plain(core: CoreConnection) -> Connection:
+    """Make the connection on which functions of the engine run, in the transaction of SQLAlchemy's."""
+    if core.dialect.name != "sqlite":
+        return ServerConnection(core)
+    if not core.in_transaction():
+        core.begin()
+    # SQLAlchemy takes three times as long as SQLite, for each row.
+    driver = core.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return FileConnection(driver)
+
+
+@contextmanager
+def core_errors(name: str) -> Iterator[None]:
+    """Turn errors of SQLAlchemy into the messages of `database_errors`."""
+    try:
+        yield
+    except PoolTimeoutError:
+        raise EnvironmentFailedError(
+            f"the store {name} is overloaded: all connections of this process have been busy for a minute. "
+            "Everything committed before is kept; run the same command again"
+        ) from None
+    except DBAPIError as error:
+        raise failed_store(name, error.orig, is_disconnected=error.connection_invalidated) from None
+
+
+def check_server(engine: Engine, name: str) -> None:
+    """Connect to a database server."""
+    try:
+        engine.connect().close()
+    except DBAPIError as error:
+        raise EnvironmentFailedError(
+            f"the store {name} cannot be opened: {reason_of(error.orig)}; expected a server that runs at "
+            "this host and port, this database on it, and a user who may write to it (or --store FILE)"
+        ) from None
+
+
+def create_sqlite(path: Path) -> Engine:
+    """Create the database engine for a SQLite file, with the settings of `SqliteConnections`."""
+    engine = create_engine(
+        URL.create("sqlite", database=str(path.absolute())),
+        connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False},
+    )
+    event.listen(engine, "connect", lambda driver, _record: set_up(driver))
+    event.listen(engine, "begin", _begin)
+    event.listen(engine, "invalidate", _roll_back)
+    return engine
+
+
+def _begin(core: CoreConnection) -> None:
+    """Let a writer take the lock at once and wait for it; a deferred transaction would fail half-way."""
+    writes = core.get_execution_options().get("writes")
+    core.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _roll_back(driver: sqlite3.Connection, _record: object, _error: object) -> None:
+    """End the transaction of a connection that Ctrl-C interrupted: SQLAlchemy only closes it.
+
+    `SqliteConnections.transaction` says why that is not enough.
+    """
+    with suppress(sqlite3.Error):  # the error that made it invalid is reported
+        driver.rollback()
+
+
+# -- Errors of the database: one message each, with the remedy; operations that are repeated after an
+#    error
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ATTEMPT_SECONDS = 0.25
+"""The time between two attempts to reach a server."""
+REPEATS = 3
+"""How often an operation is repeated that the server ended."""
+
+_REPEATABLE = {"40001", "40P01"}
+"""SQLSTATE of a serialization failure and of a deadlock."""
+
+_REMEDIES = {
+    None: "when the server runs again,",
+    "25006": "name the primary server instead of a replica, then",
+    "3F000": "name a schema that exists (search_path), then",
+    "42501": "grant the role SELECT on the tables if it only reads, let it own the database if it writes "
+    "(docs/postgresql.md), then",
+    "53100": "make room on the disk of the server, then",
+    "55P03": "when the command ends that works with the whole store (`store gc` or `store merge`; "
+    "pg_stat_activity lists the sessions),",
+}
+"""SQLSTATE (PostgreSQL, appendix A) -> what the user can do."""
+
+
+class NoStoreError(UserError):
+    """There is no store, and none was to be created."""
+
+
+class StoreFailedError(EnvironmentFailedError):
+    """The store cannot be read or written. `reason` says why, without the store's name and the remedy."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
+
+
+class TransactionLostError(StoreFailedError):
+    """The server ended a transaction that succeeds if it is repeated: it restarted, or found a deadlock."""
+
+
+def repeat_if_lost(operation: Callable[P, T]) -> Callable[P, T]:
+    """Decorate an operation with one transaction, which may take place twice without harm."""
+
+    @wraps(operation)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> T:
+        return until_kept(lambda _: operation(*args, **kwargs))
+
+    return repeated
+
+
+def until_kept(operation: Callable[[bool], T]) -> T:
+    """Run an operation with one transaction, again if the server restarts or ends it for another one."""
+    for repeats in range(REPEATS):
+        try:
+            return operation(repeats > 0)
+        except TransactionLostError:
+            time.sleep(ATTEMPT_SECONDS)
+    return operation(True)
+
+
+@contextmanager
+def database_errors(name: str) -> Iterator[None]:
+    """Turn errors of SQLite into one message, without the statement and its values."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise failed_store(name, error) from None
+
+
+def failed_store(
+    name: str, error: BaseException | None, *, is_disconnected: bool = False
+) -> StoreFailedError:
+    """Make the error of a database that failed."""
+    reason = reason_of(error)
+    if _is_damage(error):
+        return damaged_store(name, reason)
+    state = None if is_disconnected else getattr(error, "sqlstate", None)
+    if "://" in name:
+        remedy = _REMEDIES.get(state, "correct this, then")
+    else:
+        remedy = _busy_remedy(error) or "make room or repair the disk, then"
+    lost = is_disconnected or state in _REPEATABLE
+    return (TransactionLostError if lost else StoreFailedError)(
+        f"the store {name} failed: {reason}. Everything committed before is kept; "
+        f"{remedy} run the same command again",
+        reason,
+    )
+
+
+def reason_of(error: BaseException | None) -> str:
+    """The message of a database in one line, without the part of the statement that PostgreSQL adds."""
+    diagnosis = getattr(error, "diag", None)
+    message = getattr(diagnosis, "message_primary", None) or str(error)
+    return " ".join(message.split()).rstrip(".")
+
+
+def damage(name: str, table: str, row: int, reason: str) -> StoreFailedError:
+    """Make the error of a row that cannot be read; `name` is what messages call the database."""
+    return damaged_store(name, f"row {row} of the table {table} cannot be read ({reason})")
+
+
+def damaged_store(name: str, reason: str) -> StoreFailedError:
+    message = (
+        f"the store {name} is damaged: {reason}. `sightline store verify --store {shlex.quote(name)}` lists "
+        f"everything that is damaged, {damage_remedy(name)}"
+    )
+    return StoreFailedError(message, reason)
+
+
+def damage_remedy(name: str) -> str:
+    """Say what keeps the sound part of a damaged store."""
+    copy = f"`sightline store merge {shlex.quote(name)} --into NEW` copies what is sound"
+    return f"{copy}; docs/store.md (Damaged files) says more"
+
+
+def no_store(name: object, hint: str = "") -> NoStoreError:
+    """Make the error of a store that does not exist."""
+    return NoStoreError(
+        "there is no store here", file=name, expected=f"the store of an earlier run (--store){hint}"
+    )
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    """Whether SQLite finds that its file is damaged."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _busy_remedy(error: BaseException | None) -> str:
+    """The remedy if another process holds the lock of a SQLite file; '' for other errors."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF != sqlite3.SQLITE_BUSY:
+        return ""
+    return "another process has been writing to it for more than a minute; when that ends,"
+
+
+# -- Runs blocking work off the event loop: look-ups, hashing, counting, writing of files
+
+
+class StoppedError(Exception):
+    """The work of a thread ended early because its caller was cancelled."""
+
+
+async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a short blocking function in a thread while the event loop goes on.
+
+    A cancelled caller waits until the function has ended: nothing is closed while the thread uses it.
+    """
+    return await _run(lambda: function(*args, **kwargs), threading.Event())
+
+
+async def run_until_cancelled(function: Callable[[threading.Event], T]) -> T:
+    """Run a long blocking function in a thread, and ask it to stop when the caller is cancelled."""
+    stop = threading.Event()
+    return await _run(lambda: function(stop), stop)
+
+
+def until_set(items: Iterable[T], stop: threading.Event) -> Iterator[T]:
+    for item in items:
+        raise_if_set(stop)
+        yield item
+
+
+def raise_if_set(stop: threading.Event) -> None:
+    """End the work of a thread if an event is set."""
+    if stop.is_set():
+        raise StoppedError
+
+
+async def _run(function: Callable[[], T], stop: threading.Event) -> T:
+    future = asyncio.get_running_loop().run_in_executor(None, function)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([future])
+        if not future.cancelled():
+            future.exception()  # Otherwise asyncio logs that nobody retrieved it.
+        raise

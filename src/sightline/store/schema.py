@@ -1,0 +1,587 @@
+"""The tables of the store, for PostgreSQL and for statements that SQLAlchemy builds.
+
+With every change, change the SQL of tables.py too. From the first release on, raise its `SCHEMA_VERSION` as
+well: a store of another version is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    delete,
+    inspect,
+)
+from sqlalchemy import Connection as SqlConnection
+from sqlalchemy.types import TypeDecorator
+
+from sightline.store.database import Connection
+from sightline.store.encoding import storable_text
+from sightline.store.sqlite_check import not_a_store
+
+
+class StorableText(TypeDecorator[str]):
+    """A column of text that every database can hold, whatever text is given or searched for.
+
+    Bodies are bytes and hold every character; PostgreSQL has no NUL character in a column of text.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    @property
+    def python_type(self) -> type[str]:
+        """The type of the values."""
+        return str
+
+    def process_bind_param(self, value: str | None, dialect: object) -> str | None:
+        """Replace what a database cannot hold."""
+        return None if value is None else storable_text(value)
+
+
+metadata = MetaData()
+_row_id = BigInteger().with_variant(Integer, "sqlite")
+
+meta = Table("meta", metadata, Column("name", String(40), primary_key=True), Column("value", Text))
+
+# The dictionaries that bodies are compressed with; see dictionaries.py. Number 1 is made with the store.
+dictionaries = Table(
+    "dictionaries",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# The texts and frames of requests, each once, compressed.
+texts = Table(
+    "texts",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("digest", LargeBinary(16), nullable=False, unique=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# Requests with an attempt. The key is the SHA-256 of the canonical JSON, whose texts the body names; see
+# requests.py.
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("key", LargeBinary(32), nullable=False, unique=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# The identities of the models that the requests are for.
+models = Table("models", metadata, Column("identity", StorableText, primary_key=True))
+
+# Attempts are only added. The first answer of a request counts. `state` is a value of `answers.State`.
+answers = Table(
+    "answers",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("request", _row_id, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("created", Float, nullable=False),
+    Index("answers_by_request", "request", "state"),
+    sqlite_autoincrement=True,
+)
+
+# Requests that a process is sending now, so that no other process sends them; empty when nothing runs.
+# `owner` names the process (owners.py). `until` is seconds since the machine started; on a server since 1970.
+claims = Table(
+    "claims",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("owner", String(32), nullable=False),
+    Column("until", Float, nullable=False),
+)
+
+# Batches at providers whose answers are not all in the store yet; see batch_journal.py. `address` and `file`,
+# the provider's id of the input file, are the identity of a batch in all stores. `batch` is the provider's id
+# of the batch, which is missing until the provider has created it.
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("address", StorableText, nullable=False),
+    Column("file", String(200), nullable=False),
+    Column("batch", String(200)),
+    Column("state", String(40), nullable=False),
+    Column("requests", Integer, nullable=False),
+    Column("created", Float, nullable=False),
+    Index("batches_by_file", "file"),
+    sqlite_autoincrement=True,
+)
+
+# The requests in each of these batches; a request is in one batch at most.
+batch_requests = Table(
+    "batch_requests",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("batch", _row_id, nullable=False),
+    Index("batch_requests_by_batch", "batch"),
+)
+
+# `uid` is the identity of a run in all stores: a merge copies a run once.
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("finished", Float),
+    Column("uid", String(33)),
+    Index("runs_by_uid", "uid", unique=True),
+    sqlite_autoincrement=True,
+)
+
+# What probes are, without the keys of their answers, each chunk once: runs of several models share them.
+definitions = Table(
+    "definitions",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("digest", LargeBinary(32), nullable=False, unique=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# The probes of a run, in chunks: `report` recomputes every number from them. `place` is the position of the
+# first probe; `answer_keys` has 32 bytes for each, partners included, and a checksum of the row. See runs.py.
+probes = Table(
+    "probes",
+    metadata,
+    Column("run", _row_id, primary_key=True, autoincrement=False),
+    Column("place", _row_id, primary_key=True, autoincrement=False),
+    Column("definitions", _row_id, nullable=False),
+    Column("answer_keys", LargeBinary, nullable=False),
+)
+
+# What the user says about a run; its own description never changes.
+run_labels = Table(
+    "run_labels",
+    metadata,
+    Column("run", _row_id, primary_key=True, autoincrement=False),
+    Column("name", String(200), unique=True),
+    Column("note", StorableText, nullable=False, default=""),
+)
+
+run_tags = Table(
+    "run_tags",
+    metadata,
+    Column("run", _row_id, primary_key=True, autoincrement=False),
+    Column("tag", String(200), primary_key=True),
+)
+
+# Runs that a process is working on now. `until` is as in `claims`.
+run_leases = Table(
+    "run_leases",
+    metadata,
+    Column("run", _row_id, primary_key=True, autoincrement=False),
+    Column("until", Float, nullable=False),
+)
+
+# What each process of a run with a budget has spent, by the digest of its options; see ledger.py. `process`
+# and `until` are as `owner` and `until` in `claims`; `until` is 0 when the process has left.
+spending = Table(
+    "spending",
+    metadata,
+    Column("run", LargeBinary(32), primary_key=True),
+    Column("process", String(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("until", Float, nullable=False),
+)
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("run", _row_id, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("verdicts_by_run", "run"),
+    sqlite_autoincrement=True,
+)
+
+# Annotation projects: a task with its sources, as JSON. `secret` signs the links of its annotators, and `uid`
+# is its identity in all stores.
+annotation_projects = Table(
+    "annotation_projects",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("uid", String(32), nullable=False, unique=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("secret", LargeBinary(32), nullable=False),
+    Column("created", Float, nullable=False),
+    Column("closed", Float),
+    sqlite_autoincrement=True,
+)
+
+# The items of a project, as JSON; they never change.
+annotation_items = Table(
+    "annotation_items",
+    metadata,
+    Column("project", _row_id, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+annotators = Table(
+    "annotators",
+    metadata,
+    Column("project", _row_id, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# Every judgement, in the order of the commits. Rows are only added; a form that is sent twice adds one row.
+annotation_log = Table(
+    "annotation_log",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("project", _row_id, nullable=False),
+    Column("form", String(64), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("annotation_log_by_project", "project", "id"),
+    Index("annotation_log_by_form", "project", "form", unique=True),
+    sqlite_autoincrement=True,
+)
+
+# Items that annotators have in hand now.
+annotation_leases = Table(
+    "annotation_leases",
+    metadata,
+    Column("project", _row_id, primary_key=True, autoincrement=False),
+    Column("item", Integer, primary_key=True, autoincrement=False),
+    Column("annotator", Integer, primary_key=True, autoincrement=False),
+    Column("until", Float, nullable=False),
+)
+
+# Checks of endpoints, and reports of their servers; see endpoint_log.py.
+endpoints = Table(
+    "endpoints",
+    metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("identity", StorableText, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("created", Float, nullable=False),
+    Index("endpoints_by_identity", "identity"),
+    sqlite_autoincrement=True,
+)
+
+# Metadata of image files, by 128 bits of the SHA-256 of the path: a cache, may be dropped at any time.
+images = Table(
+    "images",
+    metadata,
+    Column("key", LargeBinary(16), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Vectors of texts, as little-endian 32-bit floats, and values of text metrics, as one 64-bit float: a cache,
+# may be dropped at any time.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# OCR results, as JSON: a cache, may be dropped at any time.
+readings = Table(
+    "readings",
+    metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+
+# -- The tables of a SQLite store as SQL, and the version of the tables of every store
+
+SCHEMA_VERSION = 1
+"""A store of another version is refused."""
+
+SQLITE_TABLES = """
+CREATE TABLE IF NOT EXISTS meta (
+    name VARCHAR(40) NOT NULL, value TEXT, PRIMARY KEY (name)
+);
+
+CREATE TABLE IF NOT EXISTS dictionaries (
+    id INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (id)
+);
+
+CREATE TABLE IF NOT EXISTS texts (
+    id INTEGER NOT NULL, digest BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (id), UNIQUE (digest)
+);
+
+CREATE TABLE IF NOT EXISTS requests (
+    id INTEGER NOT NULL, "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (id), UNIQUE ("key")
+);
+
+CREATE TABLE IF NOT EXISTS models (
+    identity TEXT NOT NULL, PRIMARY KEY (identity)
+);
+
+CREATE TABLE IF NOT EXISTS answers (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, request INTEGER NOT NULL, state SMALLINT NOT NULL,
+    body BLOB NOT NULL, created FLOAT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS answers_by_request ON answers (request, state);
+
+CREATE TABLE IF NOT EXISTS claims (
+    "key" BLOB NOT NULL, owner VARCHAR(32) NOT NULL, until FLOAT NOT NULL, PRIMARY KEY ("key")
+);
+
+CREATE TABLE IF NOT EXISTS batches (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, address TEXT NOT NULL, file VARCHAR(200) NOT NULL,
+    batch VARCHAR(200), state VARCHAR(40) NOT NULL, requests INTEGER NOT NULL, created FLOAT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS batches_by_file ON batches (file);
+
+CREATE TABLE IF NOT EXISTS batch_requests (
+    "key" BLOB NOT NULL, batch INTEGER NOT NULL, PRIMARY KEY ("key")
+);
+CREATE INDEX IF NOT EXISTS batch_requests_by_batch ON batch_requests (batch);
+
+CREATE TABLE IF NOT EXISTS runs (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, body BLOB NOT NULL, created FLOAT NOT NULL, finished
+    FLOAT, uid VARCHAR(33)
+);
+CREATE UNIQUE INDEX IF NOT EXISTS runs_by_uid ON runs (uid);
+
+CREATE TABLE IF NOT EXISTS definitions (
+    id INTEGER NOT NULL, digest BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (id), UNIQUE (digest)
+);
+
+CREATE TABLE IF NOT EXISTS probes (
+    run INTEGER NOT NULL, place INTEGER NOT NULL, definitions INTEGER NOT NULL, answer_keys BLOB NOT
+    NULL, PRIMARY KEY (run, place)
+);
+
+CREATE TABLE IF NOT EXISTS run_labels (
+    run INTEGER NOT NULL, name VARCHAR(200), note TEXT NOT NULL, PRIMARY KEY (run), UNIQUE (name)
+);
+
+CREATE TABLE IF NOT EXISTS run_tags (
+    run INTEGER NOT NULL, tag VARCHAR(200) NOT NULL, PRIMARY KEY (run, tag)
+);
+
+CREATE TABLE IF NOT EXISTS run_leases (
+    run INTEGER NOT NULL, until FLOAT NOT NULL, PRIMARY KEY (run)
+);
+
+CREATE TABLE IF NOT EXISTS spending (
+    run BLOB NOT NULL, process VARCHAR(32) NOT NULL, body BLOB NOT NULL, until FLOAT NOT NULL, PRIMARY
+    KEY (run, process)
+);
+
+CREATE TABLE IF NOT EXISTS verdicts (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, run INTEGER NOT NULL, body BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS verdicts_by_run ON verdicts (run);
+
+CREATE TABLE IF NOT EXISTS annotation_projects (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, uid VARCHAR(32) NOT NULL, name VARCHAR(200) NOT NULL,
+    body BLOB NOT NULL, secret BLOB NOT NULL, created FLOAT NOT NULL, closed FLOAT, UNIQUE (uid), UNIQUE
+    (name)
+);
+
+CREATE TABLE IF NOT EXISTS annotation_items (
+    project INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (project, number)
+);
+
+CREATE TABLE IF NOT EXISTS annotators (
+    project INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (project, number)
+);
+
+CREATE TABLE IF NOT EXISTS annotation_log (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, project INTEGER NOT NULL, form VARCHAR(64) NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS annotation_log_by_project ON annotation_log (project, id);
+CREATE UNIQUE INDEX IF NOT EXISTS annotation_log_by_form ON annotation_log (project, form);
+
+CREATE TABLE IF NOT EXISTS annotation_leases (
+    project INTEGER NOT NULL, item INTEGER NOT NULL, annotator INTEGER NOT NULL, until FLOAT NOT NULL,
+    PRIMARY KEY (project, item, annotator)
+);
+
+CREATE TABLE IF NOT EXISTS endpoints (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, identity TEXT NOT NULL, body BLOB NOT NULL, created
+    FLOAT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS endpoints_by_identity ON endpoints (identity);
+
+CREATE TABLE IF NOT EXISTS images (
+    "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS vectors (
+    "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
+);
+
+CREATE TABLE IF NOT EXISTS readings (
+    "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
+);
+"""
+"""Statements that create the missing tables and indexes. schema.py says what they hold."""
+
+TABLES = frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", SQLITE_TABLES))
+"""The names of the tables of every store."""
+
+_VERSION = re.compile("[1-9][0-9]{0,8}")
+
+
+def schema_version(connection: Connection, name: str) -> int:
+    """Read the schema version of a database that has tables."""
+    value = None
+    if connection.has_table("meta") and connection.has_table("answers"):
+        rows = connection.rows("SELECT value FROM meta WHERE name = 'schema_version'")
+        value = rows[0][0] if rows else None
+    # SQLite keeps a value of another type in any column.
+    if not (isinstance(value, str) and _VERSION.fullmatch(value)):
+        raise not_a_store(name)
+    return int(value)
+
+
+# -- The tables of the index of outcomes: derived data, created when a run is indexed, dropped at any time
+
+index_metadata = MetaData()
+
+
+def _key_part(name: str) -> Column[int]:
+    return Column(name, _row_id, primary_key=True, autoincrement=False)
+
+
+WORDS = "index_words"
+"""The full-text index: a table in PostgreSQL; in SQLite a virtual table for each index, with its number."""
+
+# One row for each index. `key` stands for what it depends on; `body` is NULL until it is complete. Samples
+# count its progress, and `alive` is the time of the last step of the process that builds it.
+indexes = Table(
+    "index_runs",
+    index_metadata,
+    Column("id", _row_id, primary_key=True, autoincrement=True),
+    Column("run", _row_id, nullable=False),
+    Column("key", LargeBinary(32), nullable=False),
+    Column("done", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("alive", Float, nullable=False),
+    Column("body", LargeBinary),
+    Index("index_runs_by_run", "run"),
+    sqlite_autoincrement=True,
+)
+
+# The groups in the order of the samples, some in each row: what lists show, and the lines of answers.jsonl
+# and verdicts.jsonl, compressed.
+blocks = Table(
+    "index_blocks",
+    index_metadata,
+    _key_part("index_id"),
+    _key_part("block"),
+    Column("rows", LargeBinary, nullable=False),
+    Column("lines", LargeBinary, nullable=False),
+)
+
+# The order by information: the number of the group of each rank, and the rank of each number, as 32-bit
+# integers, some in each row.
+orders = Table(
+    "index_orders",
+    index_metadata,
+    _key_part("index_id"),
+    _key_part("block"),
+    Column("numbers", LargeBinary, nullable=False),
+    Column("ranks", LargeBinary, nullable=False),
+)
+
+# The ranks of the groups that a value of a filter selects. `key` is the SHA-256 of field and value, `name`
+# both; `listed` says whether the filter lists the value.
+facets = Table(
+    "index_facets",
+    index_metadata,
+    _key_part("index_id"),
+    Column("key", LargeBinary(16), primary_key=True),
+    Column("name", LargeBinary, nullable=False),
+    Column("groups", Integer, nullable=False),
+    Column("listed", SmallInteger, nullable=False),
+    Column("ranks", LargeBinary, nullable=False),
+)
+
+# Other orders of the groups than that by information: their ranks, as 32-bit integers, some in each row.
+sorts = Table(
+    "index_sorts",
+    index_metadata,
+    _key_part("index_id"),
+    Column("name", String(16), primary_key=True),
+    _key_part("block"),
+    Column("ranks", LargeBinary, nullable=False),
+)
+
+# Where the images of a run are: paths in the data folder, and the SHA-256 of their files. Several paths can
+# have one content.
+index_images = Table(
+    "index_image_paths",
+    index_metadata,
+    _key_part("index_id"),
+    Column("path", LargeBinary, primary_key=True),
+    Column("digest", LargeBinary(32), nullable=False),
+    Index("index_image_paths_by_digest", "index_id", "digest"),
+)
+
+# Comparisons of two indexed runs.
+comparisons = Table(
+    "index_comparisons",
+    index_metadata,
+    _key_part("base"),
+    _key_part("other"),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# Thumbnails by the SHA-256 of the image, as WebP.
+thumbnails = Table(
+    "index_thumbnails",
+    index_metadata,
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+OF_ONE_INDEX = tuple(table.c.index_id for table in (blocks, orders, sorts, facets, index_images))
+
+
+def existing(connection: SqlConnection) -> list[str]:
+    """The tables of the index that a store has."""
+    return [
+        name
+        for name in inspect(connection).get_table_names()
+        if name in (*index_metadata.tables, WORDS) or name.removeprefix(f"{WORDS}_").isdecimal()
+    ]
+
+
+def drop_tables(connection: SqlConnection) -> None:
+    """Drop the whole index of a store."""
+    for name in existing(connection):
+        connection.exec_driver_sql(f"DROP TABLE {name}")
+
+
+def drop_indexes(connection: SqlConnection, numbers: Iterable[int]) -> None:
+    """Drop indexes of runs, and the comparisons with these runs."""
+    tables = existing(connection)
+    for number in numbers:
+        for column in (*OF_ONE_INDEX, comparisons.c.base, comparisons.c.other):
+            connection.execute(delete(column.table).where(column == number))
+        if WORDS in tables:
+            connection.exec_driver_sql(f"DELETE FROM {WORDS} WHERE index_id = {int(number)}")
+        if f"{WORDS}_{number}" in tables:
+            connection.exec_driver_sql(f"DROP TABLE {WORDS}_{number}")
+        connection.execute(delete(indexes).where(indexes.c.id == number))

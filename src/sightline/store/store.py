@@ -1,0 +1,205 @@
+"""The store: the cache of all answers, and the record of runs, probes, verdicts and image metadata.
+
+SQLite by default (write-ahead log, one short transaction per group of writes), or PostgreSQL by a URL.
+Several processes may use one store at the same time. Each subject has its own module.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+
+import msgspec
+
+from sightline.formats.digests import text_digest
+from sightline.images import BadImage, FoundImage, find_image, inspect_found
+from sightline.models.ocr import Reader, Word
+from sightline.store.answers import Answers, EndpointLog
+from sightline.store.batch_journal import BatchJournal
+from sightline.store.caches import Caches, image_key
+from sightline.store.claims import Claims, seconds_since_boot
+from sightline.store.connect import connect, prepare
+from sightline.store.database import Database, NoStoreError
+from sightline.store.encoding import Dictionaries
+from sightline.store.ledger import Ledger
+from sightline.store.runs import RunLabels, RunLeases, Runs
+from sightline.types import ImageFile, ImageRef
+
+
+class Store:
+    """One open store. The methods of its parts block; EnvironmentFailedError: the database failed."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = seconds_since_boot,
+    ) -> None:
+        """Prepare the store; `Store.open` connects and checks it.
+
+        Args:
+            clock: Returns the seconds since 1970.
+            uptime: Returns the seconds since the machine started.
+        """
+        self.name = database.name
+        self.database = database
+        self.claims = Claims(self.database, uptime)
+        dictionaries = Dictionaries(database.name)
+        self.answers = Answers(self.database, dictionaries, self.claims, clock)
+        self.runs = Runs(self.database, dictionaries, clock, uptime)
+        self.labels = RunLabels(self.database)
+        self.leases = RunLeases(self.database, uptime)
+        self.endpoints = EndpointLog(self.database, clock)
+        self.batches = BatchJournal(self.database, self.claims, clock)
+        self.caches = Caches(self.database)
+        self.ledger = partial(Ledger, self.database, uptime)
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        create: bool = True,
+        clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = seconds_since_boot,
+    ) -> Store:
+        """Open a store.
+
+        Args:
+            clock: Returns the seconds since 1970.
+            uptime: Returns the seconds since the machine started.
+        """
+        database = connect(url, create=create)
+        try:
+            database.check_connection()
+            prepare(database, create=create)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, clock, uptime)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.database.close()
+
+
+# -- Metadata of image files: inspected once, cached in the store until a file changes
+
+
+def inspect_images(
+    images: Mapping[str, ImageRef],
+    store: Store,
+    *,
+    records: bool,
+) -> dict[str, ImageFile | BadImage]:
+    """Inspect images: digest, format, size."""
+    found: dict[str, FoundImage] = {}
+    inspected: dict[str, ImageFile | BadImage] = {}
+    for path, image in images.items():
+        try:
+            found[path] = find_image(image)
+        except BadImage as error:
+            inspected[path] = error
+    keys = {path: image_key(file) for path, file in found.items()}
+    cached = store.caches.image_files(keys)
+    for path, file in found.items():
+        try:
+            inspected[path] = inspect_found(file, cached)
+        except BadImage as error:
+            inspected[path] = error
+    if records:
+        new = (file for path, file in inspected.items() if file is not cached.get(path))
+        store.caches.add_image_files(keys, [file for file in new if isinstance(file, ImageFile)])
+    return inspected
+
+
+# -- OCR results: each image is read once by each OCR reader, and cached in the store
+
+ImageVersion = tuple[str, str]
+"""An image as a model receives it: its digest, and the transform applied to it."""
+
+OcrResult = tuple[Word, ...] | BadImage
+"""The words in an image, or why it cannot be read."""
+
+_Read = tuple[ImageFile, OcrResult]
+Mapper = Callable[[Callable[[ImageFile], _Read], Sequence[ImageFile]], Iterable[_Read]]
+"""Applies a function to images: one after the other like `map`, or in several processes."""
+
+_decoder = msgspec.json.Decoder(tuple[Word, ...])
+
+
+def read_images(
+    images: Iterable[ImageFile], reader: Reader, store: Store, mapper: Mapper = map
+) -> Iterator[tuple[ImageVersion, OcrResult]]:
+    """Read the words in images; cached results come first.
+
+    Each result is stored as soon as it exists, so that an interruption loses only the image in work. An
+    image that cannot be read does not affect others, and is tried again the next time.
+    """
+    distinct = {(image.digest, image.transform): image for image in images}
+    cached = _cached(distinct, reader, store)
+    yield from cached.items()
+    unread = [image for version, image in distinct.items() if version not in cached]
+    for image, words in mapper(partial(_read, reader), unread):
+        version = (image.digest, image.transform)
+        if not isinstance(words, BadImage):
+            store.caches.readings.add({_key(reader, version): msgspec.json.encode(words)})
+        yield version, words
+
+
+def cached_words(
+    images: Iterable[ImageFile], reader: Reader, store: Store
+) -> dict[ImageVersion, tuple[Word, ...]]:
+    """Look up OCR results; nothing is read."""
+    return _cached([(image.digest, image.transform) for image in images], reader, store)
+
+
+def _cached(
+    versions: Iterable[ImageVersion], reader: Reader, store: Store
+) -> dict[ImageVersion, tuple[Word, ...]]:
+    keys = {version: _key(reader, version) for version in versions}
+    bodies = store.caches.readings.look_up(list(keys.values()))
+    found = {}
+    for version, key in keys.items():
+        # A damaged row is a missing row: the image is read again.
+        with suppress(ValueError):
+            if key in bodies:
+                found[version] = _decoder.decode(bodies[key])
+    return found
+
+
+def _read(reader: Reader, image: ImageFile) -> _Read:
+    try:
+        return image, reader.read(image)
+    except BadImage as error:
+        return image, error
+
+
+def _key(reader: Reader, version: ImageVersion) -> bytes:
+    digest, transform = version
+    named = "\n".join([reader.identity, digest, transform])
+    return bytes.fromhex(text_digest(named))
+
+
+# -- Opens a store that is only read, as dry runs do: a store that does not exist is not created
+
+
+@contextmanager
+def existing_or_empty_store(url: str) -> Iterator[Store]:
+    """Open a store that is only read; where there is none, none is created.
+
+    Yields:
+        The store; an empty temporary one if there is none.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            store = Store.open(url, create=False)
+        except NoStoreError:
+            store = Store.open(f"{scratch}/none.db")
+        try:
+            yield store
+        finally:
+            store.close()

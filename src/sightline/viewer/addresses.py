@@ -1,0 +1,56 @@
+"""Parameters in the addresses of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TypeVar
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+
+from sightline.errors import UserError
+
+Word = TypeVar("Word", bound=str)
+
+
+def with_query(request: Request, **changed: str | None) -> str:
+    """The address of this page with other parameters.
+
+    Args:
+        **changed: The new values by name; None or '' removes a parameter.
+    """
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changed]
+    query = urlencode([*kept, *((name, value) for name, value in changed.items() if value)])
+    return f"{request.url.path}?{query}" if query else request.url.path
+
+
+def number_of(request: Request, name: str) -> int | None:
+    """A parameter that is a number.
+
+    Returns:
+        The number; None without the parameter.
+    """
+    text = request.query_params.get(name, "")
+    return read_number(name, text) if text else None
+
+
+def read_number(name: str, text: str) -> int:
+    """Read a number of an address."""
+    if not text.isdecimal() or len(text) > 15:
+        raise UserError("no number", field=name, found=text, expected="a number")
+    return int(text)
+
+
+def read_word(name: str, text: str, words: Collection[Word]) -> Word:
+    """Read one of some words, such as the names of a `Literal`, from an address or a form."""
+    for word in words:
+        if word == text:
+            return word
+    raise UserError("is not known", field=name, found=text, expected=" or ".join(words))
+
+
+# -- The error of a page that does not exist
+
+
+class NotFoundError(Exception):
+    """There is nothing at this address; the text says what is missing."""

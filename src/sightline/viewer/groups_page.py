@@ -1,0 +1,269 @@
+"""The pages of groups: a list with filters, a group, and the export of a list."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from sightline.errors import UserError
+from sightline.evaluation.runs import RunLine, StoredRun, read_stored_run
+from sightline.evaluation.spec import RunOptions, declared_options
+from sightline.formats.jsonl import answer_line
+from sightline.reporting.notes import NESTED, option_text
+from sightline.types import Outcome, VerdictName
+from sightline.viewer.addresses import number_of, read_word
+from sightline.viewer.group_view import ABSENCES, group_view
+from sightline.viewer.index_types import (
+    CHOICES,
+    LABEL,
+    Facet,
+    GroupFilter,
+    GroupRow,
+    Order,
+    RunSummary,
+    filter_of,
+)
+from sightline.viewer.run_index import RunIndex
+from sightline.viewer.viewer import Viewer, card_image, shown_images, with_index
+
+FIELD_WORDS = {
+    "right": "Answers right",
+    "consistency": "Consistency",
+    "verdict": "Verdict of any answer",
+    "judges": "Judges",
+    "length": "Words of the longest response",
+}
+"""Field of a filter -> its heading."""
+
+VALUE_WORDS = {
+    ("consistency", "inconsistent"): "inconsistent, or same answer twice",
+    ("consistency", "incomparable"): "single answer",
+    ("consistency", "undecided"): "undecided, or an answer missing",
+    ("right", "undecided"): "undecided, or an answer missing",
+}
+"""Field and value of a filter -> its words, where the value is not enough."""
+
+ORDER_WORDS: Mapping[Order, str] = {
+    "informative": "most informative first",
+    "data": "order of the data",
+    "length": "longest response first",
+    "similarity": "least similar first",
+}
+"""Order of groups -> its words."""
+
+
+@with_index
+def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
+    """The groups of a run, the most informative first."""
+    shown = _shown(request)
+    after = number_of(request, "after")
+    index = viewer.index.open(summary.run)
+    page = index.page(shown.wanted, after, order=shown.order)
+    return viewer.page(
+        "groups_page.html",
+        {
+            "section": "Runs",
+            "run": summary.line,
+            "groups": summary.groups,
+            "wanted": shown.wanted,
+            "query": shown.query,
+            "order": shown.order,
+            "orders": [(name, ORDER_WORDS[name]) for name in index.orders],
+            "page": page,
+            "cards": cards(index, page.rows),
+            "after": after,
+            "facets": index.facets(shown.wanted).facets,
+            "heading": lambda facet: facet.label or FIELD_WORDS[facet.name],
+            "is_chosen": lambda facet, value: is_chosen(shown.wanted, facet, value),
+            "toggled": lambda facet, value: _address(summary, shown, toggled(shown.wanted, facet, value)),
+            "words": lambda facet, value: VALUE_WORDS.get((facet.name, value), value),
+        },
+    )
+
+
+@with_index
+def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
+    """A group: every probe beside the others."""
+    number, shown = request.path_params["number"], _shown(request)
+    index = viewer.index.open(summary.run)
+    detail = index.group(number)
+    return viewer.page(
+        "group_page.html",
+        {
+            "section": "Runs",
+            "run": summary.line,
+            "group": group_view(detail, shown_images(viewer, summary.run)),
+            "neighbours": index.neighbours(number, shown.wanted, shown.order),
+            "query": shown.query,
+            "json": b"\n".join(map(answer_line, detail.outcomes)).decode(),
+            "again": ask_again(
+                read_stored_run(viewer.store, summary.run),
+                summary.line,
+                viewer.store.name if viewer.is_lasting else "",
+            ),
+            "asked": summary.result.probes if summary.result else 0,
+            "unanswered": summary.result.unanswered if summary.result else 0,
+        },
+    )
+
+
+@with_index
+def export_answers(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
+    """The answers of the groups that a filter selects, as answers.jsonl has them."""
+    wanted = _shown(request).wanted
+    return StreamingResponse(
+        viewer.index.open(summary.run).answer_lines(wanted),
+        media_type="application/x-ndjson",
+        headers={"content-disposition": f'attachment; filename="answers-{summary.run}.jsonl"'},
+    )
+
+
+def is_chosen(wanted: GroupFilter, facet: Facet, value: str) -> bool:
+    if facet.label:
+        return (facet.label, value) in wanted.labels
+    return bool(getattr(wanted, facet.name) == value)
+
+
+def toggled(wanted: GroupFilter, facet: Facet, value: str) -> GroupFilter:
+    chosen = is_chosen(wanted, facet, value)
+    if not facet.label:
+        return replace(wanted, **{facet.name: None if chosen else value})
+    others = tuple(pair for pair in wanted.labels if pair[0] != facet.label)
+    return replace(wanted, labels=others if chosen else (*others, (facet.label, value)))
+
+
+def is_parameter(name: str) -> bool:
+    """Whether the pages of groups have a parameter of this name."""
+    return name in (*CHOICES, "search", "order", "after") or name.startswith(LABEL)
+
+
+class _Shown(Struct, frozen=True):
+    """Which groups a list shows, and in which order."""
+
+    wanted: GroupFilter
+    order: Order
+
+    @property
+    def query(self) -> str:
+        """Both as the query of an address."""
+        order = [] if self.order == "informative" else [("order", self.order)]
+        return urlencode([*self.wanted.to_query(), *order])
+
+
+def _shown(request: Request) -> _Shown:
+    unknown = next((name for name in request.query_params if not is_parameter(name)), None)
+    if unknown is not None:
+        raise UserError(
+            "no such filter", field=unknown, expected=f"{', '.join(CHOICES)}, {LABEL}NAME or search"
+        )
+    order = read_word("order", request.query_params.get("order") or "informative", ORDER_WORDS)
+    return _Shown(filter_of(request.query_params.multi_items()), order)
+
+
+def _address(summary: RunSummary, shown: _Shown, wanted: GroupFilter) -> str:
+    query = replace(shown, wanted=wanted).query
+    return f"/runs/{summary.run}/groups" + (f"?{query}" if query else "")
+
+
+# -- Cards of groups in a gallery: the group, its image, and the beginning of its responses
+
+MOST_RESPONSES = 4
+"""The responses on a card; the marks show the verdicts of all."""
+
+MOST_CHARACTERS = 80
+"""The characters of a response on a card, which has one line for it."""
+
+
+class CardResponse(Struct, frozen=True):
+    """A response on a card."""
+
+    verdict: VerdictName
+    text: str
+
+
+class Card(Struct, frozen=True):
+    """A group in a gallery; `image` is the address of its image, '' without one."""
+
+    row: GroupRow
+    image: str
+    responses: tuple[CardResponse, ...]
+
+
+def cards(index: RunIndex, rows: Sequence[GroupRow]) -> list[Card]:
+    image = card_image(index.run)
+    return [
+        Card(one.row, image(one.row), tuple(map(_response, one.outcomes[:MOST_RESPONSES])))
+        for one in index.details(rows)
+    ]
+
+
+def _response(outcome: Outcome) -> CardResponse:
+    text = " ".join(outcome.response[: 4 * MOST_CHARACTERS].split())
+    shown = text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+    return CardResponse(outcome.verdict, shown or ABSENCES.get(outcome.status, "[no text]"))
+
+
+# -- The commands that ask the model of a run again: all its probes, or those without an answer
+
+DIR = "DIR"
+"""Stands for a data folder that the store does not keep."""
+
+
+class AskAgain(Struct, frozen=True):
+    """Commands that repeat a run."""
+
+    failed: str
+    every: str
+
+
+def ask_again(run: StoredRun, line: RunLine, store: str) -> AskAgain:
+    """Write the commands that ask the model of a run again."""
+    folder = run.folders[0] if len(run.folders) == 1 else DIR
+    words = ["sightline", "run", run.task, "--model", line.model, "--data", folder]
+    if tuple(line.judges) != ("rules",):
+        words += [word for judge in line.judges for word in ("--judge", judge)]
+    words += _options(run.description.options, run.description.benchmark_options, line.options)
+    words += ["--store", store] if store else []
+    fresh = run.description.options.get("fresh")
+    kept = ["--fresh", str(fresh)] if fresh else []
+    return AskAgain(
+        failed=shlex.join([*words, *kept, "--retry-errors"]),
+        every=shlex.join([*words, "--fresh", f"{fresh}-again" if fresh else "again"]),
+    )
+
+
+def _options(
+    effective: Mapping[str, Any], of_benchmark: Mapping[str, Any], listed: Mapping[str, Any]
+) -> Iterator[str]:
+    """The words of the options that differ from the defaults; others are no options of the command."""
+    nested = {name: effective.get(name) or {} for name in NESTED}
+    declared = {option.name for option in declared_options(RunOptions)} - {"fresh"}
+    for name, value in listed.items():
+        plain = name.removeprefix("gen ").removeprefix("model-arg ")
+        place = next((place for place, values in nested.items() if plain in values), None)
+        if name in declared:
+            if value is not None and value is not False:
+                yield f"--{name.replace('_', '-')}"
+                yield from () if value is True else (option_text(value),)
+        elif name in of_benchmark:
+            yield from ("--set", f"{name}={option_text(value)}")
+        elif place is not None:
+            yield from (f"--{NESTED[place]}", f"{plain}={option_text(value)}")
+    yield from _judge_sampling(list((effective.get("judge_sampling") or {}).values()))
+    for kind, source in (effective.get("captioned_by") or {}).items():
+        if kind in ("model", "file"):
+            yield from ("--captioner" if kind == "model" else "--captions", str(source))
+
+
+def _judge_sampling(by_judge: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The sampling that all judge models share, as the command line states it for all of them."""
+    for name, value in by_judge[0].items() if by_judge else ():
+        if all(other.get(name) == value for other in by_judge):
+            yield from ("--judge-gen", f"{name}={option_text(value)}")

@@ -1,0 +1,503 @@
+"""The page of the leaderboard, and its table as CSV and LaTeX."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sightline.benchmarks.published import paper_of
+from sightline.benchmarks.registry import benchmark_class, benchmark_names
+from sightline.evaluation.published import NOT_THEIRS, add_published
+from sightline.reporting.notes import options_text
+from sightline.reporting.table import Cell, Column, PublishedCell, ReportTable, csv_text, n_cell, value_cell
+from sightline.reporting.tables import leading_metrics
+from sightline.reporting.texts import latex
+from sightline.text import counted
+from sightline.types import PERCENT, MetricDefinition, MetricValue, PublishedValue, Result
+from sightline.viewer.addresses import with_query
+from sightline.viewer.environment import without_servers
+from sightline.viewer.index_types import RunSummary
+from sightline.viewer.plots import PlotCell, PlotPoint, Scale, chance_points, measured, scale_of
+from sightline.viewer.viewer import Viewer
+
+
+def leaderboard(viewer: Viewer, request: Request) -> Response:
+    """Models by benchmark: the primary metric of each."""
+    choice = _choice(request)
+    runs = viewer.index.runs()
+    table = build_leaderboard(runs, choice)
+    return viewer.page(
+        "leaderboard_page.html",
+        {
+            "section": "Leaderboard",
+            "table": table,
+            "remarks": remarks(table),
+            "choice": choice,
+            "query": request.url.query,
+            "waiting": viewer.builds.start_missing(runs),
+            "store_path": viewer.store.name,
+            "link": lambda **changed: with_query(request, **changed),
+        },
+    )
+
+
+def leaderboard_csv(viewer: Viewer, request: Request) -> Response:
+    """The leaderboard as CSV, with the rows and settings that the reader chose."""
+    board = build_leaderboard(viewer.index.runs(), _choice(request))
+    return _file(csv_text(csv_table(board)), "text/csv", "leaderboard.csv")
+
+
+def leaderboard_latex(viewer: Viewer, request: Request) -> Response:
+    """The leaderboard as a table of a paper."""
+    board = build_leaderboard(viewer.index.runs(), _choice(request))
+    return _file(latex([paper_table(board)]), "text/x-tex", "leaderboard.tex")
+
+
+def _choice(request: Request) -> Choice:
+    query = request.query_params
+    return Choice(
+        settings=dict(pair.split(":", 1) for pair in query.getlist("setting") if ":" in pair),
+        model=query.get("model", ""),
+        judge=query.get("judge", ""),
+        sort=query.get("sort", ""),
+        published=query.get("published") != "off",
+        human=query.get("human") != "off",
+    )
+
+
+def _file(text: str, media_type: str, name: str) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type=media_type, headers=headers)
+
+
+# -- The leaderboard as a table: a row for each model, a column for each benchmark in one of its settings
+
+CHANCE_MODEL = "baseline/chance"
+FEW_ERRORS = 0.01
+"""The share of probes that may lack an answer before a value is no longer comparable."""
+
+OF_OTHERS = ("split", "limit", "shuffle", *NOT_THEIRS, "data", "model_identity", "judge_sampling")
+"""The listed options that say nothing about how the model was asked."""
+
+
+class _Counted(Struct, frozen=True):
+    """A run with its result, and the value of the column's metric."""
+
+    summary: RunSummary
+    result: Result
+    value: MetricValue | None
+
+
+def build_leaderboard(runs: Iterable[RunSummary], choice: Choice) -> Leaderboard:
+    """Make the table. Of several runs of a row, the latest of those over the most samples counts."""
+    counted = [(run, run.result) for run in runs if run.result is not None]
+    by_benchmark: defaultdict[str, list[tuple[RunSummary, Result]]] = defaultdict(list)
+    for run, result in counted:
+        by_benchmark[result.benchmark].append((run, result))
+    columns, cells = [], []
+    unpublished: dict[str, list[str]] = {}
+    for benchmark in sorted(by_benchmark, key=_place):
+        column, by_row, why_unpublished = _column(benchmark, by_benchmark[benchmark], choice)
+        columns.append(column)
+        cells.append(by_row)
+        if why_unpublished:
+            unpublished.setdefault(why_unpublished, []).append(column.title)
+    sort = choice.sort if any(one.benchmark == choice.sort for one in columns) else ""
+    sort = sort or (columns[0].benchmark if columns else "")
+    return Leaderboard(
+        tuple(columns),
+        tuple(_rows(columns, cells, choice, sort)),
+        tuple(sorted({judge for _, result in counted for judge in _judges(result)})),
+        sort,
+        tuple(f"{', '.join(titles)}: {why}." for why, titles in unpublished.items()),
+    )
+
+
+_RowKey = tuple[str, str, str]
+"""Kind, name and facts of a row."""
+
+
+def _column(
+    benchmark: str, runs: Sequence[tuple[RunSummary, Result]], choice: Choice
+) -> tuple[LeaderColumn, dict[_RowKey, LeaderCell], str]:
+    settings = Counter(result.setting for _, result in runs)
+    default = max(settings, key=lambda name: settings[name])
+    setting = choice.settings.get(benchmark, "")
+    setting = setting if setting in settings else default
+    shown = [(run, result) for run, result in runs if result.setting == setting]
+    metric = leading_metrics(benchmark, [result.metrics for _, result in shown])[0]
+    latest: dict[_RowKey, _Counted] = {}
+    for run, result in shown:
+        earlier = latest.get(_row_key(run))
+        if earlier is None or result.samples >= earlier.result.samples:
+            latest[_row_key(run)] = _Counted(run, result, _value(result, metric, choice.judge))
+    usual = _usual(list(latest.values()))
+    definition = usual.result.metric_definitions.get(metric, MetricDefinition("", "higher", PERCENT))
+    published, why_unpublished = _published(usual.result, metric, choice)
+    bounds = [bound for one in latest.values() for bound in _bounds(one.value)]
+    column = LeaderColumn(
+        benchmark=benchmark,
+        title=benchmark_class(benchmark).title.partition(":")[0] or benchmark,
+        setting=setting,
+        settings=tuple(sorted(settings)),
+        metric=metric,
+        definition=definition,
+        scale=scale_of(definition.range, [*bounds, *(value.value for _, value in published)]),
+        n=usual.value.n if usual.value else 0,
+        chance=benchmark_class(benchmark).chance_levels.get(metric),
+    )
+    cells = {key: _measured_cell(one, usual, column) for key, one in latest.items()}
+    cells |= {key: _published_cell(value, column, key[0]) for key, value in published}
+    return column, cells, why_unpublished
+
+
+def _row_key(run: RunSummary) -> _RowKey:
+    options = {name: value for name, value in run.line.options.items() if name not in OF_OTHERS}
+    if run.line.model == CHANCE_MODEL:
+        options = {}
+    return "measured", run.line.model, options_text(options)
+
+
+def _value(result: Result, metric: str, judge: str) -> MetricValue | None:
+    """The value over all samples, by the judge that the reader chose."""
+    subset = "all" if judge in ("", result.judge) else f"judge={judge}"
+    return next((one for one in result.metrics if (one.metric, one.subset) == (metric, subset)), None)
+
+
+def _bounds(value: MetricValue | None) -> list[float | None]:
+    return [value.value, value.low, value.high] if value else []
+
+
+def _usual(counted: Sequence[_Counted]) -> _Counted:
+    """The latest run with the judge and the data that most runs have; the others are compared with it."""
+
+    def conditions(one: _Counted) -> tuple[str, str, int]:
+        return one.result.judge, one.result.data_digest, one.result.samples
+
+    numbers = Counter(map(conditions, counted))
+    most = max(numbers.values())
+    return [one for one in counted if numbers[conditions(one)] == most][-1]
+
+
+def _measured_cell(one: _Counted, usual: _Counted, column: LeaderColumn) -> LeaderCell:
+    value = one.value
+    points = measured(value) if value else []
+    return LeaderCell(
+        value=value,
+        plot=PlotCell(column.scale, (*points, *chance_points(column.chance)), column.definition.unit),
+        facts=f"n {value.n:,.0f} · {without_servers(_judge(one))}" if value else "not judged by this judge",
+        undecided=_undecided(one),
+        judge=without_servers(_judge(one)) if value else "",
+        reason=_departure(one, usual) if value else "",
+        run=one.summary.run,
+    )
+
+
+def _undecided(one: _Counted) -> str:
+    """What the undecided verdicts of a run could change; '' for a judge other than that of the run."""
+    if_right = one.value.changed_if_right if one.value else None
+    if if_right is None:
+        return ""
+    count = f"{one.result.undecided:,} undecided" if _judge(one) == one.result.judge else "undecided"
+    return f"{count}: at most {if_right:.1f}"
+
+
+def _departure(one: _Counted, usual: _Counted) -> str:
+    """Why a value is not comparable with the usual ones of its column."""
+    result, other = one.result, usual.result
+    reasons = []
+    if not one.summary.line.is_complete:
+        reasons.append(one.summary.line.state)
+    if result.samples != other.samples:
+        reasons.append(f"{result.samples:,} samples; the others have {other.samples:,}")
+    elif result.data_digest != other.data_digest:
+        reasons.append("other data than the other runs")
+    if (judge := _judge(one)) != (usual_judge := _judge(usual)):
+        reasons.append(f"judged by {without_servers(judge)}; the others by {without_servers(usual_judge)}")
+    if result.unanswered > FEW_ERRORS * result.probes:
+        reasons.append(f"{result.unanswered:,} of {result.probes:,} probes without an answer")
+    return "; ".join(reasons)
+
+
+def _judge(one: _Counted) -> str:
+    return (one.value.judge if one.value else None) or one.result.judge
+
+
+def _published(
+    result: Result, metric: str, choice: Choice
+) -> tuple[list[tuple[_RowKey, PublishedValue]], str]:
+    """The paper's values of the metric beside a result, by row, and why there are none."""
+    paper = paper_of(result.benchmark)
+    if paper is None:
+        return [], ""
+    not_theirs = next((why for option, why in NOT_THEIRS.items() if result.options.get(option)), None)
+    if not_theirs is not None:
+        return [], not_theirs
+    beside = _value(add_published(result, *paper.row_names), metric, "")
+    values = (beside.published if beside else None) or []
+    # A paper prints few rows again in other tables, for other questions.
+    tables = Counter(value.table for value in values).most_common(1)
+    found: dict[_RowKey, PublishedValue] = {}
+    for value in values:
+        if value.table != tables[0][0]:
+            continue
+        is_human = value.row in paper.human_rows
+        if choice.human if is_human else choice.published:
+            name = "Human" if value.row == paper.human else value.row.replace("_", " ")
+            key = ("human", name, "") if is_human else ("published", name, "published")
+            found.setdefault(key, value)
+    return list(found.items()), ""
+
+
+def _published_cell(value: PublishedValue, column: LeaderColumn, kind: str) -> LeaderCell:
+    point = PlotPoint("human" if kind == "human" else "published", value.value)
+    return LeaderCell(
+        value=MetricValue(column.metric, "all", value.value, 0, 0, unit=column.definition.unit),
+        plot=PlotCell(column.scale, (point, *chance_points(column.chance)), column.definition.unit),
+        facts=f"{column.title}, {value.table}",
+        reason="" if value.comparable else value.note or "taken under other conditions",
+        remark=(value.note or "") if value.comparable else "",
+        figure=value,
+    )
+
+
+def _rows(
+    columns: Sequence[LeaderColumn],
+    cells: Sequence[Mapping[_RowKey, LeaderCell]],
+    choice: Choice,
+    sort: str,
+) -> list[LeaderRow]:
+    keys = list(dict.fromkeys(key for by_row in cells for key in by_row))
+    short = _without_servers(dict.fromkeys(name for kind, name, _ in keys if kind == "measured"))
+    rows = [
+        LeaderRow(
+            kind,
+            short.get(name, name) if kind == "measured" else name,
+            name,
+            facts,
+            tuple(
+                by_row.get((kind, name, facts)) or LeaderCell(None, PlotCell(column.scale, ()))
+                for column, by_row in zip(columns, cells, strict=True)
+            ),
+        )
+        for kind, name, facts in keys
+        if kind == "human" or choice.model.casefold() in name.casefold()
+    ]
+    at = next((index for index, column in enumerate(columns) if column.benchmark == sort), 0)
+    return sorted(rows, key=lambda row: _order(row, columns[at], row.cells[at]))
+
+
+def _without_servers(models: Collection[str]) -> dict[str, str]:
+    """The names of models without their servers, where they stay distinct."""
+    short = {name: without_servers(name) for name in models}
+    times = Counter(short.values())
+    return {name: end if times[end] == 1 else name for name, end in short.items()}
+
+
+def _order(row: LeaderRow, column: LeaderColumn, cell: LeaderCell) -> tuple[bool, bool, float, str]:
+    """Humans first, values from the best to the worst, rows without a value last."""
+    value = cell.value.value if cell.value else None
+    sign = 1 if column.definition.better == "lower" else -1
+    return row.kind != "human", value is None, sign * (value or 0.0), row.name
+
+
+def _judges(result: Result) -> set[str]:
+    parts = (metric.subset.partition("=") for metric in result.metrics)
+    return {result.judge, *(name for label, _, name in parts if label == "judge")}
+
+
+def _place(benchmark: str) -> tuple[bool, str]:
+    """Benchmarks of papers first, in alphabetical order."""
+    return benchmark not in benchmark_names() or paper_of(benchmark) is None, benchmark
+
+
+# -- The leaderboard in words and files: why values are not comparable; CSV and LaTeX
+
+MOST_NAMES = 4
+"""A note names so many rows, and counts the others."""
+
+INTERVALS = "intervals: 95 % CI over clusters, which are groups that share a source image"
+TITLE = "Leaderboard: the primary metric of each benchmark"
+
+
+class Remark(NamedTuple):
+    """A note on some cells of a column: its mark, its title, and words with the rows that they concern."""
+
+    mark: str
+    title: str
+    words: str
+
+
+def remarks(board: Leaderboard) -> list[Remark]:
+    """Why values are not comparable with the others of their column, and what else to know about them."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row, column, cell in board.entries():
+        if cell.reason:
+            found.setdefault(("≠", f"{column.title}, not comparable", cell.reason), []).append(row.name)
+        elif cell.remark:
+            found.setdefault(("†", column.title, cell.remark), []).append(row.name)
+    made = [Remark(mark, title, f"{_names(names)}: {words}") for (mark, title, words), names in found.items()]
+    return sorted(made, key=lambda one: one.mark, reverse=True)
+
+
+def csv_table(board: Leaderboard) -> ReportTable:
+    """Everything that the leaderboard shows, a row for each value."""
+    columns = (
+        *(_text(name) for name in ("model", "kind", "options", "benchmark", "setting", "metric", "unit")),
+        Column("value", "value", ""),
+        Column("count", "n", "n"),
+        *(_text(name) for name in ("undecided", "judge", "source", "not comparable", "remark")),
+        Column("count", "run", "run"),
+    )
+    return ReportTable(TITLE, columns, tuple(_csv_rows(board)))
+
+
+def paper_table(board: Leaderboard) -> ReportTable:
+    """The leaderboard as papers print it: a row for each model, a column for each benchmark."""
+    columns = [Column("text", "Model", "model")]
+    for one in board.columns:
+        unit = {"percent": "%", "points": "points", "number": ""}[one.definition.unit]
+        heads = f"{one.title} ({one.setting})", f"{one.metric} {unit}".rstrip()
+        columns += [
+            Column("value", "\n".join(heads), f"{one.benchmark} {one.metric}"),
+            Column("count", f"{heads[0]}\nn", f"{one.benchmark} n"),
+        ]
+    rows = tuple(
+        (f"{row.name} ({row.facts})" if row.facts else row.name, *_cells(row.cells)) for row in board.rows
+    )
+    notes = [f"{one.mark.replace('≠', '*')} {one.title}: {one.words}" for one in remarks(board)]
+    judges = dict.fromkeys(
+        f"{column.title}: judged by {cell.judge}" for _, column, cell in board.entries() if cell.judge
+    )
+    undecided = [
+        f"{column.title}, {row.name}: undecided verdicts count as not right; {cell.undecided}"
+        for row, column, cell in board.entries()
+        if cell.undecided
+    ]
+    return ReportTable(TITLE, tuple(columns), rows, (INTERVALS, *judges, *undecided, *board.notes, *notes))
+
+
+def _csv_rows(board: Leaderboard) -> Iterator[tuple[Cell, ...]]:
+    for row, column, cell in board.entries():
+        if cell.value is not None:
+            measured = row.kind == "measured"
+            yield (
+                *(row.model, row.kind, row.facts, column.benchmark, column.setting),
+                *(column.metric, column.definition.unit),
+                value_cell(cell.value),
+                n_cell(cell.value) if measured else None,
+                *(cell.undecided, cell.judge, "" if measured else cell.facts, cell.reason, cell.remark),
+                cell.run,
+            )
+
+
+def _cells(cells: tuple[LeaderCell, ...]) -> Iterator[Cell]:
+    for cell in cells:
+        if cell.figure is not None and cell.value is not None:
+            yield from (PublishedCell(cell.figure, None, cell.value.unit), None)
+        elif cell.value is None or cell.value.value is None:
+            yield from (None, None)
+        else:
+            yield from (value_cell(cell.value), n_cell(cell.value))
+
+
+def _names(names: list[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {counted(more, 'other row')}" if more > 0 else "")
+
+
+def _text(name: str) -> Column:
+    return Column("text", name, name)
+
+
+# -- The records of the leaderboard: what the reader chose, columns, rows and cells
+
+
+class Choice(Struct, frozen=True):
+    """What the reader chose."""
+
+    settings: Mapping[str, str]
+    model: str = ""
+    judge: str = ""
+    sort: str = ""
+    published: bool = True
+    human: bool = True
+
+
+class LeaderColumn(Struct, frozen=True):
+    """A column: a benchmark in one of its settings."""
+
+    benchmark: str
+    title: str
+    setting: str
+    settings: tuple[str, ...]
+    metric: str
+    definition: MetricDefinition
+    scale: Scale
+    n: float
+    chance: float | None
+
+
+class LeaderCell(Struct, frozen=True):
+    """A value in the table.
+
+    Attributes:
+        value: The value; None if there is none.
+        facts: n and the judge, or the table of the paper.
+        run: The number of the run; None for a published value.
+        figure: The published value; None for a measured one.
+    """
+
+    value: MetricValue | None
+    plot: PlotCell
+    facts: str = ""
+    undecided: str = ""
+    judge: str = ""
+    reason: str = ""
+    remark: str = ""
+    run: int | None = None
+    figure: PublishedValue | None = None
+
+
+class LeaderRow(Struct, frozen=True):
+    """A row: a model, as measured or as published, or humans. `cells` are in the order of the columns."""
+
+    kind: str
+    name: str
+    model: str
+    facts: str
+    cells: tuple[LeaderCell, ...]
+
+
+class LeaderEntry(NamedTuple):
+    """A cell with its row and its column."""
+
+    row: LeaderRow
+    column: LeaderColumn
+    cell: LeaderCell
+
+
+class Leaderboard(Struct, frozen=True):
+    """The whole table; `judges` are those that a reader can choose, `notes` concern the whole table."""
+
+    columns: tuple[LeaderColumn, ...]
+    rows: tuple[LeaderRow, ...]
+    judges: tuple[str, ...]
+    sort: str
+    notes: tuple[str, ...]
+
+    @property
+    def signs(self) -> list[str]:
+        """The kinds of points that its plots have, for the legend."""
+        return list(dict.fromkeys(point.kind for one in self.entries() for point in one.cell.plot.points))
+
+    def entries(self) -> Iterator[LeaderEntry]:
+        """All cells, row by row."""
+        for row in self.rows:
+            for column, cell in zip(self.columns, row.cells, strict=True):
+                yield LeaderEntry(row, column, cell)

@@ -1,0 +1,183 @@
+"""The store that is shown: the user's, or a temporary one with the runs of results folders and files."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.errors import UserError
+from sightline.evaluation.folder import read_judged_run
+from sightline.evaluation.judges import JudgedGroup
+from sightline.evaluation.options import EvaluationDescription, setting_of, variant_of
+from sightline.evaluation.score import score_file
+from sightline.evaluation.spec import Decide, Spec
+from sightline.formats.other_tools import read_predictions
+from sightline.formats.run_metadata import METRICS
+from sightline.formats.verdicts import read_recorded_verdicts
+from sightline.store.database import NoStoreError
+from sightline.store.store import Store
+from sightline.types import Group, Result, Verdict
+from sightline.viewer.index import OutcomeIndex
+from sightline.viewer.index_builder import IndexBuilder, index_key
+from sightline.viewer.index_images import image_digests
+
+
+@contextmanager
+def opened_store(
+    url: str, paths: Sequence[Path], data: Sequence[Path], task: AnswerTask | None = None
+) -> Iterator[Store]:
+    """Open what is shown.
+
+    Args:
+        task: What the files answer; None if there are none.
+    """
+    with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
+        temporary = str(Path(scratch, "results.db"))
+        if paths:
+            store = Store.open(temporary)
+        else:
+            try:
+                store = Store.open(url, create=False)
+            except NoStoreError:
+                if not data:
+                    raise
+                store = Store.open(temporary)
+        try:
+            if paths:
+                OutcomeIndex(store)  # Makes the tables of the index.
+            for nth, path in enumerate(paths):
+                for folder in _folders(path, task, data, Path(scratch, str(nth))):
+                    import_results(store, folder, data, source=path if path.is_file() else folder)
+            yield store
+        finally:
+            store.close()
+
+
+def _folders(path: Path, task: AnswerTask | None, data: Sequence[Path], scratch: Path) -> Sequence[Path]:
+    """The results folder at a path, those in a folder, or those of the models in a file."""
+    if not path.is_file():
+        nested = [file.parent for pattern in ("*", "*/*") for file in path.glob(f"{pattern}/{METRICS}")]
+        return [path] if (path / METRICS).is_file() else sorted(nested) or [path]
+    if task is None:
+        raise UserError(
+            "is a file: it does not say which questions it answers",
+            file=path,
+            expected="--task BENCHMARK:SETTING (see `sightline list`), and --data DIR; or a results folder",
+        )
+    return scored_folders(path, task, data[0] if data else None, scratch)
+
+
+# -- Opens results folders: each becomes a run of a store, with an index of its lines and without requests
+
+
+def import_results(
+    store: Store, folder: Path, data: Sequence[Path] = (), *, source: Path | None = None
+) -> int:
+    """Make a run of a results folder, and index it.
+
+    Args:
+        source: What the note of the run names; None for the folder.
+    """
+    judged = read_judged_run(folder)
+    by_answer = _verdicts_by_answer(read_recorded_verdicts(folder / "verdicts.jsonl"))
+    body = {
+        "description": msgspec.to_builtins(_description(judged.result)),
+        "folders": [str(one.resolve()) for one in data],
+    }
+    run = store.runs.start(body)
+    store.runs.finish(run, body)
+    digests = image_digests(store, data)
+    builder = IndexBuilder(store, run, index_key(store, run), judged.result.samples, digests)
+    for group in judged.groups.values():
+        builder.add(JudgedGroup(group, _verdicts_of(group, by_answer)))
+    builder.finish(judged.result)
+    store.labels.set_note(run, str(source or folder))
+    return run
+
+
+def _description(result: Result) -> EvaluationDescription:
+    options = find_benchmark(result.benchmark).options
+    names, _, decides = result.judge.partition(" (decides: ")
+    decide: Decide = "majority" if decides.startswith("majority") else "first"
+    return EvaluationDescription(
+        benchmark=result.benchmark,
+        setting=result.setting,
+        model=result.model,
+        identity=result.model_identity,
+        judges=tuple(names.split(", ")),
+        decide=decide,
+        benchmark_options={name: result.options[name] for name in options if name in result.options},
+        options=result.options,
+        data_digest=result.data_digest,
+        planned_samples=result.samples,
+        notes=result.notes,
+        ids_digest=result.ids_digest,
+    )
+
+
+def _verdicts_by_answer(verdicts: Iterable[Verdict]) -> Mapping[str, Mapping[int, Verdict]]:
+    """Answer key -> the verdicts about it, with the numbers of their lines."""
+    found: defaultdict[str, dict[int, Verdict]] = defaultdict(dict)
+    for number, verdict in enumerate(verdicts):
+        for target in verdict.targets:
+            found[target][number] = verdict
+    return found
+
+
+def _verdicts_of(group: Group, by_answer: Mapping[str, Mapping[int, Verdict]]) -> list[Verdict]:
+    """The verdicts about answers of a group, in the order of their lines.
+
+    Samples that share requests repeat their verdicts: equal ones count once.
+    """
+    numbered: dict[int, Verdict] = {}
+    for outcome in group:
+        numbered |= by_answer.get(outcome.key, {})
+    distinct: list[Verdict] = []
+    for _, verdict in sorted(numbered.items(), key=itemgetter(0)):
+        if verdict not in distinct:
+            distinct.append(verdict)
+    return distinct
+
+
+# -- Answers that another tool collected, judged by the rules: a results folder for each model of the file
+
+
+class AnswerTask(NamedTuple):
+    """What answers are to: the task, and the split of its data (None for the benchmark's first)."""
+
+    task: str
+    split: str | None = None
+
+
+def scored_folders(file: Path, task: AnswerTask, data: Path | None, scratch: Path) -> list[Path]:
+    """Score a file by rules, as `sightline score --allow-missing` does.
+
+    Args:
+        data: The data folder; None if the file holds questions and references.
+    """
+    benchmark = find_benchmark(task.task.partition(":")[0])
+    variant = variant_of(benchmark, setting_of(benchmark, task.task))
+    answers = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=True)
+    folders = []
+    for nth, model in enumerate(dict.fromkeys(answer.model for answer in answers)):
+        folders.append(scratch / str(nth))
+        spec = Spec(
+            task=task.task,
+            split=task.split,
+            data=None if data is None else str(data),
+            model=model,
+            allow_missing=True,
+            store=str(scratch / "judged.db"),
+            out=str(folders[-1]),
+        )
+        asyncio.run(score_file(spec, str(file)))
+    return folders

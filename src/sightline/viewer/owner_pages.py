@@ -1,0 +1,471 @@
+"""The owner's pages: projects, one project, its items, and the forms that change it."""
+
+from __future__ import annotations
+
+import io
+import secrets
+import tempfile
+import zipfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from sightline.annotation.agreement import AgreementPoint, label_agreement
+from sightline.annotation.decisions import decisions_of, gold_result, is_gold, open_labels, settlers, ties_of
+from sightline.annotation.export import export_project
+from sightline.annotation.judgements import verdicts
+from sightline.annotation.links import image_name, invite, renew, revoke, token_of
+from sightline.annotation.overview import Overview, mean_kappa, overview, pairwise, stuck_sentence
+from sightline.annotation.state import State
+from sightline.annotation.store import ProjectRow
+from sightline.annotation.task import Task
+from sightline.annotation.types import OWNER, Annotator, Entry, Item, ItemImage, Project, Values, as_given
+from sightline.errors import UserError
+from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge
+from sightline.evaluation.recompute import recompute
+from sightline.evaluation.runs import find_run
+from sightline.metrics.label_quality import LabelQuality, Vote, label_quality
+from sightline.reporting.table import ReportTable
+from sightline.reporting.tables import corrected_tables
+from sightline.types import Verdict
+from sightline.viewer.addresses import NotFoundError, number_of
+from sightline.viewer.annotation_items import ALL_STEPS, Fields, given_values, item_image, view_item
+from sightline.viewer.annotation_items import one as one_value
+from sightline.viewer.viewer import Viewer
+
+SECTION = "Annotate"
+PAGE = 100
+MOST_DAYS = 365
+
+
+def projects_page(viewer: Viewer, request: Request) -> Response:
+    """The annotation projects of the store."""
+    rows = []
+    for row in viewer.projects.rows():
+        live = viewer.projects.live(row.number)
+        rows.append((row, overview(live.refresh(), live.annotators(), viewer.projects.clock(), growth=0)))
+    return viewer.page("projects_page.html", {"section": SECTION, "rows": rows})
+
+
+def project_page(viewer: Viewer, request: Request) -> Response:
+    """A project: progress, agreement, annotators, what to settle, personal links."""
+    number = request.path_params["project"]
+    row, live = viewer.projects.row(number), viewer.projects.live(number)
+    state, annotators = live.refresh(), live.annotators()
+    seen = overview(state, annotators, viewer.projects.clock())
+    quality = quality_of(seen)
+    pairs = pairwise(seen.votes.values())
+    base = viewer.projects.base or f"{request.url.scheme}://{request.headers['host']}"
+    return viewer.page(
+        "project_page.html",
+        {
+            "section": SECTION,
+            "row": row,
+            "seen": seen,
+            "stuck": stuck_sentence(seen),
+            "left": seen.obtainable * (seen.seconds or 0),
+            "chart": growth_chart(seen.growth),
+            "pairs": pairs,
+            "kappa": mean_kappa(pairs),
+            "labels": label_agreement(state, annotators),
+            "names": {one.number: one.name for one in annotators},
+            "gold": sum(is_gold(state, item) for item in state.items.values()),
+            "quality": {} if isinstance(quality, str) else {one.annotator: one for one in quality.annotators},
+            "doubtful": doubtful_items(state, seen, annotators, quality),
+            "links": personal_links(row, annotators, base, viewer.projects.clock()),
+        },
+    )
+
+
+def items_page(viewer: Viewer, request: Request) -> Response:
+    """The items of a project with their state."""
+    live = viewer.projects.live(request.path_params["project"])
+    state, annotators = live.refresh(), live.annotators()
+    seen = overview(state, annotators, viewer.projects.clock(), growth=0)
+    status, after = request.query_params.get("status", ""), number_of(request, "after") or 0
+    chosen = (
+        seen.broken if status == "broken" else seen.with_status(status) if status else list(seen.decisions)
+    )
+    following = [number for number in chosen if number > after]
+    task, names = live.row.project.task, {one.number: one.name for one in annotators}
+    rows = [
+        (
+            state.items[number],
+            item_text(task, state.items[number]),
+            seen.decisions[number],
+            [(names.get(by, "owner"), entry) for by, entry in state.of_item(number).items()],
+            seconds_of(list(state.of_item(number).values())),
+        )
+        for number in following[:PAGE]
+    ]
+    counts = {name: len(seen.with_status(name)) for name in ("open", "decided", "tie", "settled")}
+    return viewer.page(
+        "items_page.html",
+        {
+            "section": SECTION,
+            "row": live.row,
+            "rows": rows,
+            "status": status,
+            "counts": counts | {"broken": len(seen.broken)},
+            "total": len(seen.decisions),
+            "after": following[PAGE - 1] if len(following) > PAGE else 0,
+            "said": said,
+        },
+    )
+
+
+def owner_item_page(viewer: Viewer, request: Request) -> Response:
+    """An item with its judgements, which the owner can settle."""
+    return _item_page(viewer, request)
+
+
+def settle(viewer: Viewer, request: Request, fields: Fields) -> Response:
+    """Decide an item as the owner; then the next one to settle follows."""
+    live = viewer.projects.live(request.path_params["project"])
+    number = request.path_params["number"]
+    if number not in live.state.items:
+        raise NotFoundError("There is no such item.")
+    task, item = live.row.project.task, live.state.items[number]
+    try:
+        live.settle(number, given_values(task, item, fields), one_value(fields, "form"))
+    except UserError as error:
+        return _item_page(viewer, request, fault=str(error))
+    ties = ties_of(decisions_of(live.refresh(), live.annotators()))
+    place = f"/projects/{live.row.number}"
+    following = next((tie for tie in ties if tie > number), ties[0] if ties else None)
+    return RedirectResponse(f"{place}/items/{following}?saved={number}" if following else place, 303)
+
+
+def invite_annotator(viewer: Viewer, request: Request, fields: Fields) -> Response:
+    """Make a personal link."""
+    row = viewer.projects.row(request.path_params["project"])
+    now = viewer.projects.clock()
+    invite(
+        viewer.projects.annotations,
+        row,
+        one_value(fields, "name"),
+        now + _days(fields),
+        role=one_value(fields, "role"),
+    )
+    return RedirectResponse(f"/projects/{row.number}#links", 303)
+
+
+def change_annotator(viewer: Viewer, request: Request, fields: Fields) -> Response:
+    """Pause, resume, forgive; renew or revoke a link."""
+    row, number = viewer.projects.row(request.path_params["project"]), request.path_params["annotator"]
+    store, action = viewer.projects.annotations, one_value(fields, "action")
+    if action == "renew":
+        renew(store, row, number, viewer.projects.clock() + _days(fields))
+    elif action == "revoke":
+        revoke(store, row, number)
+    else:
+        store.change_annotator(row.number, number, _change(viewer, row.number, action))
+    return RedirectResponse(
+        f"/projects/{row.number}#{'links' if action in ('renew', 'revoke') else 'annotators'}", 303
+    )
+
+
+def close(viewer: Viewer, request: Request, fields: Fields) -> Response:
+    """Close a project, or open it again."""
+    row = viewer.projects.row(request.path_params["project"])
+    viewer.projects.annotations.close(row.number, closed=one_value(fields, "action") == "close")
+    return RedirectResponse(f"/projects/{row.number}", 303)
+
+
+def export(viewer: Viewer, request: Request) -> Response:
+    """The files of `sightline annotate export`, in one archive."""
+    live = viewer.projects.live(request.path_params["project"])
+    log = viewer.projects.annotations.entries(live.row.number)
+    out = io.BytesIO()
+    with (
+        tempfile.TemporaryDirectory(prefix="sightline-") as scratch,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for path, _ in export_project(live.refresh(), live.annotators(), log, Path(scratch), xlsx=True):
+            archive.write(path, path.relative_to(scratch))
+    headers = {
+        "content-disposition": f'attachment; filename="project-{live.row.number}.zip"',
+        "cache-control": "no-store",
+    }
+    return Response(out.getvalue(), media_type="application/zip", headers=headers)
+
+
+def owner_image(viewer: Viewer, request: Request) -> Response:
+    """An image of an item."""
+    return item_image(viewer, viewer.projects.live(request.path_params["project"]), request)
+
+
+def _item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
+    live, number = viewer.projects.live(request.path_params["project"]), request.path_params["number"]
+    state, annotators = live.refresh(), live.annotators()
+    if number not in state.items:
+        raise NotFoundError("There is no such item.")
+    item, task = state.items[number], live.row.project.task
+    place = f"/projects/{live.row.number}"
+
+    def url(image: ItemImage) -> str:
+        return f"{place}/items/{number}/images/{image_name(live.row, number, image.digest)}"
+
+    entries = state.of_item(number)
+    values = entries[OWNER].values if OWNER in entries else {}
+    decisions = decisions_of(state, annotators)
+    names = {one.number: one.name for one in annotators}
+    context = {
+        "task": task,
+        "item": item,
+        "place": place,
+        "name": live.row.project.name,
+        "view": view_item(task, item, as_given(values), url, ALL_STEPS),
+        "entries": [
+            (names.get(by, "owner"), entry, said(task, entry.values)) for by, entry in entries.items()
+        ],
+        "decision": decisions.get(number),
+        "ties": ties_of(decisions),
+        "form": secrets.token_urlsafe(18),
+        "saved": request.query_params.get("saved", ""),
+        "fault": fault,
+        "said": said,
+    }
+    response = viewer.page("owner_item_page.html", context, 422 if fault else 200)
+    response.headers["cache-control"] = "no-store"
+    return response
+
+
+def _change(viewer: Viewer, project: int, action: str) -> Callable[[Annotator], Annotator]:
+    state = viewer.projects.live(project).refresh()
+    changes: dict[str, Callable[[Annotator], Annotator]] = {
+        "pause": lambda one: replace(one, paused=True),
+        "resume": lambda one: replace(one, paused=False, forgiven=gold_result(state, one.number).failures),
+    }
+    if action not in changes:
+        raise UserError("is not known", field="action", found=action, expected=", ".join(changes))
+    return changes[action]
+
+
+def _days(fields: Fields) -> float:
+    text = one_value(fields, "days")
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:6]) <= MOST_DAYS):
+        raise UserError("is no number of days", field="days", found=text, expected=f"1 to {MOST_DAYS}")
+    return int(text) * DAY
+
+
+# -- What the owner's page shows beside the overview: the chart, the links, what to settle first
+
+LEFT, RIGHT, TOP, BOTTOM = 40.0, 500.0, 20.0, 150.0
+"""The area of the chart, in its own units."""
+
+MOST_DOUBTFUL = 20
+DOUBTFUL = 0.25
+"""The probability that a majority is wrong, from which the owner is asked to look at the item."""
+
+DAY = 86_400.0
+
+
+class GrowthChart(Struct, frozen=True):
+    """The agreement as it grows: a line, the band of its interval, the ticks of the axes."""
+
+    line: str
+    band: str
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    last: tuple[float, float]
+    label: str
+
+
+class Doubtful(Struct, frozen=True):
+    """An item to adjudicate: its text, the votes by the name of the annotator, and why."""
+
+    item: Item
+    text: str
+    votes: Mapping[str, str]
+    why: str
+
+
+class PersonalLink(Struct, frozen=True):
+    """A personal link: the annotator, the URL, and how long it lasts; '' if it has ended."""
+
+    annotator: Annotator
+    url: str
+    left: str
+
+
+def growth_chart(points: Sequence[AgreementPoint]) -> GrowthChart | None:
+    """Draw the agreement as it grows.
+
+    Returns:
+        The chart from 0 to 1; None with fewer than two points that have a value.
+    """
+    drawn = [point for point in points if point.value.value is not None]
+    if len(drawn) < 2:
+        return None
+    most = drawn[-1].items
+
+    def place(items: int, value: float | None) -> tuple[float, float]:
+        height = min(max(value or 0.0, 0.0), 1.0)
+        return LEFT + (RIGHT - LEFT) * items / most, BOTTOM - (BOTTOM - TOP) * height
+
+    bounded = [point for point in drawn if point.value.low is not None]
+    band = [place(point.items, point.value.low) for point in bounded]
+    band += [place(point.items, point.value.high) for point in reversed(bounded)]
+    line = [place(point.items, point.value.value) for point in drawn]
+    first, last = drawn[0], drawn[-1]
+    return GrowthChart(
+        line=_points(line),
+        band=_points(band),
+        x_ticks=[(place(most * step // 4, 0)[0], str(most * step // 4)) for step in range(5)],
+        y_ticks=[(BOTTOM - (BOTTOM - TOP) * step / 4, f"{step / 4:.2f}") for step in range(5)],
+        last=line[-1],
+        label=f"Krippendorff's alpha from {first.value.value:.2f} at {first.items} items to "
+        f"{last.value.value:.2f} at {last.items} items",
+    )
+
+
+def quality_of(seen: Overview) -> LabelQuality | str:
+    """Estimate labels and annotators by Dawid and Skene.
+
+    Returns:
+        The quality, or why there is none. Items and annotators are named by their numbers.
+    """
+    return label_quality(
+        Vote(str(item), str(annotator), vote)
+        for item, votes in seen.votes.items()
+        for annotator, vote in votes.items()
+    )
+
+
+def doubtful_items(
+    state: State, seen: Overview, annotators: Sequence[Annotator], quality: LabelQuality | str
+) -> list[Doubtful]:
+    """List the items to adjudicate: those without a decision, then those whose majority is doubtful.
+
+    Args:
+        quality: The labels by Dawid and Skene; a reason if there are none.
+    """
+    names = {one.number: one.name for one in annotators}
+    labels = {} if isinstance(quality, str) else {int(one.item): one for one in quality.items}
+    order = [*labels, *(number for number in seen.decisions if number not in labels)]
+    ties = [number for number in order if seen.decisions[number].status == "tie"]
+    doubted = [
+        number
+        for number, label in labels.items()
+        if seen.decisions[number].status == "decided" and label.loss >= DOUBTFUL
+    ]
+    found = []
+    for number in (*ties, *doubted[:MOST_DOUBTFUL]):
+        label, decision, item = labels.get(number), seen.decisions[number], state.items[number]
+        why = f"Dawid-Skene: {label.likely} {label.posterior[label.likely]:.2f}" if label else ""
+        if decision.status == "tie":
+            settling = settlers(annotators)
+            differ = open_labels(state.project.task, item, state.of_item(number), settling)
+            none = f"no majority for {', '.join(differ)}" if differ and not decision.votes else "no decision"
+            why = none + (f"; {why}" if why else "")
+        votes = {names.get(by, str(by)): vote for by, vote in decision.votes.items()}
+        found.append(Doubtful(item, item_text(state.project.task, item), votes, why))
+    return found
+
+
+def item_text(task: Task, item: Item) -> str:
+    """Say in one line what an item is about."""
+    parts = sorted(task.shows, key=lambda part: not part.highlight)
+    return next((text for part in parts for text in item.texts.get(part.name, ())), "")
+
+
+def personal_links(
+    row: ProjectRow, annotators: Sequence[Annotator], base: str, now: float
+) -> list[PersonalLink]:
+    """List the personal links of a project.
+
+    Args:
+        now: Seconds since 1970.
+    """
+    links = []
+    for one in annotators:
+        days = (one.expires - now) / DAY
+        left = "" if one.revoked or days <= 0 else f"{days:.0f} days left" if days >= 1.5 else "1 day left"
+        links.append(PersonalLink(one, f"{base}/annotate/{token_of(row, one)}", left))
+    return links
+
+
+def said(task: Task, values: Values) -> str:
+    """Write values in one line, with the labels of their options."""
+    labels = {(field.name, option.value): option.text for field in task.fields for option in field.options}
+    words = []
+    for field in task.fields:
+        value = values.get(field.name, ())
+        words += [
+            labels.get((field.name, one), one) for one in ((value,) if isinstance(value, str) else value)
+        ]
+    return ", ".join(words)
+
+
+def seconds_of(entries: Sequence[Entry]) -> float | None:
+    """Average the time that annotators took for an item.
+
+    Returns:
+        The mean in seconds; None without any.
+    """
+    seconds = [entry.seconds for entry in entries if entry.action == "judge" and entry.seconds]
+    return sum(seconds) / len(seconds) if seconds else None
+
+
+def _points(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+# -- The metrics of the judged runs of a project, corrected by what its annotators found
+
+NOTHING = (
+    "Nothing is corrected: that takes a judge that read all answers, and humans who labelled whole clusters,"
+    " but not all of them."
+)
+
+
+class CorrectedRun(Struct, frozen=True):
+    """A run of the project: its corrected metrics, or why there are none, and the command that does it."""
+
+    name: str
+    tables: Sequence[ReportTable] = ()
+    note: str = ""
+    command: str = ""
+
+
+def corrected_page(viewer: Viewer, request: Request) -> Response:
+    """The runs of a project with the values of their judges, of the humans, and both."""
+    live = viewer.projects.live(request.path_params["project"])
+    project = live.row.project
+    state, annotators = live.refresh(), live.annotators()
+    found = list(verdicts(state, annotators)) if project.task.produces == "verdicts" else []
+    runs = [_corrected(viewer, project, source, found) for source in project.sources] if found else []
+    tables = [table for run in runs for table in run.tables]
+    # What holds for all runs is said once, below them.
+    shared = [note for note in tables[0].notes if all(note in one.notes for one in tables)] if tables else []
+    runs = [replace(run, tables=[_without(table, shared) for table in run.tables]) for run in runs]
+    context = {"section": "Annotate", "row": live.row, "runs": runs, "notes": shared}
+    return viewer.page("corrected_page.html", context)
+
+
+def _without(table: ReportTable, notes: Collection[str]) -> ReportTable:
+    return replace(table, notes=tuple(note for note in table.notes if note not in notes))
+
+
+def _corrected(viewer: Viewer, project: Project, source: str, found: Sequence[Verdict]) -> CorrectedRun:
+    if Path(source).exists():
+        # The store has no probes of a results folder or a file: `score` needs the data to judge it again.
+        answers = Path(source) / "answers.jsonl" if Path(source).is_dir() else Path(source)
+        judges = f"--judge rules --judge {HUMAN_PREFIX}{project.name}"
+        command = (
+            f"sightline score {project.benchmark or 'TASK'} {answers} --data {project.data or 'DIR'} {judges}"
+        )
+        return CorrectedRun(source, note="This run is not in the store.", command=command)
+    try:
+        humans = HumanJudge(f"{HUMAN_PREFIX}{project.name}", found)
+        result = recompute(viewer.store, find_run(viewer.store, source), humans=[humans])
+    except UserError as error:
+        return CorrectedRun(source, note=str(error))
+    tables = corrected_tables(result)
+    name = f"{result.model} on {result.benchmark}:{result.setting}, run {source}"
+    return CorrectedRun(name, tables, "" if tables else NOTHING)

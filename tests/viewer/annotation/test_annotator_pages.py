@@ -1,0 +1,284 @@
+"""What an annotator's pages do without scripts: judge, skip, undo, change, consent, training, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from tests.viewer.annotation.conftest import MODELS, Site, Visitor, draw, responses
+
+from sightline.annotation.links import form_token
+from sightline.annotation.store import ProjectRow
+from sightline.annotation.task import Field, GoldRule, Option, Part, Phase, Task, task
+from sightline.annotation.types import Item
+
+Visit = Callable[[], Visitor]
+
+
+@pytest.fixture
+def rater(site: Site, rating: ProjectRow, visit: Visit) -> Visitor:
+    return visit().begin(site.link(rating, "AK"))
+
+
+def test_a_judgement_is_in_the_log_when_the_page_confirms_it(
+    site: Site, rating: ProjectRow, rater: Visitor
+) -> None:
+    site.clock.now += 12
+    first = rater.item
+    rater.accept()
+    assert "Saved: Accept." in rater.text
+    assert rater.item != first
+    [entry] = site.log(rating)
+    assert (entry.item, entry.action, entry.values) == (first, "judge", {"verdict": "right"})
+    assert entry.seconds == pytest.approx(12, abs=0.01)
+
+
+def test_undo_gives_the_item_back_and_adds_an_entry(site: Site, rating: ProjectRow, rater: Visitor) -> None:
+    first = rater.item
+    rater.reject()
+    undo = rater.form(action="undo") | {"check": _undo_check(rater)}
+    rater.send(undo, f"/annotate/{rating.number}/items/{first}")
+    assert rater.item == first
+    assert "open again" in rater.text
+    rater.accept()
+    assert [(one.action, one.values.get("verdict")) for one in site.log(rating)] == [
+        ("judge", "wrong"),
+        ("undo", None),
+        ("judge", "right"),
+    ]
+
+
+def test_an_earlier_item_can_be_changed(site: Site, rating: ProjectRow, rater: Visitor) -> None:
+    first = rater.item
+    rater.accept()
+    rater.open(f"/annotate/{rating.number}/items/{first}")
+    assert 'aria-pressed="true"' in rater.text
+    rater.reject()
+    state = site.projects.live(rating.number).refresh()
+    [entry] = state.of_item(first).values()
+    assert entry.values == {"verdict": "wrong"}
+
+
+@pytest.mark.parametrize("action", ["skip", "broken"])
+def test_an_item_is_skipped_or_reported_with_a_reason(
+    site: Site, rating: ProjectRow, rater: Visitor, action: str
+) -> None:
+    first = rater.item
+    assert rater.judge(action=action, reason="  ").status == 422
+    assert "Reason" in rater.text
+    rater.judge(action=action, reason="The image is black.")
+    [entry] = site.log(rating)
+    assert (entry.item, entry.action, entry.reason) == (first, action, "The image is black.")
+
+
+def test_nothing_is_saved_without_a_value_and_the_page_says_what_is_missing(
+    site: Site, rating: ProjectRow, rater: Visitor
+) -> None:
+    assert rater.judge().status == 422
+    assert "Judgement: nothing is filled in" in rater.text
+    assert site.log(rating) == []
+
+
+def test_work_goes_on_in_another_browser(
+    site: Site, rating: ProjectRow, rater: Visitor, visit: Visit
+) -> None:
+    for _ in range(3):
+        rater.accept()
+    other = visit().begin(site.link(rating, "AK"))
+    assert other.item == rater.item
+    assert "3 / 20" in other.text
+
+
+def test_at_the_end_the_page_thanks_and_leads_back(
+    site: Site, visit: Visit, rating: ProjectRow, rater: Visitor
+) -> None:
+    for _ in range(20):
+        rater.accept()
+    assert "You have done 20 items" in rater.text
+    assert len({entry.item for entry in site.log(rating)}) == 20
+    assert f"/annotate/{rating.number}/items/" in rater.text
+
+
+def test_consent_comes_first(site: Site, visit: Visit) -> None:
+    made = replace(task("rate"), consent="You take part in a study.")
+    row = site.add(made, responses(site.folder, 2), "AK")
+    page = visit().begin(site.link(row, "AK"))
+    assert page.path.endswith("/consent")
+    assert "You take part in a study." in page.text
+    check = page.text.partition('name="check" value="')[2].partition('"')[0]
+    page.send({"check": check, "form": "1"}, page.path)
+    assert page.path.endswith("/guidelines")
+    assert "<strong>Accept</strong>" in page.text
+    assert page.open(f"/annotate/{row.number}/").path.endswith("/guidelines")
+    page.open(f"/annotate/{row.number}/item").accept()
+    assert [entry.action for entry in site.log(row)] == ["consent", "judge"]
+
+
+def test_nothing_is_judged_without_consent(site: Site, visit: Visit) -> None:
+    made = replace(task("rate"), consent="You take part in a study.")
+    row = site.add(made, responses(site.folder, 2), "AK")
+    page = visit().begin(site.link(row, "AK"))
+    check = form_token(row, site.annotator(row, "AK"), 1)
+    page.send({"check": check, "form": "1", "f-verdict": "0"}, f"/annotate/{row.number}/items/1")
+    assert page.path.endswith("/consent")
+    assert site.log(row) == []
+
+
+def test_training_shows_the_expected_value_afterwards_and_no_other_phase_does(
+    site: Site, visit: Visit
+) -> None:
+    phases = (Phase("practice", "Training", "training"), Phase("work", "Rating"))
+    made = replace(task("rate"), phases=phases, gold=GoldRule(every=1))
+    first, second, gold = responses(site.folder, 3)
+    items = [
+        replace(first, phase="practice", expected={"verdict": "right"}),
+        replace(second, phase="work"),
+        replace(gold, phase="work", expected={"verdict": "wrong"}),
+    ]
+    page = visit().begin(site.link(site.add(made, items, "AK"), "AK"))
+    assert page.reject().path.endswith("/feedback")
+    assert "Not as expected" in page.text
+    place = page.path.rpartition("/items/")[0]
+    for _ in range(2):
+        page.open(f"{place}/item").accept()
+        assert not page.path.endswith("/feedback")
+        assert "expected" not in page.text
+    assert page.open(f"{place}/items/3/feedback").status in (403, 404)
+    assert "Reject" not in page.text
+
+
+ANSWER_FIRST = Task(
+    name="review",
+    title="Review",
+    items="probes",
+    shows=(
+        Part("question", "text", "Question"),
+        Part("options", "options", "Options"),
+        Part("reference", "text", "Reference", after="answer"),
+    ),
+    fields=(
+        Field("answer", "choice", "Your answer", options_from="options"),
+        Field(
+            "accurate",
+            "choice",
+            options=(Option("yes", "Accurate", "y"), Option("no", "Not accurate", "x")),
+        ),
+        Field("why", "text", "Why", when={"accurate": ("no",)}),
+    ),
+)
+
+
+def test_a_part_after_an_answer_is_not_in_the_page_before_it(site: Site, visit: Visit) -> None:
+    item = Item(
+        1, texts={"question": ("Q?",), "options": ("cat\r\ndog", "bird"), "reference": ("the hidden truth",)}
+    )
+    row = site.add(ANSWER_FIRST, [item], "AK")
+    page = visit().begin(site.link(row, "AK"))
+    assert "the hidden truth" not in page.text
+    assert page.judge(f_accurate="0").status == 422  # The answer is missing.
+    assert "the hidden truth" not in page.text
+    page.judge(f_answer="0")
+    assert "the hidden truth" in page.text
+    assert site.log(row) == []
+    assert page.judge(f_accurate="1").status == 422  # The reason is missing.
+    page.judge(f_accurate="1", f_why="It is a bird.")
+    [entry] = site.log(row)
+    assert entry.values == {"answer": "cat\r\ndog", "accurate": "no", "why": "It is a bird."}
+
+
+def test_an_answer_that_was_given_blind_stays_after_its_part_is_shown(site: Site, visit: Visit) -> None:
+    item = Item(1, texts={"question": ("Q?",), "options": ("cat", "bird"), "reference": ("the truth",)})
+    page = visit().begin(site.link(site.add(ANSWER_FIRST, [item], "AK"), "AK")).judge(f_answer="0")
+    assert 'value="earlier"' not in page.text
+    assert page.send(page.form(action="earlier")).status == 422
+
+
+def test_an_author_goes_back_to_the_question_and_nothing_is_lost(site: Site, visit: Visit) -> None:
+    item = Item(1, images={"image": (draw(site.folder, "1.png", "red"),)})
+    row = site.add(task("author-codis"), [item], "AK")
+    page = visit().begin(site.link(row, "AK"))
+    assert 'value="earlier"' not in page.text
+    page.judge(f_category="0", f_question="Is it red?")
+    assert "Similar existing items" in page.text
+    page.send(page.form(action="earlier", f_context_1="It is a sign."))
+    assert "Similar existing items" not in page.text
+    assert 'value="Is it red?"' in page.text or ">\nIs it red?<" in page.text
+    page.judge(f_category="0", f_question="Is it a stop sign?")
+    assert "Is it a stop sign?" in page.text
+    assert "It is a sign." in page.text
+    assert site.log(row) == []
+
+
+def test_texts_are_saved_as_they_were_typed_with_line_feeds(site: Site, visit: Visit) -> None:
+    made = Task("note", "Note", "images", (Field("note", "text", "Note", lines=3),))
+    row = site.add(made, [Item(1, texts={})], "AK")
+    page = visit().begin(site.link(row, "AK"))
+    page.judge(f_note="line 1\r\n  שלום\u200f & <b>")
+    [entry] = site.log(row)
+    assert entry.values == {"note": "line 1\n  שלום\u200f & <b>"}
+    page.open(f"/annotate/{row.number}/items/1")
+    assert "line 1\n  שלום\u200f &amp; &lt;b&gt;</textarea>" in page.text
+
+
+def test_right_to_left_texts_have_their_own_direction(rater: Visitor) -> None:
+    assert rater.text.count('dir="auto"') >= 3
+
+
+def test_an_image_keeps_its_orientation(site: Site, visit: Visit) -> None:
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[274] = 6
+    image = draw(site.folder, "turned.jpg", "red", exif=exif)
+    item = replace(responses(site.folder, 1)[0], images={"image": (image,)})
+    page = visit().begin(site.link(site.add(task("rate"), [item], "AK"), "AK"))
+    url = page.text.partition('<a href="')[2].partition('"')[0]
+    # Browsers turn the file as it says. No width or height on the page contradicts it.
+    assert page.client.get(url).content == (site.folder / "turned.jpg").read_bytes()
+    assert "width=" not in page.text.partition("<figure")[2].partition("</figure>")[0]
+
+
+def test_a_paused_annotator_and_a_closed_project_say_so(
+    site: Site, rating: ProjectRow, rater: Visitor
+) -> None:
+    number = site.annotator(rating, "AK").number
+    site.annotations.change_annotator(rating.number, number, lambda one: replace(one, paused=True))
+    assert "paused" in rater.accept().text
+    assert site.log(rating) == []
+    site.annotations.change_annotator(rating.number, number, lambda one: replace(one, paused=False))
+    rater.open(f"/annotate/{rating.number}/item")
+    site.annotations.close(rating.number)
+    assert rater.accept().status == 409
+    assert "This project is closed" in rater.text
+    assert "sightline annotate" not in rater.text
+    assert "This project is closed" in rater.open(f"/annotate/{rating.number}/item").text
+
+
+def test_an_image_that_is_missing_is_no_fault_of_the_page(
+    site: Site, rating: ProjectRow, rater: Visitor
+) -> None:
+    url = rater.text.partition('<a href="')[2].partition('"')[0]
+    for model in MODELS:
+        for file in (site.folder / model).iterdir():
+            file.unlink()
+    answer = rater.client.get(url)
+    assert answer.status_code == 404
+    assert str(site.folder) not in answer.text
+    assert not any(model in answer.text for model in MODELS)
+
+
+def _undo_check(page: Visitor) -> str:
+    return page.text.partition('<form id="undo"')[2].partition('name="check" value="')[2].partition('"')[0]
+
+
+def test_a_field_whose_options_the_item_lacks_is_not_on_the_page(site: Site, visit: Visit) -> None:
+    made = task("respond")
+    phase = next(one.name for one in made.phases if one.kind == "work")
+    items = [
+        Item(1, texts={"question": ("Open?",)}, phase=phase),
+        Item(2, texts={"question": ("Which?",), "options": ("cat", "dog")}, phase=phase),
+    ]
+    page = visit().begin(site.link(site.add(made, items, "AK"), "AK"))
+    assert page.text.count('class="lab" for=') + page.text.count("<legend") == 2  # One field, and the reason.
+    assert "Test" not in page.text.partition("<main")[2]  # Phases without items are not shown.

@@ -1,0 +1,97 @@
+"""A comparison of indexed runs has the numbers of `sightline compare`, and lists the groups behind each."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from tests.viewer.index.conftest import RunGroups
+
+from sightline.evaluation.recompute import compare_runs
+from sightline.metrics.flips import LISTS, GroupChange, count_changes, group_changes
+from sightline.reporting.comparison import comparison_notes
+from sightline.store.store import Store
+from sightline.viewer.index import ComparedRuns, OutcomeIndex
+from sightline.viewer.index_types import ChangedGroup, ChangeList, GroupFilter
+
+
+@pytest.fixture
+def index(store: Store, run_groups: RunGroups) -> OutcomeIndex:
+    """Two runs that are indexed and compared."""
+    run_groups(seed=3)
+    found = OutcomeIndex(store)
+    for run in (1, 2):
+        found.build(run)
+    found.comparisons.build(1, 2)
+    return found
+
+
+def test_the_numbers_are_those_of_compare(index: OutcomeIndex, store: Store) -> None:
+    expected = compare_runs(store, [(1, 2)])
+    found = compared(index).summary
+    assert list(found.counts) == count_changes(expected.answers)
+    assert [one.difference for one in found.metrics] == list(expected.differences)
+    assert [one.base for one in found.metrics] == list(expected.base)
+    assert [one.other for one in found.metrics] == list(expected.other)
+    bounds = {(one.difference.metric, one.difference.subset): one.if_decided for one in found.metrics}
+    assert {place: known for place, known in bounds.items() if known} == expected.undecided_bounds
+    assert list(found.notes) == comparison_notes(expected)
+
+
+def test_each_list_holds_the_groups_behind_its_number(index: OutcomeIndex, store: Store) -> None:
+    changes = list(group_changes(compare_runs(store, [(1, 2)]).answers))
+    summary = compared(index).summary
+    for name in get_args(ChangeList):
+        listed = pages(index, name)
+        expected = {change.answers[0].group[0] for change in changes if holds(name, change)}
+        assert len(listed) == len(expected) == summary.lists[name]
+        assert {one.other.row.sample for one in listed} == expected
+        assert all(one.base.row.sample == one.other.row.sample for one in listed)
+        ranks = [one.other.row.rank for one in listed]
+        assert ranks == sorted(ranks)
+
+
+def test_a_list_can_be_filtered(index: OutcomeIndex) -> None:
+    wanted = GroupFilter(labels=(("colour", "red"),))
+    found = pages(index, "lost", wanted)
+    assert [one.other.row.sample for one in found] == [
+        one.other.row.sample for one in pages(index, "lost") if ("colour", "red") in one.other.row.labels
+    ]
+
+
+def test_the_changes_by_label_add_up(index: OutcomeIndex, store: Store) -> None:
+    summary = compared(index).summary
+    changes = list(group_changes(compare_runs(store, [(1, 2)]).answers))
+    for label, counts in summary.by_label:
+        assert counts.unit == "groups"
+        assert counts.scored <= len(changes), label
+
+
+def test_only_runs_that_were_compared_have_a_comparison(index: OutcomeIndex) -> None:
+    assert index.comparisons.find(2, 1) is None
+    made = index.comparisons.build(2, 1)
+    assert index.comparisons.find(2, 1) is made
+
+
+def compared(index: OutcomeIndex) -> ComparedRuns:
+    found = index.comparisons.find(1, 2)
+    assert found is not None
+    return found
+
+
+def holds(name: ChangeList, change: GroupChange) -> bool:
+    if name == "flipped":
+        return any(one.change in ("gained", "lost") for one in change.answers)
+    return LISTS[name](change)
+
+
+def pages(index: OutcomeIndex, name: ChangeList, wanted: GroupFilter | None = None) -> list[ChangedGroup]:
+    found: list[ChangedGroup] = []
+    after = None
+    while True:
+        page = compared(index).page(name, wanted or GroupFilter(), after, limit=20)
+        found += page.rows
+        after = page.next
+        if after is None:
+            assert page.total == len(found)
+            return found

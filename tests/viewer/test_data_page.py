@@ -1,0 +1,89 @@
+"""The pages of data: what is in a folder or groups file before anything is run."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+from tests.viewer.conftest import ACCESS, HOST, TOKEN
+
+from sightline.store.store import Store
+from sightline.viewer.access import AccessControl
+from sightline.viewer.app import create_app
+
+ORIGIN = {"origin": HOST}
+
+
+@pytest.fixture(scope="module")
+def groups_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three lines: two with nearly the same image, one whose image is missing."""
+    folder = tmp_path_factory.mktemp("groups")
+    for number, shade in enumerate((0, 1)):
+        image = Image.radial_gradient("L").convert("RGB")
+        image.putpixel((0, 0), (shade, 0, 0))
+        image.save(folder / f"{number}.png")
+    lines = [
+        {"group": "g", "variant": f"v{number}", "images": [f"{number}.png"], "prompt": "<b>What?</b>"}
+        for number in range(3)
+    ]
+    file = folder / "groups.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+@pytest.fixture(scope="module")
+def client(store: Store, codis: Path, groups_file: Path) -> TestClient:
+    app = create_app(store, [codis, groups_file, groups_file.parent / "0.png"])
+    client = TestClient(AccessControl(app, ACCESS), base_url=HOST, follow_redirects=False)
+    client.get("/", params={"token": TOKEN})
+    return client
+
+
+def test_each_path_is_listed_with_its_format_or_why_it_cannot_be_read(client: TestClient) -> None:
+    page = client.get("/data").text
+    assert "codis, test" in page
+    assert "groups file" in page
+    assert page.count('href="/data/') == 2
+
+
+def test_items_are_counted_by_label_and_selected(client: TestClient) -> None:
+    page = client.get("/data/0").text
+    assert "30 of 30 items" in page
+    counts = re.findall(
+        r'href="(/data/0\?label\.category=[^"]+)"><span>[^<]+</span><span class="num">(\d+)', page
+    )
+    assert sum(int(count) for _, count in counts) == 30
+    for address, count in counts:
+        assert f"{count} of 30 items" in client.get(address).text
+
+
+def test_thumbnails_are_those_of_the_items_and_a_missing_one_is_reported(client: TestClient) -> None:
+    assert client.get("/data/1/images/0").headers["content-type"] == "image/webp"
+    assert client.get("/data/1/images/2").status_code == 404
+    assert client.get("/data/1/images/99").status_code == 404
+    assert client.get("/data/7").status_code == 404
+
+
+def test_near_duplicates_are_searched_on_request_only(client: TestClient) -> None:
+    pytest.importorskip("imagehash")
+    assert "Search for near-duplicates" in client.get("/data/1").text
+    assert client.post("/data/1/duplicates").status_code == 403
+    assert client.post("/data/1/duplicates", headers=ORIGIN).status_code == 303
+    for _ in range(100):
+        page = client.get("/data/1").text
+        if "1 near-duplicates" in page:
+            break
+        time.sleep(0.1)
+    assert "g, v1 and g, v0" in page
+    assert "1 images cannot be read" in page
+
+
+def test_texts_of_data_stay_texts(client: TestClient) -> None:
+    page = client.get("/data/1").text
+    assert "<b>What?</b>" not in page
+    assert "&lt;b&gt;What?&lt;/b&gt;" in page
