@@ -20,7 +20,7 @@ from tests.evaluation.endpoint import Endpoint
 import sightline
 from sightline import plugins
 from sightline.builders.scenes.build import generate_contextual
-from sightline.engine import limiter, runner
+from sightline.engine import limiter, runner, selector
 from sightline.errors import UserError
 from sightline.evaluation.plan import PlannedProbe, StoredProbe, probe_position, read_stored_probes
 from sightline.evaluation.prepare import prepare_evaluation
@@ -95,6 +95,24 @@ def test_the_judge_is_asked_before_the_model_has_answered_all(
 
     evaluation = asyncio.run(main())
     assert (evaluation.counts.answered, evaluation.counts.stopped) == (VAL, "")
+
+
+def test_the_judge_is_asked_because_an_answer_was_stored_and_not_at_intervals(
+    data: Path, models: dict[str, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each response of the model but the first waits until the judge was asked about the one before."""
+    monkeypatch.setattr(selector, "REVISIT_SECONDS", 10 * SECONDS)
+
+    async def wait(request: Request) -> None:
+        before = len(models["model"].asked) - 1
+        async with asyncio.timeout(SECONDS):
+            while len(models["judge"].asked) < before:
+                await asyncio.sleep(0)
+
+    models["model"].wait = wait  # type: ignore[method-assign]
+    models["model"].reply = lambda request: Answer(f"It says {request.key}.", finish_reason="stop")
+    evaluation = asyncio.run(run(data, concurrency=1))
+    assert (evaluation.counts.answered, evaluation.counts.failed) == (VAL, 0)
 
 
 def test_the_result_is_that_of_judging_afterwards(data: Path, models: dict[str, Endpoint]) -> None:

@@ -57,13 +57,12 @@ class DamagedBodyError(Exception):
 class Compressor:
     """Compresses and decompresses with one dictionary; several threads may use it."""
 
-    def __init__(self, dictionary: bytes = b"", level: int = LEVEL) -> None:
+    def __init__(self, dictionary: bytes = b"") -> None:
         """Prepare it.
 
         Args:
             dictionary: A trained dictionary, or common texts with the most frequent last; b'' for none.
         """
-        self._level = level
         self._dictionary = ZstdCompressionDict(dictionary) if dictionary else None
         self._contexts = local()
 
@@ -80,7 +79,7 @@ class Compressor:
         contexts: _Contexts | None = getattr(self._contexts, "value", None)
         if contexts is None:
             parameters = ZstdCompressionParameters.from_level(
-                self._level,
+                LEVEL,
                 format=FORMAT_ZSTD1_MAGICLESS,
                 write_checksum=True,
                 write_content_size=True,
