@@ -262,7 +262,11 @@ SAMPLES_PER_LOT = 128
 
 
 def may_judge_early(prepared: Prepared) -> bool:
-    """Decide whether judges may be asked while the model still answers."""
+    """Decide whether judges may be asked while the model still answers.
+
+    Not with a budget, which is the model's first; not in batches; not where a judge needs the memory or the
+    server that the model uses.
+    """
     spec, judges = prepared.spec, prepared.judges.models.values()
     hosts = {model.host for model in prepared.models.models}
     return (
