@@ -27,7 +27,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import cos_sim
 
 from report import Report, new_parser
-from sightline.scoring.containment import Task, post_process
+from sightline.scoring.text import Task, post_process
 
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import main; sys.exit(main())"]
 

@@ -52,7 +52,7 @@ REGISTERED_ABOVE = {
 
 IMPORTERS_BY_NAME = {
     "annotation/creation.py": "the maker of each kind of items",
-    "annotation/records/kinds.py": "the writer of each kind of records",
+    "annotation/records.py": "the writer of each kind of records",
     "cli/parser.py": "the module of a command",
     "models/registry.py": "the factories of models",
     "plugins.py": "plugin files and the packages that register something",

@@ -82,7 +82,7 @@ def test_compare_gives_the_tables_of_the_command(
 
 
 def test_report_is_a_function_although_it_is_a_package(evaluations: list[sightline.Evaluation]) -> None:
-    import sightline.reporting.texts
+    import sightline.reporting.tables
 
     assert len(sightline.report("second", store="s.db").content) == 1
 

@@ -14,9 +14,9 @@ ROOT = Path(sightline.__file__).parent
 PAPERS = {"codis", "iibench", "contextual", "mmr3"}
 
 IMPORTS = {
-    "annotation/records/data.py": "reads and writes the records of CODIS and ConTextual",
-    "annotation/records/iibench.py": "II-Bench's records, and tables in ConTextual's columns",
-    "annotation/sources/items.py": "reads ConTextual's tables",
+    "annotation/record_tables.py": "reads and writes the records of CODIS and ConTextual",
+    "annotation/iibench_records.py": "II-Bench's records, and tables in ConTextual's columns",
+    "annotation/other_items.py": "reads ConTextual's tables",
     "builders/mask.py": "writes MM-R3's prompt into groups files",
     "builders/rephrase.py": "writes MM-R3's prompt into groups files",
     "builders/restyle.py": "writes MM-R3's prompt into groups files",
@@ -28,7 +28,7 @@ IMPORTS = {
 """Modules that may import from a paper's folder, or name it, and why: most of them make a paper's data."""
 
 NAMES = {
-    "annotation/records/kinds.py": "registers the writers of records as strings",
+    "annotation/records.py": "registers the writers of records as strings",
     "annotation/task.py": "the kinds of records that a declaration may name",
     "cli/build_images.py": "scenes makes data in the layout of the benchmark that the user names",
     "cli/quickstart.py": "runs the benchmarks on synthetic data",

@@ -28,10 +28,10 @@ from sightline.evaluation.spec import (
     takes,
 )
 from sightline.evaluation.sweep import Sweep, plan_sweep, run_sweep
-from sightline.formats.verdicts import Partly
-from sightline.metrics.comparison import Comparison
+from sightline.formats.jsonl import Partly
+from sightline.metrics.significance import Comparison
 from sightline.reporting.judges import JudgeReport
-from sightline.reporting.texts import Tables
+from sightline.reporting.tables import Tables
 from sightline.store.store import Store
 from sightline.types import Result
 

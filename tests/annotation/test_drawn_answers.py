@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.annotation.sources.answers import Unit, draw_units, shared_instances, wrong_answers
+from sightline.annotation.answer_items import Unit, draw_units, shared_instances, wrong_answers
 from sightline.errors import UserError
 from sightline.types import Outcome, Usage, VerdictName
 

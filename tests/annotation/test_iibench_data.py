@@ -12,7 +12,7 @@ from PIL import Image
 from tests.annotation.working import command, work
 
 from sightline.annotation.agreement import agreement_on
-from sightline.annotation.records.iibench import (
+from sightline.annotation.iibench_records import (
     find_faults,
     form_lines,
     group_by_image,

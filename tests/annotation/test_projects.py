@@ -16,7 +16,7 @@ from sightline.annotation.task import task_names
 from sightline.annotation.types import Annotator, Item
 from sightline.cli.main import main
 from sightline.evaluation.folder import read_result
-from sightline.formats.verdicts import read_verdicts
+from sightline.formats.jsonl import read_verdicts
 from sightline.store.store import Store
 
 PAIRS = 12

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from tests.annotation.working import command, work
 
+from sightline.annotation.iibench_records import faults
 from sightline.annotation.live import Form, LiveProject
-from sightline.annotation.records.iibench import faults
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.types import Entry, Given
 from sightline.errors import UserError

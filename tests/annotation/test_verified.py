@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from tests.annotation.working import command, work
 
-from sightline.annotation.records.data import ReviewedLine, share_right
-from sightline.annotation.sources.items import read_table_lines
+from sightline.annotation.other_items import read_table_lines
+from sightline.annotation.record_tables import ReviewedLine, share_right
 from sightline.annotation.types import Annotator, Item
 from sightline.builders.review_lists import Mark
 from sightline.cli.main import main

@@ -13,8 +13,8 @@ import pytest
 from sightline.config import Price
 from sightline.engine.account import Account, Counts
 from sightline.store.answers import Attempt
+from sightline.store.claims import Budget
 from sightline.store.keys import KeyedRequest
-from sightline.store.ledger import Budget
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from sightline.engine import calls as engine_calls
-from sightline.engine.calls import Call, CallQueue
+from sightline.engine import selector as engine_calls
+from sightline.engine.selector import Call, CallQueue
 from sightline.store.keys import with_key
 from sightline.types import ImageFile, ImageRef, Request, user
 

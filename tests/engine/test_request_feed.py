@@ -6,7 +6,7 @@ import asyncio
 from itertools import islice
 from typing import Any
 
-from sightline.engine.calls import RequestFeed
+from sightline.engine.selector import RequestFeed
 
 
 def test_requests_are_read_in_their_order_and_a_wait_ends_when_more_are_added() -> None:

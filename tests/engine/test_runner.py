@@ -14,13 +14,12 @@ import pytest
 from sightline.config import Price
 from sightline.engine import selector
 from sightline.engine.account import Account, Counts, EqualRequests
-from sightline.engine.calls import MAX_FAILURES
+from sightline.engine.selector import MAX_FAILURES
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import claims
 from sightline.store.answers import Attempt
-from sightline.store.claims import LEASE_SECONDS
+from sightline.store.claims import LEASE_SECONDS, Budget, Ledger
 from sightline.store.keys import KeyedRequest
-from sightline.store.ledger import Budget, Ledger
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 

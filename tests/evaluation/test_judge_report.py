@@ -14,8 +14,7 @@ from sightline.errors import UserError
 from sightline.evaluation.judge_data import read_judge_data
 from sightline.evaluation.judge_report import judge_report
 from sightline.evaluation.spec import Spec
-from sightline.formats.jsonl import write_answers
-from sightline.formats.verdicts import write_verdicts
+from sightline.formats.jsonl import write_answers, write_verdicts
 from sightline.reporting.judges import JudgeReport, JudgeResult, judge_tables
 from sightline.types import Outcome, Usage, Verdict, VerdictName
 

@@ -25,7 +25,7 @@ from sightline.evaluation.judges import (
 )
 from sightline.evaluation.options import effective
 from sightline.evaluation.spec import Spec
-from sightline.formats.verdicts import read_verdicts
+from sightline.formats.jsonl import read_verdicts
 from sightline.images import ImageLimits
 from sightline.store.keys import KeyedRequest
 from sightline.types import Answer, Case, Failure, Group, ImageFile, Outcome, Usage, Verdict, VerdictName

@@ -12,7 +12,7 @@ import pytest
 
 import sightline
 from sightline.evaluation.finish import Evaluation
-from sightline.reporting.texts import report_markdown
+from sightline.reporting.tables import report_markdown
 
 GROUPS = 6
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.formats.verdicts import read_verdicts, write_verdicts
+from sightline.formats.jsonl import read_verdicts, write_verdicts
 from sightline.types import Verdict
 
 CONTRACT = ["targets", "question", "scorer", "judge", "kind", "draw", "verdict", "value", "raw"]

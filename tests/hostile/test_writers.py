@@ -17,8 +17,8 @@ from tests.hostile.texts import LINES, TEXTS, texts
 
 from sightline.errors import visible, visible_lines
 from sightline.reporting.table import Column, ReportTable, Value, csv_text, heading, json_text
+from sightline.reporting.tables import html, latex, markdown
 from sightline.reporting.terminal import show
-from sightline.reporting.texts import html, latex, markdown
 from sightline.text import (
     escape_formula,
     for_csv,

@@ -15,7 +15,7 @@ from tests.postgres_server import PostgresServer
 from sightline.evaluation.plan import StoredProbe
 from sightline.maintenance.store_maintenance import CleaningOptions, clean
 from sightline.maintenance.verify import verify
-from sightline.store import requests, runs
+from sightline.store import answers, runs
 from sightline.store.store import Store
 
 pytestmark = pytest.mark.postgres
@@ -71,7 +71,7 @@ def _write_a_request(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "module", "table"), [(_write_a_run, runs, "probes"), (_write_a_request, requests, "requests")]
+    ("write", "module", "table"), [(_write_a_run, runs, "probes"), (_write_a_request, answers, "requests")]
 )
 def test_what_a_writer_has_looked_up_stays_until_it_refers_to_it(
     postgres: PostgresServer,

@@ -17,8 +17,7 @@ from sightline.annotation.types import DECODERS, Entry
 from sightline.cli.main import main
 from sightline.store import schema
 from sightline.store.answers import EndpointRecord
-from sightline.store.caches import CacheTable
-from sightline.store.store import Store
+from sightline.store.store import CacheTable, Store
 
 RUN = "run groups:groups.jsonl --model baseline/chance --set embedder=none --quiet"
 CACHES = (schema.images, schema.vectors, schema.readings)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sightline.errors import UserError
-from sightline.models.arguments import read_values
+from sightline.models.base import read_values
 from sightline.models.local.load import LocalArgs, Sampling
 from sightline.models.openai import EndpointArgs
 

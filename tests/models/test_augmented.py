@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.images import BadImage
-from sightline.models.augmented import AUGMENTATIONS, Augmented, ImageText, text_of
-from sightline.models.ocr import Word
+from sightline.models.ocr import AUGMENTATIONS, Augmented, ImageText, Word, text_of
 from sightline.types import Augmentation, ImageRef, Message, Text, user
 
 IMAGE = ImageRef("data/images/a.jpg", "data")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.reporting.table import Column, ReportTable
-from sightline.reporting.texts import latex
+from sightline.reporting.tables import latex
 
 
 def table(*heads: str) -> ReportTable:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sightline.evaluation.published import add_published
-from sightline.reporting.tables import summary
-from sightline.reporting.texts import markdown, report_markdown
+from sightline.reporting.tables import markdown, report_markdown, summary
 from sightline.types import Result
 
 Make = Callable[..., Result]

@@ -16,8 +16,8 @@ from sightline.evaluation.published import add_published
 from sightline.reporting.notes import ResultPoint, result_points, short_names
 from sightline.reporting.pivot import pivot
 from sightline.reporting.table import ReportTable, Spread, csv_text, json_text
+from sightline.reporting.tables import markdown
 from sightline.reporting.terminal import Page, fitted, show
-from sightline.reporting.texts import markdown
 from sightline.types import MetricValue, Result
 
 Make = Callable[..., Result]

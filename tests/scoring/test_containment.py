@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.scoring.containment import Task, contains, normalised, post_process, post_process_as_printed
+from sightline.scoring.text import Task, contains, normalised, post_process, post_process_as_printed
 
 TASKS: tuple[Task, ...] = ("other", "rephrasing", "restyling", "context")
 PRINTED_ELSE = {(8, "BLIP-2"), (8, "Qwen-VL"), (8, "BLIP-3")}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.scoring.quantities import allowed_times, colours, numbers, on_the_dial, times_of_day
+from sightline.scoring.text import allowed_times, colours, numbers, on_the_dial, times_of_day
 
 
 @pytest.mark.parametrize(

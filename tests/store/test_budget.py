@@ -8,7 +8,7 @@ import pytest
 
 from sightline.config import Price, load_config
 from sightline.errors import UserError
-from sightline.store.ledger import Budget, Spent, check_request_limits
+from sightline.store.claims import Budget, Spent, check_request_limits
 from sightline.types import Usage
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from sightline.engine.account import Counts, shared_account
-from sightline.store import ledger as ledger_module
+from sightline.store import claims as ledger_module
+from sightline.store.claims import ACCOUNT_LEASE_SECONDS, Budget, Ledger, Spent
 from sightline.store.keys import KeyedRequest
-from sightline.store.ledger import LEASE_SECONDS, Budget, Ledger, Spent
 from sightline.store.store import Store
 
 Asking = Callable[..., list[KeyedRequest]]
@@ -74,7 +74,7 @@ def test_what_a_process_had_in_flight_that_ended_silently_counts_as_answered(
     other.join()
     silent.write({"m": Spent(calls=5, outstanding=3, answered=2, cost=0.2, highest=0.1)})
     assert _reserve_nothing(other, seen)
-    now += LEASE_SECONDS - 1
+    now += ACCOUNT_LEASE_SECONDS - 1
     assert _reserve_nothing(other, seen)
     now += 2
     assert not _reserve_nothing(other, seen)
@@ -88,7 +88,7 @@ def test_it_is_known_at_once_that_a_process_was_killed_and_one_that_was_stopped_
     any_store: Store, store_url: str, sent: signal.Signals
 ) -> None:
     code = (
-        "from sightline.store.ledger import Spent; from sightline.store.store import Store; "
+        "from sightline.store.claims import Spent; from sightline.store.store import Store; "
         f"ledger = Store.open({store_url!r}).ledger({RUN!r}); ledger.join(); "
         "ledger.write({'m': Spent(5, 3)}); print(flush=True); input()"
     )

@@ -15,10 +15,9 @@ from sightline.engine.account import Counts
 from sightline.images import find_image
 from sightline.maintenance.merge import merge
 from sightline.store.answers import Attempt, EndpointRecord
-from sightline.store.caches import image_key
 from sightline.store.encoding import storable, storable_text
 from sightline.store.keys import KeyedRequest, with_key
-from sightline.store.store import Store
+from sightline.store.store import Store, image_key
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Request, user
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None) | st.sampled_from("\ud800\udfff\0"))

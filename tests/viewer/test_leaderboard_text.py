@@ -9,7 +9,7 @@ from tests.viewer.counted_runs import run
 
 from sightline.benchmarks.published import published
 from sightline.reporting.table import csv_text
-from sightline.reporting.texts import latex
+from sightline.reporting.tables import latex
 from sightline.viewer.leaderboard import Choice, build_leaderboard, csv_table, paper_table, remarks
 
 RUNS = [

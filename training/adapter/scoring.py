@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sightline.scoring.containment import Task, contains, normalised, post_process
 from sightline.scoring.similarity import THRESHOLD
+from sightline.scoring.text import Task, contains, normalised, post_process
 from training.adapter.result_files import SIMILARITY_OFFSET, TaskValues, encode
 from training.adapter.scenes import TestGroup
 

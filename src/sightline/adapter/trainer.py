@@ -21,8 +21,8 @@ from sightline.adapter.loss import cross_entropy, disagreement
 from sightline.errors import UserError
 from sightline.models.local.encode import compatible_batches
 from sightline.models.local.generate import generate
-from sightline.scoring.containment import contains, normalised, post_process
 from sightline.scoring.similarity import THRESHOLD
+from sightline.scoring.text import contains, normalised, post_process
 
 CONSISTENCY = 1.0
 """The default weight of a group's disagreement relative to the cross-entropy of one token."""

@@ -12,13 +12,13 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.annotation.sources.request import MadeItems, SourceRequest
+from sightline.annotation.sources import MadeItems, SourceRequest
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.task import ItemKind, Phase, Task
 from sightline.annotation.types import Item, Pick, Project, Values
 from sightline.builders.split import proportional
 from sightline.errors import UserError
-from sightline.formats.verdicts import read_verdicts
+from sightline.formats.jsonl import read_verdicts
 from sightline.scoring.majority import majority
 from sightline.types import Verdict
 
@@ -117,15 +117,15 @@ def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[P
 # -- The registry of makers of items, by the kind that a task declares
 
 MAKERS: dict[ItemKind, str] = {
-    "answers": "sightline.annotation.sources.answers:answer_items",
-    "wrong-answers": "sightline.annotation.sources.answers:wrong_answer_items",
-    "answer-pairs": "sightline.annotation.sources.answers:answer_pair_items",
-    "probes": "sightline.annotation.sources.request:probe_items",
-    "variant-pairs": "sightline.annotation.sources.items:variant_pair_items",
-    "images": "sightline.annotation.sources.items:image_items",
-    "captions": "sightline.annotation.sources.items:caption_items",
-    "table-lines": "sightline.annotation.sources.items:table_items",
-    "drafts": "sightline.annotation.sources.items:draft_items",
+    "answers": "sightline.annotation.answer_items:answer_items",
+    "wrong-answers": "sightline.annotation.answer_items:wrong_answer_items",
+    "answer-pairs": "sightline.annotation.answer_items:answer_pair_items",
+    "probes": "sightline.annotation.sources:probe_items",
+    "variant-pairs": "sightline.annotation.other_items:variant_pair_items",
+    "images": "sightline.annotation.other_items:image_items",
+    "captions": "sightline.annotation.other_items:caption_items",
+    "table-lines": "sightline.annotation.other_items:table_items",
+    "drafts": "sightline.annotation.other_items:draft_items",
 }
 
 

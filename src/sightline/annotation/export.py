@@ -20,16 +20,16 @@ from sightline.annotation.exchange import (
     potato_items,
 )
 from sightline.annotation.judgements import Judgement, judgements, name_of, verdicts
-from sightline.annotation.records.kinds import RecordsRequest, Written, write_records
-from sightline.annotation.sources.request import WITHOUT
+from sightline.annotation.records import RecordsRequest, Written, write_records
+from sightline.annotation.sources import WITHOUT
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.types import Annotator, Entry
 from sightline.builders.folder import indented_json
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
+from sightline.formats.jsonl import verdict_line
 from sightline.formats.tables import csv_bytes, workbook_bytes
-from sightline.formats.verdicts import verdict_line
 from sightline.scoring.options import LETTERS
 from sightline.store.store import Store
 from sightline.text import for_csv_lines

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sightline.annotation.assignment import choose, is_free, is_test_over
 from sightline.annotation.decisions import is_reconsidered
-from sightline.annotation.records.kinds import record_faults
+from sightline.annotation.records import record_faults
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
 from sightline.annotation.task import Field, Task

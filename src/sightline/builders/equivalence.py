@@ -23,7 +23,7 @@ from sightline.engine.client import ModelClient
 from sightline.errors import UserError
 from sightline.formats.digests import file_digest, json_digest
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
-from sightline.formats.verdicts import read_verdicts
+from sightline.formats.jsonl import read_verdicts
 from sightline.models.embedder import Embedder, embedder
 from sightline.progress import progress
 from sightline.scoring.judge_replies import same_or_different

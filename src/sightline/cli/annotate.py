@@ -117,7 +117,7 @@ def register_new(parser: argparse.ArgumentParser) -> None:
 def execute_new(options: argparse.Namespace) -> int:
     """Make the project."""
     from sightline.annotation.creation import NewProject, absent_parts, draft_project
-    from sightline.annotation.sources.request import SourceRequest
+    from sightline.annotation.sources import SourceRequest
     from sightline.annotation.store import AnnotationStore
     from sightline.annotation.task import task, task_names
     from sightline.cli.options import read_store

@@ -21,7 +21,7 @@ from sightline.metrics.flips import LISTS
 from sightline.text import print_note
 
 if TYPE_CHECKING:
-    from sightline.metrics.comparison import Comparison
+    from sightline.metrics.significance import Comparison
     from sightline.reporting.table import ReportTable
     from sightline.store.store import Store
 

@@ -60,9 +60,8 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.evaluation.score import import_answers
     from sightline.evaluation.spec import Spec
     from sightline.formats.files import refuse_overwriting
-    from sightline.formats.jsonl import write_answers
+    from sightline.formats.jsonl import contradictions, write_answers, write_verdicts
     from sightline.formats.other_tools import only_of_model, read_predictions
-    from sightline.formats.verdicts import contradictions, write_verdicts
 
     out, file = Path(options.out), Path(options.file)
     for path in (out, *map(Path, filter(None, [options.verdicts]))):

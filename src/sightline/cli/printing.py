@@ -67,7 +67,7 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
 
             show(tables)
         else:
-            from sightline.reporting.texts import tables_text
+            from sightline.reporting.tables import tables_text
 
             print_document(tables_text(tables, form))
 

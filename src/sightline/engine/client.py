@@ -12,18 +12,17 @@ from msgspec.structs import replace
 
 from sightline.config import load_config
 from sightline.engine.account import Account, Counts
-from sightline.engine.calls import OpenModels
 from sightline.engine.endpoint_check import NAMED_REMEDY, CheckPolicy, EndpointCheck
 from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
+from sightline.engine.selector import OpenModels
 from sightline.images import transform_for
-from sightline.models.arguments import refuse_protocol_fields, refuse_unknown_sampling
-from sightline.models.base import Model
+from sightline.models.base import Model, refuse_protocol_fields, refuse_unknown_sampling
 from sightline.models.registry import ModelOptions
 from sightline.progress import request_progress
 from sightline.replicas.fleet import check_place, resolve_on
+from sightline.store.claims import Budget, check_request_limits
 from sightline.store.keys import KeyedRequest, with_key
-from sightline.store.ledger import Budget, check_request_limits
 from sightline.store.store import Store, existing_or_empty_store
 from sightline.types import Fingerprint, ImageFile, Message, Request
 

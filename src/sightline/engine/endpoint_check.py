@@ -18,15 +18,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.engine.account import Account, Counts, complete_usage, count_answer
-from sightline.engine.calls import Call, OpenModels, is_capacity_refusal, report_to, retry_delay
 from sightline.engine.limiter import HostUnavailableError, Limiter
+from sightline.engine.selector import Call, OpenModels, is_capacity_refusal, report_to, retry_delay
 from sightline.errors import UserError
 from sightline.models.base import Model, ServerReport
 from sightline.store.answers import CachedAnswer, CheckResult, EndpointRecord
+from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
 from sightline.store.encoding import storable
 from sightline.store.keys import KeyedRequest
-from sightline.store.ledger import Budget
 from sightline.store.store import Store
 from sightline.text import local_time
 from sightline.types import Answer, Failure, Request

@@ -15,29 +15,27 @@ from functools import reduce
 from msgspec import Struct, field
 
 from sightline.engine.account import Account, Counts, count_answer, full_length_usage
-from sightline.engine.calls import (
-    Call,
-    CallQueue,
-    OpenModels,
-    RequestFeed,
-    is_capacity_refusal,
-    report_to,
-    retry_delay,
-)
 from sightline.engine.endpoint_check import EndpointCheck, Means
 from sightline.engine.limiter import HostUnavailableError, Limiter
 from sightline.engine.selector import (
     REQUESTS_PER_LOOKUP,
     Admission,
+    Call,
+    CallQueue,
     Committer,
+    OpenModels,
+    RequestFeed,
     RequestSelector,
     SharedAnswers,
+    is_capacity_refusal,
+    report_to,
+    retry_delay,
 )
 from sightline.models.base import ImageTraffic, Model
 from sightline.store.answers import Attempt
+from sightline.store.claims import Budget
 from sightline.store.encoding import storable
 from sightline.store.keys import KeyedRequest
-from sightline.store.ledger import Budget
 from sightline.store.store import Store
 from sightline.types import Answer, Failure
 

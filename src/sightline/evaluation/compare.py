@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError, some_of
 from sightline.evaluation.folder import JudgedRun
-from sightline.metrics.comparison import ComparedSide, Comparison, MetricSubset
 from sightline.metrics.confusion import CONFUSED
 from sightline.metrics.flips import (
     ComparedAnswers,
@@ -20,7 +19,10 @@ from sightline.metrics.flips import (
     pair_groups,
 )
 from sightline.metrics.significance import (
+    ComparedSide,
+    Comparison,
     MarginVerdict,
+    MetricSubset,
     PairedTally,
     PairedValues,
     Significance,

@@ -11,8 +11,7 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import Struct
 
 from sightline.errors import UserError, some_of, unknown_name
-from sightline.metrics.comparison import Comparison, MetricSubset
-from sightline.metrics.significance import MarginVerdict, Significance
+from sightline.metrics.significance import Comparison, MarginVerdict, MetricSubset, Significance
 from sightline.metrics.tally import NO_ANSWER
 from sightline.reporting.notes import undecided_share
 from sightline.types import MetricDefinition, MetricValue, Result

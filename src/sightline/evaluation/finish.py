@@ -29,8 +29,7 @@ from sightline.evaluation.recompute import recompute
 from sightline.evaluation.result import aggregate
 from sightline.formats.jsonl import read_outcomes
 from sightline.images import BadImage, inspect_image, read_image
-from sightline.reporting.tables import summary
-from sightline.reporting.texts import html, import_pandas, report_markdown
+from sightline.reporting.tables import html, import_pandas, report_markdown, summary
 from sightline.store.database import raise_if_set, run_until_cancelled, until_set
 from sightline.store.store import Store
 from sightline.text import for_html

@@ -33,7 +33,7 @@ from sightline.formats.files import (
     temporary_folder,
     write_atomically,
 )
-from sightline.formats.jsonl import answer_line, read_outcomes
+from sightline.formats.jsonl import answer_line, read_outcomes, read_recorded_verdicts, verdict_line
 from sightline.formats.run_metadata import (
     METRICS,
     REPORT,
@@ -42,7 +42,6 @@ from sightline.formats.run_metadata import (
     refuse_mixed_files,
     written_files,
 )
-from sightline.formats.verdicts import read_recorded_verdicts, verdict_line
 from sightline.text import decode_json
 from sightline.types import Case, Group, GroupKey, Outcome, Result, Verdict
 

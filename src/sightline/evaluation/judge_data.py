@@ -25,16 +25,16 @@ from sightline.evaluation.runs import find_run, name_or_number
 from sightline.evaluation.score import import_answers
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import read_bytes
-from sightline.formats.jsonl import read_outcomes
-from sightline.formats.other_tools import read_predictions
-from sightline.formats.run_metadata import METRICS, read_run_metadata
-from sightline.formats.verdicts import (
+from sightline.formats.jsonl import (
     Partly,
     apply_partly,
     contradictions,
+    read_outcomes,
     read_recorded_verdicts,
     verdict_line,
 )
+from sightline.formats.other_tools import read_predictions
+from sightline.formats.run_metadata import METRICS, read_run_metadata
 from sightline.store.store import Store
 from sightline.text import json_records
 from sightline.types import Group, Labels, Outcome, Verdict

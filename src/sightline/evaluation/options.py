@@ -13,8 +13,8 @@ from sightline.benchmarks.base import FILE, Benchmark, BenchmarkOption, Setting,
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.evaluation.spec import Decide, Spec
-from sightline.models.arguments import refuse_protocol_fields
-from sightline.store.ledger import check_request_limits
+from sightline.models.base import refuse_protocol_fields
+from sightline.store.claims import check_request_limits
 
 _RANGES = {
     "temperature": (0.0, sys.float_info.max),

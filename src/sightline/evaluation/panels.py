@@ -33,7 +33,7 @@ from sightline.evaluation.prepared import Prepared, PreparedMeasures, judge_samp
 from sightline.evaluation.registry import load_project_verdicts
 from sightline.evaluation.runs import StoredRun
 from sightline.evaluation.spec import Decide
-from sightline.formats.verdicts import read_verdicts
+from sightline.formats.jsonl import read_verdicts
 from sightline.models.embedder import embedder
 from sightline.store.database import NoStoreError
 from sightline.store.store import Store

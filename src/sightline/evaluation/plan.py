@@ -21,8 +21,8 @@ from sightline.formats.digests import json_digest
 from sightline.formats.run_metadata import as_asked, image_paths, prompt_text
 from sightline.images import BadImage, transform_for
 from sightline.metrics.flips import BETWEEN_FORMS, BETWEEN_PARTS
-from sightline.models.augmented import Augmented
 from sightline.models.base import Model
+from sightline.models.ocr import Augmented
 from sightline.plugins import wrong_return
 from sightline.store.keys import KeyedRequest, RequestFrame, key_of
 from sightline.store.store import Store, inspect_images

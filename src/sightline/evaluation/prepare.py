@@ -47,15 +47,13 @@ from sightline.evaluation.runs import read_stored_run
 from sightline.evaluation.same_run import refuse_name_of_other_run, refuse_other_run
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.digests import SetDigest
+from sightline.formats.jsonl import verdict_line
 from sightline.formats.run_metadata import check_run_name, check_tags
-from sightline.formats.verdicts import verdict_line
 from sightline.images import BadImage
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
-from sightline.models.arguments import refuse_unknown_sampling
-from sightline.models.augmented import Augmented, ImageText, text_of
-from sightline.models.base import Model
+from sightline.models.base import Model, refuse_unknown_sampling
 from sightline.models.batches import BatchEndpoint
-from sightline.models.ocr import Reader
+from sightline.models.ocr import Augmented, ImageText, Reader, text_of
 from sightline.models.registry import ModelOptions
 from sightline.plugins import wrong_return
 from sightline.progress import progress

@@ -27,10 +27,9 @@ from sightline.formats.export import counted
 from sightline.formats.journal import is_synthetic
 from sightline.formats.prediction import Prediction
 from sightline.formats.run_metadata import METRICS, as_asked, prompt_text, read_run_metadata
-from sightline.models.augmented import CAPTIONED
 from sightline.models.base import Model
 from sightline.models.embedder import Embedder
-from sightline.models.ocr import Reader
+from sightline.models.ocr import CAPTIONED, Reader
 from sightline.models.text_metrics import TextMetric
 from sightline.scoring.scorer import JUDGE_SAMPLING
 from sightline.types import Augmentation, ImageRef, Origin, Probe, Sample

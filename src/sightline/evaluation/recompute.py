@@ -18,7 +18,7 @@ from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.published import add_published
 from sightline.evaluation.result import aggregate
 from sightline.evaluation.runs import latest_finished_run, name_or_number, read_stored_run
-from sightline.metrics.comparison import Comparison
+from sightline.metrics.significance import Comparison
 from sightline.store.store import Store
 from sightline.types import MetricValue, Result
 

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from sightline.config import DEFAULT_FILE, Config
 from sightline.engine.account import CHARACTERS_PER_TOKEN, PIXELS_PER_TOKEN, Account, Counts, shared_account
-from sightline.engine.calls import OpenModels, RequestFeed
 from sightline.engine.endpoint_check import MODEL_REMEDY, NAMED_REMEDY, CheckPolicy, EndpointCheck
 from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
+from sightline.engine.selector import OpenModels, RequestFeed
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.groups import AnswerLookup, CollectedAnswers
 from sightline.evaluation.judges import JudgePanel
@@ -33,9 +33,9 @@ from sightline.models.base import Model
 from sightline.models.batches import BatchEndpoint
 from sightline.progress import request_progress
 from sightline.store.answers import Answers
+from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
 from sightline.store.keys import KeyedRequest
-from sightline.store.ledger import Budget
 from sightline.store.store import Store
 from sightline.text import counted, print_note
 from sightline.types import Answer

@@ -29,11 +29,11 @@ from sightline.evaluation.send import run_account
 from sightline.evaluation.spec import Spec
 from sightline.formats.digests import text_digest
 from sightline.formats.files import write_atomically
-from sightline.models.augmented import AUGMENTATIONS, CAPTIONED
+from sightline.models.ocr import AUGMENTATIONS, CAPTIONED
 from sightline.replicas.fleet import replicas_kept
 from sightline.reporting.notes import ResultPoint, exact_text, options_text, short_names
 from sightline.reporting.pivot import PointLine, sweep_markdown
-from sightline.reporting.texts import import_pandas
+from sightline.reporting.tables import import_pandas
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store, existing_or_empty_store
 from sightline.text import print_note

@@ -17,11 +17,10 @@ from sqlalchemy.engine import Connection as CoreConnection
 from sightline.annotation.types import DECODERS
 from sightline.evaluation.plan import StoredProbe, read_stored_probes
 from sightline.evaluation.runs import StoredRun, decode_run, read_row
-from sightline.formats.verdicts import decode_verdict
+from sightline.formats.jsonl import decode_verdict
 from sightline.progress import progress
 from sightline.store import schema
-from sightline.store.answers import EndpointRecord, decode_result, state_of
-from sightline.store.caches import check_image_row
+from sightline.store.answers import EndpointRecord, Requests, decode_result, state_of
 from sightline.store.connect import display, sqlite_path
 from sightline.store.database import (
     LOOKUP,
@@ -33,9 +32,8 @@ from sightline.store.database import (
     rows_in,
 )
 from sightline.store.encoding import PLAIN, Dictionaries, text_digest
-from sightline.store.requests import Requests
 from sightline.store.runs import KEY_BYTES, ProbeChunk, keys_of_row, probes_of
-from sightline.store.store import Store
+from sightline.store.store import Store, check_image_row
 
 PAGE = 500
 """Rows that are read at once, so that memory stays small and no other process waits for long."""

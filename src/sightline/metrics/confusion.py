@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sightline.scoring.containment import normalised
 from sightline.scoring.similarity import THRESHOLD
+from sightline.scoring.text import normalised
 from sightline.types import PERCENT, MetricDefinition, MetricValue
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from itertools import combinations, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.scoring.containment import normalised
 from sightline.scoring.options import chosen_option
 from sightline.scoring.scorer import flag
 from sightline.scoring.similarity import CONTRADICTION, SIMILAR
+from sightline.scoring.text import normalised
 from sightline.types import PERCENT, Group, Labels, Metric, Outcome, Term, Verdict, difference_range
 
 # -- The terms of the metrics of accuracy and consistency (MM-R3 3.3); `consistency_metrics` declares them

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincc
 
+from sightline.metrics.flips import ComparedAnswers
 from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_intervals
 from sightline.scoring.similarity import PRECISION
-from sightline.types import Group, Metric, MetricDefinition, Term, Unit, difference_range
+from sightline.types import Group, Metric, MetricDefinition, MetricValue, Term, Unit, difference_range
 
 LEVEL = 0.05
 """The p-value up to which a difference is called significant (3.3.1: 95 % confidence)."""
@@ -421,3 +422,58 @@ def _interval(values: PairedValues, definition: MetricDefinition, level: float) 
     sums = np.bincount(values.clusters, values.after - values.before)[None].astype(np.float64)
     counts = np.bincount(values.clusters)[None].astype(np.float64)
     return difference_intervals(sums, counts, [bounds], graded=definition.graded, level=level)[0]
+
+
+# -- The record of a comparison of runs
+
+MetricSubset = tuple[str, str]
+"""The name of a metric and of a subset."""
+
+
+class ComparedSide(Struct, frozen=True):
+    """One side of a comparison: the base runs, or the runs that are compared with them."""
+
+    runs: tuple[str, ...]
+    task: str
+    model: str
+    probes: int
+    undecided: int
+    failed: int
+    not_sent: int
+    lacking_samples: int
+    lacking_probes: int
+    confused: tuple[MetricValue, ...] = ()
+
+
+class Comparison(Struct, frozen=True):
+    """Two runs, or several pairs of runs, on the groups that both runs of a pair hold.
+
+    Attributes:
+        undecided_bounds: The lowest and the highest difference that undecided verdicts allow, in the unit of
+            the difference; empty if none is undecided.
+    """
+
+    runs: tuple[tuple[str, str], ...]
+    sides: tuple[ComparedSide, ComparedSide]
+    base: Sequence[MetricValue]
+    other: Sequence[MetricValue]
+    differences: Sequence[MetricValue]
+    each: Sequence[Sequence[MetricValue]]
+    groups: Mapping[str, Mapping[str, PairedValues]]
+    undecided_bounds: Mapping[MetricSubset, tuple[float, float]]
+    answers: ComparedAnswers
+    different_samples: Sequence[str]
+    unchecked_samples: int
+    differing_options: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
+    not_compared: Mapping[str, str]
+    definitions: Mapping[str, MetricDefinition]
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark of both sides."""
+        return self.sides[0].task.partition(":")[0]
+
+    @property
+    def task(self) -> str:
+        """The tasks of both sides, such as "iibench:none and iibench:cot"; one name if they are equal."""
+        return " and ".join(dict.fromkeys(side.task for side in self.sides))

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from sightline.config import Config, api_key
 from sightline.errors import UserError, is_secret_name, unknown_name
 from sightline.formats.prediction import AnswerFiles
-from sightline.models.arguments import read_values, refuse_adapter
-from sightline.models.base import Model
+from sightline.models.base import Model, read_values, refuse_adapter
 from sightline.models.openai import Endpoint, EndpointArgs, NamedEndpointArgs, OpenAICompatible
 from sightline.plugins import find_entry, plugged_in, registered_names, wrong_return
 

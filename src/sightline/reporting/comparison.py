@@ -13,10 +13,16 @@ from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError, some_of, unknown_name
 from sightline.formats.run_metadata import are_named
 from sightline.metrics.association import SPEARMAN, value_of
-from sightline.metrics.comparison import ComparedSide, Comparison, MetricSubset
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.flips import LISTS, AnswerChange, ChangeCounts, count_changes, group_changes
-from sightline.metrics.significance import LEVEL, MarginVerdict, Significance
+from sightline.metrics.significance import (
+    LEVEL,
+    ComparedSide,
+    Comparison,
+    MarginVerdict,
+    MetricSubset,
+    Significance,
+)
 from sightline.metrics.statistics import Floats, correlation
 from sightline.reporting.notes import (
     definition_notes,

@@ -29,8 +29,7 @@ from sightline.reporting.notes import (
     value_notes,
 )
 from sightline.reporting.table import Cell, Column, ReportTable, Spread, heading
-from sightline.reporting.tables import leading_metrics
-from sightline.reporting.texts import markdown
+from sightline.reporting.tables import leading_metrics, markdown
 from sightline.text import for_markdown
 from sightline.types import MetricValue, PublishedValue, Result
 

@@ -62,11 +62,11 @@ def offer_of(question: str) -> Offer | None:
     others = [words(part) for i, sentence in enumerate(asked) if i != at for part in sentence.split(",")]
     beside = [part for part in (*others, *before) if part]
     main = [part for part in beside if part[0] not in PLACES or _ASKS & set(part)]
-    about = _matter(main, offered)
+    about = _offers_matter(main, offered)
     return Offer(
         tuple(_option(phrase, phrases, after) for phrase in phrases),
         about,
-        _matter([*beside, after], offered) - about,
+        _offers_matter([*beside, after], offered) - about,
         _pairs(beside, offered),
     )
 
@@ -196,7 +196,7 @@ def _phrase(phrase: Words, others: list[Words]) -> Words:
     return tuple(stem(word) for word in phrase[lead:] if word not in DETERMINERS)
 
 
-def _matter(parts: Iterable[Words], offered: set[str]) -> frozenset[str]:
+def _offers_matter(parts: Iterable[Words], offered: set[str]) -> frozenset[str]:
     left_out = FUNCTION_WORDS | offered
     return frozenset(stem(word) for part in parts for word in part if word not in left_out)
 

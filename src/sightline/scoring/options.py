@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 
-from sightline.scoring.containment import normalised
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, flags
+from sightline.scoring.text import normalised
 from sightline.types import Case, Outcome, VerdictName
 
 # -- The option that an answer chooses from the list of its question, by letter or by text (groups files)

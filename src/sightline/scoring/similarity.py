@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from sightline.scoring.containment import ungrouped
 from sightline.scoring.non_answers import declines
 from sightline.scoring.offered import OPPOSITES
 from sightline.scoring.options import chosen_option
 from sightline.scoring.polarity import explicit
-from sightline.scoring.quantities import NUMBER_WORDS, colours, numbers, on_the_dial, times_of_day
 from sightline.scoring.scorer import VectorScorer
 from sightline.scoring.text import (
     NEGATIONS,
+    NUMBER_WORDS,
     OPEN,
+    colours,
     content,
     denials,
     excludes,
     lexicon,
+    numbers,
+    on_the_dial,
     respelled,
     statements,
+    times_of_day,
+    ungrouped,
     words,
 )
 from sightline.types import Group, Outcome, Verdict

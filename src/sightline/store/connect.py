@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from sightline.errors import UserError, hide_password
 from sightline.formats.files import temporary_folder
 from sightline.store import schema
-from sightline.store.database import Connection, Database, SqliteConnections, no_store
+from sightline.store.database import Connection, Database, SqliteConnections, check_sqlite_file, no_store
 from sightline.store.encoding import add_common_dictionary
-from sightline.store.sqlite_check import check_sqlite_file
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.errors import EnvironmentFailedError, NoSuchRecordError
-from sightline.formats.verdicts import decode_verdict
+from sightline.formats.jsonl import decode_verdict
 from sightline.store.claims import read_times
 from sightline.store.connect import connect
 from sightline.store.database import (

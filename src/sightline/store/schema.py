@@ -27,9 +27,8 @@ from sqlalchemy import (
 from sqlalchemy import Connection as SqlConnection
 from sqlalchemy.types import TypeDecorator
 
-from sightline.store.database import Connection
+from sightline.store.database import Connection, not_a_store
 from sightline.store.encoding import storable_text
-from sightline.store.sqlite_check import not_a_store
 
 
 class StorableText(TypeDecorator[str]):

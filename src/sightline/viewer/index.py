@@ -22,8 +22,8 @@ from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.recompute import UNFINISHED, recompute
 from sightline.evaluation.runs import RunLine, list_runs, name_or_number, read_run_line, read_stored_run
 from sightline.evaluation.spec import Decide
-from sightline.metrics.comparison import Comparison, MetricSubset
 from sightline.metrics.flips import LISTS, Change, ChangeCounter, GroupChange, answer_changes, count_changes
+from sightline.metrics.significance import Comparison, MetricSubset
 from sightline.reporting.comparison import comparison_notes
 from sightline.store import schema
 from sightline.store.database import insert_new

@@ -23,7 +23,7 @@ import sightline
 from sightline.errors import EnvironmentFailedError
 from sightline.evaluation.folder import Lines, lines_of
 from sightline.evaluation.judges import JudgedGroup
-from sightline.formats.verdicts import decode_verdict
+from sightline.formats.jsonl import decode_verdict
 from sightline.metrics.consistency import normalised_answers
 from sightline.scoring.options import LETTERS
 from sightline.scoring.similarity import SIMILAR, THRESHOLD

@@ -14,8 +14,7 @@ from sqlalchemy import select
 from sightline.errors import UserError
 from sightline.images import MEDIA_TYPES, BadImage, inspect_image, read_bytes, read_image
 from sightline.store import schema
-from sightline.store.caches import CacheTable
-from sightline.store.store import Store, inspect_images
+from sightline.store.store import CacheTable, Store, inspect_images
 from sightline.types import ImageFile, ImageRef, Outcome
 from sightline.viewer.index_types import IndexedImage
 

@@ -18,7 +18,7 @@ from sightline.errors import UserError
 from sightline.evaluation.judge_data import JudgedAnswer, JudgeData
 from sightline.evaluation.judge_report import judge_report
 from sightline.evaluation.runs import find_run
-from sightline.formats.verdicts import decode_verdict, verdict_line
+from sightline.formats.jsonl import decode_verdict, verdict_line
 from sightline.reporting.judges import JudgeReport, judge_tables, with_short_names
 from sightline.reporting.table import visible_table
 from sightline.types import MetricValue, Result, Verdict

@@ -15,8 +15,7 @@ from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.evaluation.published import NOT_THEIRS, add_published
 from sightline.reporting.notes import options_text
 from sightline.reporting.table import Cell, Column, PublishedCell, ReportTable, csv_text, n_cell, value_cell
-from sightline.reporting.tables import leading_metrics
-from sightline.reporting.texts import latex
+from sightline.reporting.tables import latex, leading_metrics
 from sightline.text import counted
 from sightline.types import PERCENT, MetricDefinition, MetricValue, PublishedValue, Result
 from sightline.viewer.addresses import with_query

@@ -13,9 +13,9 @@ import pytest
 from sightline.benchmarks.contextual.formats import add_judgements, write_judgements, write_predictions
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
+from sightline.formats.jsonl import PARTLY, apply_partly, contradictions
 from sightline.formats.other_tools import of_model, only_of_model, read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.formats.verdicts import PARTLY, apply_partly, contradictions
 from sightline.types import Outcome, Usage, Verdict, VerdictName
 
 CLOCK = "https://textvision-data-quality.s3.us-west-1.amazonaws.com/time-images/thb_8411.jpg"

@@ -22,30 +22,28 @@ from sightline.scoring.polarity import (
     explicit,
     said_yes_or_no,
 )
-from sightline.scoring.quantities import (
-    NUMBER_WORDS,
-    allowed_times,
-    colours,
-    numbers,
-    on_the_dial,
-    times_of_day,
-)
 from sightline.scoring.scorer import RuleVerdict
 from sightline.scoring.text import (
     FUNCTION_WORDS,
     NAMES_NOTHING,
+    NUMBER_WORDS,
     OPEN,
+    allowed_times,
     announced,
     answer_part,
     cached_for_short_texts,
+    colours,
     content,
     denials,
     excludes,
     is_question,
     joined,
     lexicon,
+    numbers,
+    on_the_dial,
     statements,
     stem,
+    times_of_day,
     without_lead_in,
     words,
 )

@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from sightline.scoring.containment import ungrouped
 from sightline.scoring.non_answers import declines, is_refusal
-from sightline.scoring.quantities import NUMBER_WORDS
 from sightline.scoring.scorer import RuleVerdict
-from sightline.scoring.text import FUNCTION_WORDS, NEGATIONS, lexicon, respelled, statements, words
+from sightline.scoring.text import (
+    FUNCTION_WORDS,
+    NEGATIONS,
+    NUMBER_WORDS,
+    lexicon,
+    respelled,
+    statements,
+    ungrouped,
+    words,
+)
 
 SHORT = 5
 """The most words of a reference that rules decide on; a longer one can be phrased in too many ways."""

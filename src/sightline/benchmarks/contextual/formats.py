@@ -20,7 +20,7 @@ from sightline.benchmarks.contextual.data import IMAGE, INSTRUCTION
 from sightline.errors import UserError
 from sightline.formats.export import AnswersToExport, ExportFormat, counted, model_name, repeats_note
 from sightline.formats.files import read_bytes, write_atomically
-from sightline.formats.jsonl import id_field, response_of
+from sightline.formats.jsonl import CONTRADICTED, PARTLY, id_field, response_of
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,
@@ -31,7 +31,6 @@ from sightline.formats.prediction import (
     optional_text,
     reply,
 )
-from sightline.formats.verdicts import CONTRADICTED, PARTLY
 from sightline.text import Records, json_records
 from sightline.types import Outcome, Verdict, VerdictName
 

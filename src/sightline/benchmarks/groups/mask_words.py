@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile, pairwise
 
-from sightline.scoring.quantities import colours
-from sightline.scoring.text import AUXILIARIES, FUNCTION_WORDS, lexicon, words
+from sightline.scoring.text import AUXILIARIES, FUNCTION_WORDS, colours, lexicon, words
 from sightline.types import Labels
 
 _SHAPES: Mapping[str, frozenset[str]] = {

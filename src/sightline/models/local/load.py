@@ -18,8 +18,7 @@ from msgspec import Meta, Struct
 
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.images import MAX_BYTES, MEDIA_TYPES, ImageLimits
-from sightline.models.arguments import read_values
-from sightline.models.base import Capabilities
+from sightline.models.base import Capabilities, read_values
 from sightline.models.model_files import (
     answer_files,
     digest_of_files,

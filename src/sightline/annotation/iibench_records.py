@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sightline.annotation.agreement import LabelAgreement, label_agreement
 from sightline.annotation.judgements import judgements
-from sightline.annotation.records.kinds import RecordsRequest
+from sightline.annotation.records import RecordsRequest
 from sightline.annotation.task import RATER
 from sightline.annotation.types import Item
 from sightline.annotation.types import Values as ItemValues

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.annotation.judgements import judgements
-from sightline.annotation.records.kinds import proposals
-from sightline.annotation.sources.request import (
+from sightline.annotation.records import proposals
+from sightline.annotation.sources import (
     FolderImages,
     MadeItems,
     SourceRequest,

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.annotation.sources.request import (
+from sightline.annotation.sources import (
     FolderImages,
     MadeItems,
     SourceRequest,

@@ -21,20 +21,20 @@ Written = Iterator[tuple[Path, str]]
 """Each file, and what it holds."""
 
 WRITERS: dict[Records, str] = {
-    "images": "sightline.annotation.records.data:write_images",
-    "captions": "sightline.annotation.records.data:write_captions",
-    "table-lines": "sightline.annotation.records.data:write_table_lines",
-    "questions": "sightline.annotation.records.data:write_questions",
-    "codis": "sightline.annotation.records.data:write_codis",
-    "iibench": "sightline.annotation.records.iibench:write",
-    "contextual": "sightline.annotation.records.data:write_contextual",
+    "images": "sightline.annotation.record_tables:write_images",
+    "captions": "sightline.annotation.record_tables:write_captions",
+    "table-lines": "sightline.annotation.record_tables:write_table_lines",
+    "questions": "sightline.annotation.record_tables:write_questions",
+    "codis": "sightline.annotation.record_tables:write_codis",
+    "iibench": "sightline.annotation.iibench_records:write",
+    "contextual": "sightline.annotation.record_tables:write_contextual",
 }
 """Kind of records -> the function that writes them."""
 
-PROPOSALS: dict[Records, str] = {"iibench": "sightline.annotation.records.iibench:proposals"}
+PROPOSALS: dict[Records, str] = {"iibench": "sightline.annotation.iibench_records:proposals"}
 """Kind of records -> the function `proposals`, for kinds that a folder can hold already."""
 
-CHECKS: dict[Records, str] = {"iibench": "sightline.annotation.records.iibench:faults"}
+CHECKS: dict[Records, str] = {"iibench": "sightline.annotation.iibench_records:faults"}
 """Kind of records -> the function `faults`, for kinds that values can be unfit for."""
 
 

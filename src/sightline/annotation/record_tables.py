@@ -10,8 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field, structs
 
-from sightline.annotation.judgements import judgements, name_of
-from sightline.annotation.records.iibench import (
+from sightline.annotation.iibench_records import (
     FILLED,
     FOLDER,
     FormLine,
@@ -19,8 +18,9 @@ from sightline.annotation.records.iibench import (
     group_by_image,
     write_data,
 )
-from sightline.annotation.records.kinds import RecordsRequest
-from sightline.annotation.sources.items import BLIND, BY, REVIEW_COLUMNS, TableLine, read_table_lines
+from sightline.annotation.judgements import judgements, name_of
+from sightline.annotation.other_items import BLIND, BY, REVIEW_COLUMNS, TableLine, read_table_lines
+from sightline.annotation.records import RecordsRequest
 from sightline.annotation.types import Item, Values
 from sightline.benchmarks.codis.data import RECORDS, CodisRecord, ContextAnswers, Contexts
 from sightline.benchmarks.contextual.data import COLUMNS, IMAGE, NAME, image_path, table_name

@@ -1,1 +1,0 @@
-"""What projects that produce records write: one module for each kind, with a function `write`."""

@@ -1,1 +1,0 @@
-"""Makers of items: one module for each kind of source."""
