@@ -53,5 +53,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the names of the API without an import of it."""
     return sorted({*globals(), *__all__})

@@ -417,7 +417,6 @@ def _store_of(runs: Sequence[RunSource | None], url: StrPath) -> str:
 
 
 def _word(run: RunSource | None) -> str | None:
-    """A run as the command line names it."""
     if not isinstance(run, Evaluation):
         return None if run is None else str(run)
     if run.run is not None:

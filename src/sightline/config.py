@@ -107,7 +107,6 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
     cached: Annotated[float, Meta(ge=0)] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse nan and inf, which TOML has."""
         if not all(map(math.isfinite, (self.prompt, self.completion, self.cached or 0.0))):
             raise ValueError("a price is a finite number")
 
@@ -259,13 +258,11 @@ def _table(value: Any, kind: type[Struct], file: Path, name: str) -> Any:
 
 
 def _fields(kind: type[Struct], inner: str) -> tuple[str, ...]:
-    """The fields of a table, or of the table inside it that an error is about."""
     inside = {"batch": BatchSettings if kind is Host else kind}
     return inside.get(inner, kind).__struct_fields__
 
 
 def _found(value: Any, inner: str) -> Any:
-    """The value that an error is about, None if it is not directly in the table."""
     return value.get(inner) if isinstance(value, dict) else value
 
 

@@ -68,7 +68,6 @@ class EnvironmentFailedError(Exception):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that does not exist."""
     names = sorted(known)
     return UserError(
         f"unknown {kind} '{name}'{did_you_mean(name, names)}", expected=f"one of {', '.join(names)}"
@@ -288,7 +287,6 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Show a text as `visible` does, with its line feeds."""
     return "\n".join(map(visible, text.replace("\r\n", "\n").split("\n")))
 
 

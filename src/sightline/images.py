@@ -171,7 +171,6 @@ def data_url_length(file: ImageFile) -> int:
 
 
 def check_unchanged(file: ImageFile) -> None:
-    """Check that a file is the one that was inspected."""
     try:
         info = os.stat(file.path)
     except OSError as error:

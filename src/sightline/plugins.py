@@ -21,7 +21,6 @@ _modules: dict[str, str] = {}
 
 
 def load_plugin(file: str) -> ModuleType:
-    """Load a Python file."""
     path = Path(file)
     spec = importlib.util.spec_from_file_location(f"sightline_plugin_{path.stem}", path)
     if not path.is_file():
@@ -107,7 +106,6 @@ def wrong_return(function: object, found: object, expected: type) -> UserError:
 
 
 def _last_place(error: BaseException) -> tuple[str, int, str] | None:
-    """File, line and function of the last call in a traceback that is a plugin's."""
     places = [
         (frame.f_code.co_filename, line, frame.f_code.co_qualname)
         for frame, line in walk_tb(error.__traceback__)

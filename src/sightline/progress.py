@@ -191,7 +191,6 @@ def _status(counts: RequestCounts, start: _Start) -> str:
 
 
 def _short(number: int) -> str:
-    """A number in thousands (k) or millions (M) if it is large."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if number >= 10 * size:
             return f"{number / size:.0f}{letter}"

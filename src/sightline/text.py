@@ -107,7 +107,6 @@ def escape_formula(cell: str) -> str:
 
 
 def unescape_formula(cell: str) -> str:
-    """Undo `escape_formula`."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -296,7 +295,6 @@ def json_records(content: bytes, path: Path) -> Records:
 
 
 def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path, kind: type[Any]) -> T:
-    """Decode a line of a JSON Lines file."""
     try:
         return decode(line)
     except msgspec.ValidationError as error:
@@ -339,7 +337,6 @@ def lenient_json(text: str | bytes, constant: Callable[[str], Any] = float) -> A
 
 
 def fault(error: Exception) -> str:
-    """Describe why something cannot be decoded."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeDecodeError):

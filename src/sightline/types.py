@@ -193,7 +193,6 @@ class Answer(Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether the response reached the token limit."""
         return self.finish_reason in CUT_OFF
 
 
@@ -329,7 +328,6 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether the response reached the token limit."""
         return self.finish_reason in CUT_OFF
 
     @property
@@ -411,7 +409,6 @@ class Group(Struct, frozen=True, dict=True):
 
     @cached_property
     def labels(self) -> Labels:
-        """The labels that all outcomes share."""
         first = self.outcomes[0].labels
         if all(outcome.labels == first for outcome in self.outcomes):
             return first

@@ -97,7 +97,6 @@ def merge_lora(loaded: Loaded) -> None:
 
 
 def embedding_width(loaded: Loaded) -> int:
-    """Read the width of the language model's input embeddings."""
     return int(loaded.model.get_input_embeddings().weight.shape[1])
 
 

@@ -67,7 +67,6 @@ class ExampleEncoder:
         self._end = _end_token(loaded)
 
     def encode(self, example: TrainingExample) -> EncodedExample:
-        """Encode an example, or take it from the cache."""
         key = example.request.key
         encoded = self._cached.get(key)
         if encoded is None:
@@ -220,7 +219,6 @@ def _padded(rows: Sequence[list[int]], padding: int) -> Tensor:
 
 
 def _bytes(example: EncodedExample, *, without_features: bool) -> int:
-    """The memory that an example uses."""
     tensors = [tensor for tensor in example.prompt.inputs.values() if isinstance(tensor, Tensor)]
     tensors += example.features.images if example.features is not None and not without_features else []
     return sum(tensor.nbytes for tensor in tensors)

@@ -25,7 +25,6 @@ def load_adapter(folder: str) -> SavedAdapter:
 
 
 def check_installed() -> None:
-    """Check that torch, transformers and safetensors are installed."""
     for name in ("torch", "transformers", "safetensors"):
         if find_spec(name) is None:
             raise UserError(f"an adapter needs {name}", expected=INSTALL)

@@ -57,7 +57,6 @@ class FreePrefix(nn.Module):
         self.vectors = nn.Parameter(torch.randn(config.prefix, width) * INITIAL_STD)
 
     def forward(self, embeddings: Tensor, prompt_mask: Tensor) -> Tensor:
-        """Repeat the vectors for each row."""
         return self.vectors.expand(len(embeddings), -1, -1)
 
 

@@ -54,7 +54,6 @@ class SavedAdapter:
 
     @property
     def parameters(self) -> int:
-        """The adapter's parameter count."""
         return parameter_count(self.folder / WEIGHTS)
 
     @property
@@ -104,7 +103,6 @@ class SavedAdapter:
         return ""
 
     def attach(self, loaded: Loaded) -> Loaded:
-        """Attach the adapter to a loaded model."""
         config, file = self.metadata.adapter, self.folder / WEIGHTS
         saved = read_weights(self.folder)
         if not isinstance(config, Lora):
@@ -148,7 +146,6 @@ def save_adapter(folder: Path, metadata: AdapterMetadata, weights: Mapping[str, 
 
 
 def read_metadata(folder: Path) -> AdapterMetadata:
-    """Read adapter.json."""
     file = folder / METADATA
     try:
         return msgspec.json.decode(file.read_bytes(), type=AdapterMetadata)
@@ -167,7 +164,6 @@ def read_metadata(folder: Path) -> AdapterMetadata:
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Read adapter.safetensors."""
     try:
         return load_file(folder / WEIGHTS)
     except FileNotFoundError:
@@ -257,7 +253,6 @@ class TrainingCheckpoint:
         self.entries = [LogEntry(0)]
 
     def add_step(self, step: TrainingStep) -> None:
-        """Add a finished step to the log."""
         self.entries.append(LogEntry(step.number, step.loss, step.disagreement))
 
     def add_validation(self, validation: Validation | None) -> None:
@@ -280,7 +275,6 @@ class TrainingCheckpoint:
         (self._folder / STATE).unlink(missing_ok=True)
 
     def validations(self) -> Sequence[Validation]:
-        """List all validations so far."""
         return [entry.validation for entry in self.entries if entry.validation is not None]
 
     def _broken(self, error: Exception) -> UserError:

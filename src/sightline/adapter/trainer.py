@@ -74,7 +74,6 @@ class Trainer:
         self.done = 0
 
     def steps(self) -> Iterator[TrainingStep]:
-        """Run the remaining steps."""
         while self.done < self._recipe.steps:
             step = self._step()
             self.done += 1
@@ -90,7 +89,6 @@ class Trainer:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
         with torch.no_grad():
             for name, weight in self._adapted.weights.items():
                 weight.copy_(state["weights"][name])

@@ -228,7 +228,6 @@ def _recorded_settings(training: Training, identity: str, images: Mapping[str, s
 
 
 def _frozen(adapted: AdaptedModel) -> dict[str, torch.nn.Parameter]:
-    """The weights of the frozen model by name."""
     trainable = set(map(id, adapted.weights.values()))
     parameters = adapted.loaded.model.named_parameters()
     return {name: weight for name, weight in parameters if id(weight) not in trainable}

@@ -166,7 +166,6 @@ def paper_of(benchmark: str) -> Paper | None:
 
 
 def papers() -> list[str]:
-    """List the benchmarks whose papers printed figures."""
     return [name for name in benchmark_names() if benchmark_class(name).published is not None]
 
 
@@ -267,7 +266,6 @@ DIGITS = 16
 
 
 def record_digest(sample: str, record: Any) -> str:
-    """The digest of a released record."""
     return json_digest([sample, record])[:DIGITS]
 
 
@@ -299,5 +297,4 @@ def foreign_samples(
 
 @cache
 def pinned_digests(file: Path) -> frozenset[str]:
-    """Read the pinned digests of a paper."""
     return frozenset(msgspec.json.decode(file.read_bytes(), type=list[str]))

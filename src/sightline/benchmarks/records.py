@@ -36,7 +36,6 @@ def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
 
 
 def refuse_repeated_ids(path: Path, ids: Sequence[str]) -> None:
-    """Check that no id occurs twice."""
     seen: dict[str, int] = {}
     for number, name in enumerate(ids):
         if name in seen:

@@ -44,12 +44,10 @@ def benchmark_class(name: str) -> type[Benchmark]:
 
 
 def is_benchmark(name: str) -> bool:
-    """Tell whether a benchmark is installed or plugged in."""
     return name in BENCHMARKS or name in benchmark_names()
 
 
 def benchmark_names() -> list[str]:
-    """List the benchmarks that are installed or plugged in."""
     return registered_names("benchmarks", BENCHMARKS)
 
 

@@ -105,7 +105,6 @@ class _InstancesFile(Struct, frozen=True):
 
 
 def read_instances(path: Path) -> CocoInstances:
-    """Read and check an instances file."""
     content = read_bytes(path)
     try:
         whole = msgspec.json.decode(content, type=_InstancesFile)
@@ -151,7 +150,6 @@ def segmentation_pixels(segmentation: Any, width: int, height: int) -> NDArray[n
 
 
 def import_coco_mask() -> Any:
-    """Import pycocotools.mask."""
     with needs_extra("build", "pycocotools is not installed, which reads COCO's segmentations"):
         from pycocotools import mask
     return mask

@@ -68,7 +68,6 @@ class FunnelStep(Struct, frozen=True):
 
     @property
     def left(self) -> int:
-        """How many images went on."""
         return self.came - self.dropped
 
 
@@ -82,12 +81,10 @@ class Funnel(Struct, frozen=True):
 
     @property
     def kept(self) -> dict[str, ImageFile]:
-        """The images that no step dropped, by name."""
         return {name: file for name, file in self.gallery.files.items() if not self.statuses[name].step}
 
     @property
     def dropped(self) -> dict[str, str]:
-        """The dropped images, each with 'step: reason'."""
         return {name: f"{one.step}: {one.why}" for name, one in self.statuses.items() if one.step}
 
     def drop(self, step: str, dropped: Iterable[tuple[str, ImageStatus]]) -> Funnel:
@@ -106,14 +103,12 @@ class Funnel(Struct, frozen=True):
 
 
 def start_funnel(gallery: CheckedImages, settings: Mapping[str, Any]) -> Funnel:
-    """Start with all images, and drop the broken ones."""
     names = [*gallery.files, *gallery.broken]
     funnel = Funnel(gallery, settings, dict.fromkeys(names, ImageStatus()))
     return funnel.drop("broken", ((name, ImageStatus(why=why)) for name, why in gallery.broken.items()))
 
 
 def review_columns(funnel: Funnel) -> dict[str, dict[str, str]]:
-    """The columns of a review list about the images that are left."""
     columns = {}
     for name, file in funnel.kept.items():
         status = funnel.statuses[name]
@@ -141,7 +136,6 @@ def near_duplicate_lines(funnel: Funnel, limit: int) -> list[GroupLine]:
 
 
 def curation_report(funnel: Funnel) -> dict[str, Any]:
-    """The content of curation.json."""
     return {
         "schema": 1,
         "settings": funnel.settings,
@@ -192,7 +186,6 @@ class CurationOptions(Struct, frozen=True):
 
     @property
     def needs_ocr(self) -> bool:
-        """Whether a step needs an OCR reader."""
         return self.max_text is not None or self.top is not None
 
 

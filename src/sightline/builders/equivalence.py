@@ -180,7 +180,6 @@ def equivalence_report(
     measures: Mapping[str, EquivalenceMeasure],
     embedder: str | None,
 ) -> EquivalenceReport:
-    """Combine all measures of a folder."""
     return EquivalenceReport(
         str(folder),
         kind_of_folder(folder),
@@ -334,7 +333,6 @@ class VariantPair(Struct, frozen=True):
 
 
 def read_pairs(folder: Path) -> list[VariantPair]:
-    """Read the pairs of original and variant in a built folder."""
     path = folder / "groups.jsonl"
     if not path.is_file():
         raise UserError("contains no groups.jsonl", file=folder, expected="a folder of `sightline build`")
@@ -362,7 +360,6 @@ def draw_pairs(pairs: Sequence[VariantPair], count: int, seed: int) -> list[Vari
 
 
 def kind_of_folder(folder: Path) -> str:
-    """The kind of builder that made a folder."""
     return read_manifest(folder).kind if (folder / MANIFEST).is_file() else ""
 
 

@@ -94,7 +94,6 @@ def build_identity(
 
 
 def read_manifest(folder: Path) -> BuildManifest:
-    """Read the manifest of a built folder."""
     path = folder / MANIFEST
     if not path.is_file():
         problem = "is not finished" if header_of(folder) else "is not a folder of `sightline build`"
@@ -129,7 +128,6 @@ def image_versions() -> dict[str, str]:
 
 
 def indented_json(content: Any) -> bytes:
-    """Encode data as the indented JSON of manifests and reports."""
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
@@ -184,7 +182,6 @@ class BuiltFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the folder has its manifest."""
         return (self.path / MANIFEST).exists()
 
     def begin(self) -> None:
@@ -268,7 +265,6 @@ class BuiltFolder:
 
 @contextmanager
 def open_folder(path: Path, identity: BuildIdentity, *, force: bool) -> Iterator[BuiltFolder]:
-    """Lock a folder for a build."""
     refuse_other_contents(path, identity, force=force)
     with Journal(path) as journal:
         # Another process may have built there since.
@@ -332,7 +328,6 @@ def refuse_other_contents(out: Path, identity: BuildIdentity, *, force: bool) ->
 
 
 def refuse_changed_files(folder: Path, manifest: BuildManifest) -> None:
-    """Check that a finished folder is as it was built."""
     others = changed_files(folder, manifest.made)
     if others:
         raise UserError(
@@ -359,7 +354,6 @@ def add_images(images: Mapping[str, ImageFile], folder: Path) -> None:
 
 
 def everything_dropped(dropped: Mapping[str, str], what: str) -> UserError:
-    """The error for a build without any usable source."""
     if not dropped:
         return UserError(f"there are no {what}", expected="at least one")
     reasons = some_of([f"{name}: {reason}" for name, reason in dropped.items()], REASONS, separator="; ")
@@ -468,7 +462,6 @@ def _upright(image: Image) -> Image:
 
 
 def _flat(image: Image) -> Image:
-    """Convert to RGB; ValueError if the mode has no RGB form."""
     from PIL import Image
 
     if image.mode.startswith("I"):

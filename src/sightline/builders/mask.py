@@ -121,7 +121,6 @@ class Mask(Struct, frozen=True):
 
 
 def prompt() -> str:
-    """The paper's prompt for a masked image."""
     text: str = load("sightline.benchmarks.mmr3")["context"]["prompt"]
     return text
 
@@ -140,7 +139,6 @@ def mask_sources(
 
 
 def count_passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -> dict[str, int]:
-    """Count what is not masked, for the manifest."""
     crowds = sum(
         bool(one.iscrowd) and MIN_AREA <= one.area / (photo.width * photo.height) <= MAX_AREA
         for photo in instances.photos.values()
@@ -385,7 +383,6 @@ class MaskAssignment(Struct, frozen=True):
     labels: str
 
     def check_against(self, instances: CocoInstances, known: Collection[int]) -> None:
-        """Check that the assignment fits an instances file."""
         if not known:
             raise UserError(
                 f"none of the {len(self.maskings):,} images of the assignment is in the instances file",
@@ -402,7 +399,6 @@ class MaskAssignment(Struct, frozen=True):
                 )
 
     def absent_from(self, instances: CocoInstances) -> dict[str, str]:
-        """List the images of the assignment that an instances file lacks."""
         absent = sorted(self.maskings.keys() - instances.photos.keys())
         return {f"{number:012}": "not in the instances file" for number in absent}
 

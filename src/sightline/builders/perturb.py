@@ -52,7 +52,6 @@ class Perturb(Struct, frozen=True):
     plugins: tuple[str, ...] = ()
 
     def __call__(self, source: SourceItem, out: Path) -> SourceResult:
-        """Make the group of a source."""
         return SourceResult(tuple(self._lines(source, out)))
 
     def _lines(self, source: SourceItem, out: Path) -> Iterator[GroupLine]:
@@ -264,7 +263,6 @@ class Blur(Perturbation):
     variants: Mapping[str, Labels] = {f"b{radius}": {"blur": str(radius)} for radius in (2, 5, 10)}
 
     def apply(self, image: Image, variant: str, random: Random) -> Image:
-        """Blur."""
         from PIL import ImageFilter
 
         return image.filter(ImageFilter.GaussianBlur(int(variant[1:]) * max(image.size) / 1000))
@@ -291,5 +289,4 @@ def perturbation(name: str) -> Perturbation | TextPerturbation:
 
 
 def perturbation_names() -> list[str]:
-    """List the perturbations that are installed or plugged in."""
     return registered_names("perturbations", PERTURBATIONS)

@@ -46,7 +46,6 @@ class _SheetLayout(Struct, frozen=True):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the sheet in pixels."""
         return GAP + self.columns * (self.cell + GAP), GAP + self.rows * self.row_height
 
 

@@ -54,7 +54,6 @@ class Transfer(Struct, Generic[ItemT], frozen=True, kw_only=True):
     packages: tuple[str, ...] = PACKAGES
 
     def name(self, item: ItemT) -> str:
-        """Name an item in messages."""
         image = self.image(item)
         return "a batch of texts" if image is None else image[0]
 

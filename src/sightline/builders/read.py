@@ -75,7 +75,6 @@ def read_all(
 def write_ocr_texts(
     texts: Mapping[str, OcrResult], gallery: CheckedImages, reader: Reader, out: Path
 ) -> None:
-    """Write a line for each image that was read."""
     lines = (
         ImageTextLine(name, gallery.files[name].digest, reader.identity, words)
         for name, words in texts.items()

@@ -114,7 +114,6 @@ def rephrasing_request(source: SourceItem) -> tuple[Message, ...]:
 
 
 def rephrasing_requests(job: RephraseJob, client: ModelClient) -> ReplyRequests[Rephrasings]:
-    """The requests of a job, and how their replies are read."""
     sources = {source.id: source for source in job.sources}
 
     def ask(name: str, draw: int) -> KeyedRequest:

@@ -222,7 +222,6 @@ def _items(mark: re.Pattern[str]) -> Callable[[str], list[str]]:
 
 
 def _continues(line: str) -> bool:
-    """Whether a line looks like the continuation of a wrapped sentence."""
     return (line[0].isspace() or line[0].islower()) and not _BULLET.match(line)
 
 
@@ -352,12 +351,10 @@ def count_requests(wanted: ReplyRequests[T], client: ModelClient, store: Store) 
 
 
 def dropped_reasons(results: Mapping[str, ReplyResult[T]]) -> dict[str, str]:
-    """Select what was dropped."""
     return {name: result.dropped for name, result in results.items() if result.dropped}
 
 
 def unanswered_reasons(results: Mapping[str, ReplyResult[T]]) -> dict[str, str]:
-    """Select what has no answer."""
     return {name: result.unanswered for name, result in results.items() if result.unanswered}
 
 

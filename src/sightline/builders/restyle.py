@@ -69,7 +69,6 @@ class Restyle(Struct, frozen=True):
     device: str = "cpu"
 
     def __call__(self, source: SourceItem, out: Path) -> SourceResult:
-        """Restyle the image of a source."""
         return SourceResult(tuple(self._lines(source, out)))
 
     def _lines(self, source: SourceItem, out: Path) -> Iterator[GroupLine]:
@@ -103,7 +102,6 @@ class Restyle(Struct, frozen=True):
 
 
 def prompt() -> str:
-    """The paper's prompt for a restyled image."""
     text: str = load("sightline.benchmarks.mmr3")["restyling"]["prompt"]
     return text
 

@@ -38,7 +38,6 @@ class Mark(Struct, frozen=True):
 
 
 def write_list(path: Path, items: Mapping[str, Mapping[str, str]]) -> None:
-    """Write a review list."""
     columns = next(iter(items.values()), {})
     rows = (["", "", "", key, *map(for_csv_lines, cells.values())] for key, cells in items.items())
     write_atomically(path, [csv_bytes([[*COLUMNS, *columns], *rows])])
@@ -100,7 +99,6 @@ class AnnotatorNames:
         self._nameless: dict[str, Path] = {}
 
     def name_of(self, row: Mapping[str, str], path: Path, where: str) -> str:
-        """Get the name of the human who filled in a line."""
         by = " ".join(row.get("by", "").split())
         if by:
             return self._names.setdefault(normalised_name(by), by)

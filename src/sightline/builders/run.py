@@ -70,7 +70,6 @@ class Execution(Struct, frozen=True, kw_only=True):
     def map_images(
         self, function: Callable[[ImageFile], ResultT], images: Sequence[ImageFile]
     ) -> Generator[ResultT]:
-        """Apply a function to images."""
         if self.ray is None:
             return map_in_processes(function, images, self.processes)
         from sightline.builders.ray_tasks import IMAGE_FILES, map_on_ray
@@ -130,7 +129,6 @@ class _CheckedSources(Struct, frozen=True, dict=True):
 
     @cached_property
     def identity(self) -> BuildIdentity:
-        """The identity of the whole build."""
         each = [self.fingerprint_of(source) for source in self.sources]
         return BuildIdentity(self._header, json_digest([self._header, self.dropped, self.excluded, each]))
 
@@ -194,7 +192,6 @@ def build(
 
 
 def image_name(source: SourceItem, variant: str, form: str) -> str:
-    """The path of an image in the folder."""
     return built_image_path(f"{source.id}_{variant}", form.upper())
 
 

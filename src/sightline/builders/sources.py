@@ -502,7 +502,6 @@ class CheckedImages(Struct, frozen=True):
     broken: Mapping[str, str]
 
     def named(self, by_digest: Mapping[str, T]) -> dict[str, T]:
-        """Turn results by digest into results by name."""
         return {name: by_digest[file.digest] for name, file in self.files.items()}
 
 

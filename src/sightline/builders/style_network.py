@@ -85,7 +85,6 @@ def paint(weights: Weights, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def on_device(weights: Weights, device: str) -> Weights:
-    """Copy weights to a device."""
     with _enough_memory():
         return {key: tensor.to(device) for key, tensor in weights.items()}
 

@@ -146,8 +146,6 @@ def instruction_request(images: Sequence[ImageFile]) -> tuple[Message, ...]:
 
 
 def instruction_requests(job: SynthesisJob, client: ModelClient) -> ReplyRequests[InstructionPair]:
-    """The requests of a job, and how their replies are read."""
-
     def ask(name: str, draw: int) -> KeyedRequest:
         images = [*job.examples, job.images[name]]
         return client.keyed(instruction_request(images), draw, images)
@@ -202,7 +200,6 @@ def write_instructions(
 
 
 def preview_lines(job: SynthesisJob, results: Mapping[str, ReplyResult[InstructionPair]]) -> list[GroupLine]:
-    """The instructions with their images, for a preview sheet."""
     return [
         GroupLine(name, "synthetic", (job.images[name].path,), pair.instruction, references=(pair.response,))
         for name, result in results.items()

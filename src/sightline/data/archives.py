@@ -150,7 +150,6 @@ def _write(file: IO[bytes], piece: bytes, path: Path) -> None:
 
 
 def write_error(path: Path, error: OSError) -> EnvironmentFailedError:
-    """Describe a failed write."""
     return EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}")
 
 

@@ -197,7 +197,6 @@ def _label_counts(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
 
 
 def _duplicates(digests: Mapping[str, str]) -> list[list[str]]:
-    """Groups of files with equal content."""
     files = defaultdict(list)
     for path, digest in digests.items():
         if digest:

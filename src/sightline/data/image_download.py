@@ -252,7 +252,6 @@ def remove_partial_files(finals: Iterable[Path]) -> None:
 
 
 def create_parent(final: Path, folder: Path) -> None:
-    """Create the folder of an image."""
     parent = os.path.realpath(final.parent)
     if not parent.startswith(os.path.join(os.path.realpath(folder), "")):
         raise DownloadError("name refused", f"is outside {folder}: {final.parent}")
@@ -350,7 +349,6 @@ def unchanged_images(
 
 
 def write_image_manifest(manifest: ImageManifest, folder: Path) -> None:
-    """Write image_manifest.json."""
     content = msgspec.json.encode(manifest, order="sorted")
     write_atomically(folder / IMAGE_MANIFEST, [msgspec.json.format(content, indent=1), b"\n"])
 

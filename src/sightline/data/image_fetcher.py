@@ -129,7 +129,6 @@ class ImageFetcher:
         self._throttles: dict[str, HostThrottle] = {}
 
     async def __aenter__(self) -> Self:
-        """Open the session."""
         self._session = aiohttp.ClientSession(
             connector=safe_connector(allow_private=self._allow_private),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -146,7 +145,6 @@ class ImageFetcher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the session."""
         await self._session.close()
 
     async def fetch(self, url: str, path: Path) -> str:
@@ -261,12 +259,10 @@ class _Clock:
 
     @property
     def is_over(self) -> bool:
-        """Whether no time is left."""
         return self.seconds <= _LEAST_SECONDS
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count the time of a block."""
         began = time.monotonic()
         try:
             yield

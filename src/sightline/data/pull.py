@@ -111,7 +111,6 @@ def verify_release(release: Release, folder: Path) -> None:
 
 
 def load_samples(release: Release, folder: Path, split: str) -> list[Sample]:
-    """Read the samples of a split with the benchmark of the data set."""
     benchmark = find_benchmark(release.name)
     setting = next(iter(benchmark.settings.values()))
     return list(benchmark.samples(folder, split, {**defaults(benchmark, setting), "seed": 0}))
@@ -243,6 +242,5 @@ def _refusal(
 
 
 def releases() -> dict[str, Release]:
-    """List the public data sets."""
     declared = {name: benchmark_class(name).release for name in benchmark_names()}
     return {name: release for name, release in declared.items() if release is not None}

@@ -29,7 +29,6 @@ def text_digest(text: str) -> str:
 
 
 def file_digest(path: str | Path) -> str:
-    """The SHA-256 of the content of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -79,7 +78,6 @@ class SetDigest:
         self._sum += int.from_bytes(hashlib.sha256(text).digest())
 
     def hexdigest(self) -> str:
-        """The digest of the texts so far."""
         return f"{self._sum % 16**_DIGITS:0{_DIGITS}x}"
 
 

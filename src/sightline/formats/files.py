@@ -107,7 +107,6 @@ _PIECE = 1024**2
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read the content of a file."""
     pieces: list[bytes] = []
     size = 0
     with opened(path) as file:
@@ -162,7 +161,6 @@ def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None =
 
 
 def read_line(file: IO[bytes] | gzip.GzipFile, number: int, path: Path) -> bytes:
-    """Read the next line of an open file."""
     line = file.readline(MAX_LINE + 1)
     if len(line) > MAX_LINE:
         raise UserError(
@@ -251,7 +249,6 @@ class AtomicFile:
                 self._file.close()
 
     async def __aenter__(self) -> Self:
-        """Open the temporary file in a coroutine."""
         return self.__enter__()
 
     async def __aexit__(
@@ -287,14 +284,12 @@ class AtomicLineFile:
         self._file = AtomicFile(path)
 
     def __enter__(self) -> Self:
-        """Open the temporary file."""
         self._file.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Rename the file; after an error, remove it."""
         self._file.__exit__(kind, error, trace)
 
     def write(self, line: bytes) -> None:
@@ -308,7 +303,6 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def cannot_write(path: object, error: OSError) -> EnvironmentFailedError:
-    """The error of a file that cannot be written."""
     remedy = "; make room, then run the same command again" if error.errno in NO_ROOM else ""
     return EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}{remedy}")
 

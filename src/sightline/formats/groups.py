@@ -155,13 +155,11 @@ class GroupFile(NamedTuple):
     starts: bytes = b""
 
     def lines(self) -> Iterator[GroupLine]:
-        """Read the file."""
         with _seekable(self.path) as file:
             for _, _, line in _lines(file, self.path):
                 yield line
 
     def groups(self) -> Iterator[list[GroupLine]]:
-        """Read the file group by group."""
         if self.runs is None:
             for _, members in groupby(self.lines(), key=attrgetter("group")):
                 yield list(members)
@@ -171,7 +169,6 @@ class GroupFile(NamedTuple):
 
 
 def read_groups(path: Path) -> list[GroupLine]:
-    """Read a groups file into memory."""
     return list(open_groups(path).lines())
 
 

@@ -111,7 +111,6 @@ class Journal:
         return finished
 
     def discard(self) -> None:
-        """Remove the journal after the build."""
         discard(self._folder)
 
     def _lock_file(self) -> None:
@@ -164,7 +163,6 @@ def header_of(folder: Path) -> Any:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder's journal, if there is one."""
     (folder / JOURNAL).unlink(missing_ok=True)
 
 

@@ -57,7 +57,6 @@ class PlainLine(Struct, frozen=True, omit_defaults=True):
 
 
 def recognises(record: dict[str, Any]) -> bool:
-    """Whether a record has this layout."""
     return id_field(record) is not None and _first(record, (*RESPONSES, "error")) is not None
 
 
@@ -101,7 +100,6 @@ def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[st
 
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write answers.jsonl."""
     with AtomicLineFile(path) as file:
         for outcome in outcomes:
             file.write(answer_line(outcome))
@@ -130,7 +128,6 @@ def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
 
 
 def answer_line(outcome: Outcome) -> bytes:
-    """Encode an outcome as a line of answers.jsonl."""
     # JSON escapes quotes within texts, so that these bytes cannot occur earlier in the line.
     head, name, rest = _encoder.encode(outcome).partition(b',"key":')
     return b"".join((head, b',"group":', _encoder.encode(outcome.sample), name, rest))
@@ -289,14 +286,12 @@ _HUMAN = {"scorer": "human", "kind": "human"}
 
 
 def write_verdicts(verdicts: Iterable[Verdict], path: Path) -> None:
-    """Write verdicts.jsonl."""
     with AtomicLineFile(path) as file:
         for verdict in verdicts:
             file.write(verdict_line(verdict))
 
 
 def verdict_line(verdict: Verdict) -> bytes:
-    """Encode a verdict as a line of verdicts.jsonl."""
     return _encoder.encode(verdict)
 
 

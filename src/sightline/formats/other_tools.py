@@ -42,7 +42,6 @@ _UNREAD = {"messages", "events", "store"}
 
 
 def is_inspect_log(path: Path, content: bytes) -> bool:
-    """Check whether a file is a log of inspect_ai."""
     return path.suffix == ".eval" or _JSON_LOG.match(content) is not None
 
 

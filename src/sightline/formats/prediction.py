@@ -89,7 +89,6 @@ class PredictionFile(Struct, frozen=True):
     allow_missing: bool = False
 
     def at(self, record: str) -> RecordLocation:
-        """Locate a record for error messages."""
         return RecordLocation(self.path, record)
 
 
@@ -102,7 +101,6 @@ class RecordLocation(NamedTuple):
     def error(
         self, message: str, *, field: str | None = None, found: object = None, expected: str | None = None
     ) -> UserError:
-        """Make the error for this record."""
         return UserError(
             message, file=self.file, record=self.record, field=field, found=found, expected=expected
         )

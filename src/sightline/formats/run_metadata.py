@@ -69,7 +69,6 @@ class _Written(Struct):
 
 
 def written_files(folder: Path) -> Mapping[str, str]:
-    """Find which files a run wrote."""
     try:
         return msgspec.json.decode((folder / METRICS).read_bytes(), type=_Written).files
     except (OSError, *UNDECODABLE):

@@ -31,7 +31,6 @@ def read_table(content: bytes, path: Path) -> RawTable:
 
 
 def table_rows(table: RawTable, path: Path) -> Records:
-    """The lines of a table as records."""
     rows: Records = []
     for number, cells in table.lines:
         if len(cells) != len(table.header):
@@ -47,7 +46,6 @@ def table_rows(table: RawTable, path: Path) -> Records:
 
 
 def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
-    """Encode a table as CSV."""
     stream = io.StringIO(newline="")
     # The writer quotes cells with a character of its line terminator. A lone carriage return must be quoted.
     writer = csv.writer(stream, lineterminator="\r\n")

@@ -37,12 +37,10 @@ class AnswerChange(Struct, frozen=True):
 
     @property
     def undecided(self) -> bool:
-        """Whether the verdict of a run is undecided."""
         return "undecided" in self.verdicts
 
     @property
     def unanswered(self) -> bool:
-        """Whether a run has no answer."""
         return self.identical is None
 
 
@@ -73,7 +71,6 @@ class GroupChange(Struct, frozen=True):
 
     @property
     def change(self) -> Change:
-        """The change of the whole group."""
         changes = [answer.change for answer in self.answers]
         if "unscored" in changes:
             return "unscored"
@@ -89,12 +86,10 @@ class GroupChange(Struct, frozen=True):
 
     @property
     def undecided(self) -> bool:
-        """Whether any verdict is undecided."""
         return any(answer.undecided for answer in self.answers)
 
     @property
     def unanswered(self) -> bool:
-        """Whether any answer is missing."""
         return self.identical is None
 
 
@@ -195,11 +190,9 @@ class ComparedAnswers(Sequence[AnswerChange]):
         self.pairs = pairs
 
     def __iter__(self) -> Iterator[AnswerChange]:
-        """Read all groups, one at a time."""
         return chain.from_iterable(answer_changes(*numbered) for numbered in enumerate(self.pairs))
 
     def __len__(self) -> int:
-        """The number of answers."""
         return self._ends[-1]
 
     @overload
@@ -207,7 +200,6 @@ class ComparedAnswers(Sequence[AnswerChange]):
     @overload
     def __getitem__(self, place: slice) -> list[AnswerChange]: ...
     def __getitem__(self, place: int | slice) -> AnswerChange | list[AnswerChange]:
-        """Read the group of an answer, or those of several."""
         if isinstance(place, slice):
             return [self[one] for one in range(len(self))[place]]
         place = range(len(self))[place]
@@ -255,7 +247,6 @@ class GroupPairs(Sequence[GroupPair]):
         self._keys = keys
 
     def __len__(self) -> int:
-        """The number of pairs."""
         return len(self._keys)
 
     @overload
@@ -263,7 +254,6 @@ class GroupPairs(Sequence[GroupPair]):
     @overload
     def __getitem__(self, place: slice) -> GroupPairs: ...
     def __getitem__(self, place: int | slice) -> GroupPair | GroupPairs:
-        """Read a pair, or choose some."""
         if isinstance(place, slice):
             return GroupPairs(self._base, self._other, self._keys[place])
         base, other = self._keys[place]

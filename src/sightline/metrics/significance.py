@@ -470,7 +470,6 @@ class Comparison(Struct, frozen=True):
 
     @property
     def benchmark(self) -> str:
-        """The benchmark of both sides."""
         return self.sides[0].task.partition(":")[0]
 
     @property

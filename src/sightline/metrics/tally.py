@@ -226,7 +226,6 @@ def _intervals(table: CellTable, metric: Metric) -> list[Interval | str]:
 
 
 def _reason(metric: Metric, *, has_partner: bool) -> str:
-    """The reason why a metric has no value."""
     if metric.needs and not has_partner:
         how = f" ({metric.how_to_run})" if metric.how_to_run else ""
         return f"needs a run of setting '{metric.needs}' with the same model and the same options{how}"
@@ -295,7 +294,6 @@ class LabelSubsets:
 
 
 def each_value(values: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The values of a label."""
     return (values,) if isinstance(values, str) else values
 
 
@@ -391,7 +389,6 @@ class TermChunk:
 
     @property
     def is_full(self) -> bool:
-        """Whether the chunk holds as many terms as it should."""
         return len(self._sums) >= TERMS_PER_CHUNK
 
     def rows(self) -> ChunkRows:
@@ -583,7 +580,6 @@ class ClusterPool:
         self._pooled = NO_ROWS
 
     def add(self, rows: ClusterRows) -> None:
-        """Add amounts."""
         self._rows.append(rows)
         self._size += len(rows.cells)
         if self._size > self._limit:

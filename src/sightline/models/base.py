@@ -100,9 +100,7 @@ class Model(Protocol):
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the model."""
-        ...
+    ) -> None: ...
 
     def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
         """Answer requests, in any order.
@@ -272,9 +270,7 @@ class ImageReferences(Protocol):
         """
         ...
 
-    def exchange(self, request: Request) -> Exchange:
-        """Begin to send a request."""
-        ...
+    def exchange(self, request: Request) -> Exchange: ...
 
 
 # -- Checks of a model's arguments: `--model-arg` and `--gen` values against their types and ranges
@@ -315,7 +311,6 @@ def refuse_adapter(args: Mapping[str, Any], spec: str) -> None:
 
 
 def read_values(option: str, values: Mapping[str, Any], kind: type[T]) -> T:
-    """Convert option values to a struct."""
     try:
         return msgspec.convert(dict(values), kind)
     except msgspec.ValidationError as error:
@@ -346,7 +341,6 @@ def _choices(kind: inspect.Type) -> list[str]:
 
 
 def _allowed(kind: inspect.Type) -> str:
-    """Describe the values that a field accepts."""
     if isinstance(kind, inspect.Metadata):
         return str((kind.extra_json_schema or {}).get("description") or _allowed(kind.type))
     if isinstance(kind, inspect.UnionType):

@@ -84,7 +84,6 @@ class Batch(Struct, frozen=True):
 
     @property
     def problems(self) -> list[BatchError]:
-        """Why the provider refused the input file."""
         listed = self.errors.get("data") if isinstance(self.errors, dict) else self.errors
         found = [_converted(one, BatchError) for one in listed] if isinstance(listed, list) else []
         if not found and self.errors:
@@ -124,11 +123,9 @@ class BatchClient:
         self._session: aiohttp.ClientSession | None = None
 
     def open(self) -> None:
-        """Open a session."""
         self._session = self._endpoint.new_session()
 
     async def close(self) -> None:
-        """Close the session."""
         if self._session is not None:
             await self._session.close()
 
@@ -341,7 +338,6 @@ async def input_files(
 
 
 def input_line(key: str, body: bytes) -> bytes:
-    """Write the line of a request."""
     return b'{"custom_id":%b,"method":"POST","url":"%b","body":%b}\n' % (
         json.dumps(key).encode(),
         CHAT.encode(),
@@ -504,9 +500,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def find(self, keys: Sequence[str]) -> list[OpenBatch]:
-        """Find the batches that hold any of some requests."""
-        ...
+    async def find(self, keys: Sequence[str]) -> list[OpenBatch]: ...
 
     async def record_id(self, number: int, batch: str | None) -> None:
         """Record the provider's id of a batch.
@@ -516,9 +510,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def record_state(self, number: int, state: str) -> None:
-        """Record the state of a batch."""
-        ...
+    async def record_state(self, number: int, state: str) -> None: ...
 
     async def leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
         """Do not follow a batch any more: another process may, for the requests that are not named here."""

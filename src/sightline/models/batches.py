@@ -90,7 +90,6 @@ class BatchEndpoint(Model):
         await self._client.close()
 
     async def server_report(self) -> ServerReport | None:
-        """What the server says about the model."""
         async with aclosing(self.live.new_client()) as client:
             return await self.live.read_report(client)
 
@@ -301,7 +300,6 @@ class Follower:
         self._progress.say("")
 
     async def _ended(self, record: OpenBatch, batch: Batch) -> Batch:
-        """Wait until a batch has ended."""
         pause, state, silent_since = self._settings.poll, "", time.monotonic()
         while True:
             self._progress.see(record.number, batch)
@@ -422,22 +420,18 @@ class BatchProgress:
         self._event = ""
 
     def say(self, event: str) -> None:
-        """Say what goes on besides the waiting."""
         self._event = event
         self._update()
 
     def see(self, number: int, batch: Batch) -> None:
-        """Show a batch as the provider describes it now."""
         self._batches[number] = batch
         self._update()
 
     def done(self, number: int) -> None:
-        """Count a batch whose results were read."""
         self._ended += self._batches.pop(number, None) is not None
         self._update()
 
     def end(self) -> None:
-        """Show nothing any more."""
         self._batches.clear()
         self._ended, self._event = 0, ""
         self._update()

@@ -56,7 +56,6 @@ def embedder(name: str = DEFAULT) -> Embedder:
 
 
 def packaged_folder(user: str, install: str) -> Path:
-    """Find the folder of DEFAULT in its package."""
     package = find_spec(_PACKAGE)
     if package is None or package.origin is None:
         raise UserError(f"{user} lacks its weights", expected=install)

@@ -43,7 +43,6 @@ def open_client(
 
 
 def has_environment_proxy(address: str) -> bool:
-    """Whether the environment names a proxy for an address."""
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(address)
@@ -102,7 +101,6 @@ def no_connection(seconds: float) -> CallError:
 
 
 def broken(error: Exception) -> CallError:
-    """The error for one of the system or of a library."""
     return CallError(f"{type(error).__name__}: {error}".rstrip(": "), getattr(error, "errno", None))
 
 
@@ -206,7 +204,6 @@ class DirectClient:
         self._is_closed = False
 
     async def call(self, path: str, body: bytes | None = None, *, total: float | None = None) -> Reply:
-        """Make one call, as `HTTPClient.call`."""
         head = self._target.head(path, body)
         seconds = self._timeouts.total if total is None else total
         try:
@@ -313,7 +310,6 @@ class Connection(asyncio.Protocol):
         )
 
     async def exchange(self, request: Sequence[bytes]) -> Reply:
-        """Send a request and wait for its reply."""
         if self._transport.is_closing():
             raise CallError("the server closed the connection")
         self.has_received = False
@@ -329,11 +325,9 @@ class Connection(asyncio.Protocol):
             self._waiter = None
 
     def rest(self, seconds: float) -> None:
-        """Stay open for another call."""
         self._idle_timer = asyncio.get_running_loop().call_later(seconds, self.abort)
 
     def wake(self) -> None:
-        """End the rest."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
@@ -347,7 +341,6 @@ class Connection(asyncio.Protocol):
         self._opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of the reply."""
         self.has_received = True
         if self._waiter is None or self._waiter.done():
             # No call waits for this: it cannot be told what it belongs to.
@@ -363,7 +356,6 @@ class Connection(asyncio.Protocol):
             self._waiter.set_result(self._reader.reply)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the call, if there is one."""
         self.wake()
         if self._waiter is not None and not self._waiter.done():
             if exc is None:
@@ -399,7 +391,6 @@ class ReplyReader:
         self.start()
 
     def start(self) -> None:
-        """Expect a reply."""
         self.reply: Reply | None = None
         self._headers: dict[str, str] = {}
         self._has_headers = self._is_until_end = False
@@ -436,7 +427,6 @@ class ReplyReader:
         del self._parser
 
     def on_message_begin(self) -> None:
-        """A reply begins."""
         if self.reply is not None:
             self.can_continue = False
 
@@ -449,7 +439,6 @@ class ReplyReader:
             self._headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
 
     def on_headers_complete(self) -> None:
-        """The header fields are complete."""
         if self.reply is not None or self._parser.get_status_code() < 200:
             return
         self._has_headers = True
@@ -582,7 +571,6 @@ class ProxiedClient:
         self._session = new_session(target, timeouts, proxy, uses_environment_proxy=proxy is None)
 
     async def call(self, path: str, body: bytes | None = None, *, total: float | None = None) -> Reply:
-        """Make one call, as `HTTPClient.call`."""
         seconds = self._timeouts.total if total is None else total
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=self._timeouts.connect)
         try:
@@ -607,7 +595,6 @@ class ProxiedClient:
         return Reply(reply.status, headers, raw, is_whole)
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._session.close()
 
 

@@ -80,7 +80,6 @@ class CachedImages:
         return {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
 
     def exchange(self, request: Request) -> _CachedImages:
-        """Begin to send a request."""
         options = {name: request.sampling[name] for name in PROCESSOR_OPTIONS if name in request.sampling}
         digest = json_digest(options)[:16]
         # A part without `image_url` has no place for OpenAI's `detail`.
@@ -96,14 +95,12 @@ class CachedImages:
         return self._cached.get(address)
 
     def used(self, address: _Address, cached: _Cached) -> None:
-        """Record that the server has used an image just now."""
         self._cached.pop(address, None)
         self._cached[address] = cached
         if len(self._cached) > CACHED:
             del self._cached[next(iter(self._cached))]
 
     def stop(self, why: str) -> None:
-        """Send no uuid from now on."""
         if self.works is None:
             self.works = False
             print_note(
@@ -213,7 +210,6 @@ class FileUrls:
         return None
 
     def exchange(self, request: Request) -> _FileUrls:
-        """Begin to send a request."""
         return _FileUrls(self)
 
     def url(self, file: ImageFile) -> str | None:
@@ -227,7 +223,6 @@ class FileUrls:
         return f"file://{quote(path)}"
 
     def stop(self, why: str) -> None:
-        """Send bytes from now on."""
         if self.works is None:
             self.works = False
             print_note(f"{self._name}: the server reads no files, so images are sent as data ({why})")

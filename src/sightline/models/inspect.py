@@ -130,12 +130,10 @@ class InspectModel(Model):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the provider's connections."""
         if self._provider is not None:
             await self._provider.__aexit__(kind, error, trace)
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Send each request in one call, as `Model.answer`."""
         for index, request in enumerate(requests):
             yield index, self._redacted(await self._ask(request))
 
@@ -229,7 +227,6 @@ def generate_config(sampling: Mapping[str, Any], draw: int = 0) -> GenerateConfi
 
 
 def chat_messages(messages: Sequence[Message], images: Mapping[str, str]) -> list[ChatMessage]:
-    """Convert messages."""
     from inspect_ai.model import (
         ChatMessageAssistant,
         ChatMessageSystem,
@@ -298,7 +295,6 @@ def _usage(output: ModelOutput) -> Usage:
 
 
 def data_urls(request: Request) -> dict[str, str]:
-    """Encode the images of a request."""
     return {path: data_url(file).decode() for path, file in request.images.items()}
 
 
@@ -373,7 +369,6 @@ _IN_PROCESS = ("hf", "mockllm", "nnterp", "none", "transformer_lens")
 
 
 def refuse_secrets(passed: Mapping[str, Any]) -> None:
-    """Refuse arguments that hold a secret."""
     for name in _names(passed):
         if is_secret_name(name):
             raise UserError(

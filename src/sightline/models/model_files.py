@@ -65,7 +65,6 @@ def cached_folder(repository: str) -> Path | None:
 
 
 def no_folder(name: str) -> UserError:
-    """Create the error for a name that is neither a folder nor on the Hub."""
     return UserError(f"there is no folder '{name}'", expected="a folder, or ORG/NAME of the Hugging Face Hub")
 
 
@@ -126,7 +125,6 @@ def _keep(content: str, cache_file: Path) -> None:
 
 @contextmanager
 def without_progress_bar() -> Iterator[None]:
-    """Disable the progress bar of transformers inside the block."""
     logging = import_module("transformers.utils.logging")
     was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

@@ -389,7 +389,6 @@ class Augmented(Struct, frozen=True):
 
 
 def text_of(words: Iterable[Word], how: Augmentation) -> str:
-    """Format OCR words as text."""
     return plain_text(words) if how == "ocr" else layout_text(words)
 
 

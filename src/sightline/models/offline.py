@@ -32,7 +32,6 @@ class OfflineModel(Model):
         return {}
 
     async def __aenter__(self) -> Self:
-        """Open nothing."""
         return self
 
     async def __aexit__(
@@ -84,7 +83,6 @@ class Replay(OfflineModel):
         return Answer(prediction.response, version=self.name)
 
     def _read(self, origin: Origin) -> None:
-        """Read the predictions for the setting of a probe."""
         predictions = read_predictions(
             self._file, self._answer_files, setting=origin.variant, allow_missing=True
         )
@@ -125,7 +123,6 @@ class ChanceBaseline(OfflineModel):
         self._seed = seed
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Guess for each request, as `Model.answer`."""
         for index, request in enumerate(requests):
             text = "\n".join(part.text for part in request.messages[-1].parts if isinstance(part, Text))
             choices = _choices(text)

@@ -182,12 +182,10 @@ class OpenAICompatible(Model):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the client."""
         if self._client is not None:
             await self._client.aclose()
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Send each request in one call, as `Model.answer`."""
         for index, request in enumerate(requests):
             yield index, await self._send(request)
 
@@ -262,7 +260,6 @@ class OpenAICompatible(Model):
             )
 
     async def encode(self, request: Request) -> bytes:
-        """Encode a request as the body of a call."""
         return await self._encoder.encode(request)
 
     def hide_key(self, raw: bytes) -> bytes:

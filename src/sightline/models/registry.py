@@ -316,6 +316,5 @@ def model_factory(spec: str) -> tuple[str, Callable[..., Any]]:
 
 
 def load_adapter(folder: str) -> Any:
-    """Load the adapter in a folder, to be attached to a local model."""
     module, _, function = ADAPTER_LOADER.partition(":")
     return getattr(importlib.import_module(module), function)(folder)

@@ -70,7 +70,6 @@ class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
 
     @property
     def reads_files(self) -> bool:
-        """Whether the server reads images itself."""
         return len(self.executable.split()) < 2 if self.file_urls is None else self.file_urls
 
 
@@ -107,7 +106,6 @@ class Served(Model):
         self.capabilities = replace(self._client.capabilities, endpoint=False, own_process=True)
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """Translate options as the endpoint does."""
         return self._client.effective(sampling)
 
     def image_traffic(self) -> ImageTraffic | None:
@@ -143,7 +141,6 @@ class Served(Model):
         await self._opened.aclose()
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Send each request in one call."""
         async for index, result in self._client.answer(requests):
             if isinstance(result, Failure) and result.kind == "transient" and self._server.ended:
                 gone = f"{self.name}: the server {self._server.ended}; its log: {self._server.log}"
@@ -181,7 +178,6 @@ class Server:
         self._guard: subprocess.Popen[bytes] | None = None
 
     async def start(self, seconds: float) -> str:
-        """Start the server and wait until it is ready."""
         deadline = time.monotonic() + seconds
         address = self._spawn()
         ready = await self._is_ready(address, deadline)

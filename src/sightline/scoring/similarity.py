@@ -167,7 +167,6 @@ def same_option(group: Group) -> Iterator[Verdict]:
 
 
 def pair_verdict(first: Outcome, second: Outcome, value: float, embedder: str) -> Verdict:
-    """The verdict on the similarity of two answers."""
     consistent, differ = value > THRESHOLD, first.response != second.response
     contradictory = consistent and differ and _contradict(first.response, second.response)
     return Verdict(

@@ -33,14 +33,12 @@ class cached_for_short_texts(Generic[P, T]):  # noqa: N801 - a decorator
         self._cached = lru_cache(maxsize=ENTRIES)(function)
 
     def __call__(self, *texts: P.args, **named: P.kwargs) -> T:
-        """The result of the function."""
         if sum(map(len, texts)) > SHORT:  # type: ignore[arg-type]
             return self._function(*texts, **named)
         return self._cached(*texts, **named)  # type: ignore[arg-type]
 
 
 def lexicon(listed: str) -> frozenset[str]:
-    """Make a set of words."""
     return frozenset(listed.split())
 
 

@@ -111,7 +111,6 @@ def claim_of(question: str, answer: str) -> str | None:
 
 
 def times_in(question: str, answer: str) -> frozenset[int]:
-    """Read the times of day in an answer."""
     times = times_of_day(answer)
     return times if _FULL_DAY.search(question) else on_the_dial(times)
 

@@ -193,7 +193,6 @@ def read_released(folder: Path | None, split: str) -> dict[str, list[str]]:
 
 
 def image_of(line: ContextualRecord | SolvedExample, folder: Path | str) -> ImageRef:
-    """Locate the image of a line."""
     return ImageRef(str(Path(folder) / image_path(line.image_url)), str(folder))
 
 

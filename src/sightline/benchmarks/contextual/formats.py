@@ -249,7 +249,6 @@ _VERDICTS: Mapping[str, VerdictName] = {"correct": "right", PARTIALLY: "wrong", 
 
 
 def recognises(record: Mapping[str, Any]) -> bool:
-    """Check whether a record is a case."""
     return "image_url" in record and "responses" in record
 
 

@@ -190,7 +190,6 @@ class Groups(Benchmark):
         return sorted_sample(sample)
 
     def sample_content(self, sample: Sample) -> Any:
-        """The texts of all lines."""
         return [
             (line.variant, line.prompt, line.question, line.references, line.options)
             for line in sample.record

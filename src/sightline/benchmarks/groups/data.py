@@ -43,7 +43,6 @@ class LineSelection(Struct, frozen=True):
 
 
 def read_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
-    """Read a groups file."""
     return _samples(_groups_of_size(open_groups(file), selection), file, str(file.parent), selection)
 
 
@@ -77,7 +76,6 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
 
 
 def sorted_sample(sample: Sample) -> Sample:
-    """Sort the lines of a sample by variant."""
     lines = sorted(sample.record, key=attrgetter("variant"))
     root = sample.images[0].root if sample.images else ""
     return sample if lines == list(sample.record) else _sample(lines, root)

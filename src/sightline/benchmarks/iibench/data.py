@@ -95,7 +95,6 @@ def read_released(folder: Path, split: str) -> dict[str, Any]:
 
 
 def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
-    """Read the explanations of a split's images."""
     records = read_records(folder / f"{split}.json", IIBenchRecord, name="local_path")
     explanations = [record.meta_data.explanation for record in records for _ in record.questions]
     return {"explanation": [text for text in explanations if isinstance(text, str)]}

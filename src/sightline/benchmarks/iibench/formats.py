@@ -70,7 +70,6 @@ def question_id(values: Iterable[object]) -> str | None:
 
 
 def question_in(prompt: str) -> tuple[str, tuple[str, ...]]:
-    """Read the question and the six options from a prompt."""
     found = PROMPT.search(prompt)
     return (found[1], tuple(found.groups()[1:])) if found else ("", ())
 

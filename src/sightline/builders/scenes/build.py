@@ -140,7 +140,6 @@ def _written_earlier(folder: Path) -> list[str]:
 
 
 def json_bytes(content: Any) -> bytes:
-    """Encode an indented JSON file."""
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
@@ -443,7 +442,6 @@ def _instances(large_things: list[_LargeThing]) -> dict[str, Any]:
 
 
 def _bbox(box: PixelBox) -> list[int]:
-    """Left, top, width and height."""
     return [box.left, box.top, box.right - box.left, box.bottom - box.top]
 
 

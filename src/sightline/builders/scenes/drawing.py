@@ -134,13 +134,11 @@ class Pen:
         self._mirror = -1 if thing.flip else 1
 
     def polygon(self, points: Sequence[Point], colour: str) -> None:
-        """Fill a polygon."""
         self._canvas.polygon([self._pixel(*point) for point in points], fill=_rgb(colour))
 
     def box(
         self, left: float, top: float, right: float, bottom: float, colour: str, corner: float = 0
     ) -> None:
-        """Fill a rectangle."""
         if not corner:
             self.polygon([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
             return
@@ -218,7 +216,6 @@ def painters(*functions: Painter) -> Shapes:
 
 
 def grayscale(image: Image.Image) -> Image.Image:
-    """Remove the colours."""
     return ImageOps.grayscale(image).convert("RGB")
 
 
@@ -290,7 +287,6 @@ class Phrasings(Struct, frozen=True):
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All phrasings."""
         return (*self.common, *self.rare, *self.unseen)
 
     def tier(self, phrase: str) -> Tier:
@@ -303,7 +299,6 @@ class Phrasings(Struct, frozen=True):
         return tiers[phrase]
 
     def choose_for_training(self, random: Random) -> str:
-        """Sample a phrasing that training may use."""
         return random.choice(self.rare if self.rare and random.random() < RARE else self.common)
 
     def choose_for_test(self, random: Random) -> str:
@@ -312,7 +307,6 @@ class Phrasings(Struct, frozen=True):
         return random.choice(self.unseen if self.unseen and random.random() < 0.5 else in_training)
 
     def fill(self, **slots: str) -> Phrasings:
-        """Replace {slots} in all phrasings."""
         common, rare, unseen = (
             tuple(phrase.format(**slots) for phrase in phrases)
             for phrases in (self.common, self.rare, self.unseen)

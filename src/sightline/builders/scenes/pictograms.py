@@ -109,7 +109,6 @@ _HELD_OUT = (({0, 1, 2}, {0, 1, 2}), ({3, 4, 5}, {3, 4, 5}), ({6, 7}, {2, 6, 7})
 
 
 def pictogram_meaning(symbol: Symbol, fate: Fate) -> Meaning:
-    """Combine a symbol and a fate."""
     text = f"{symbol.idea} {fate.text}"
     return Meaning(
         name=text,
@@ -133,7 +132,6 @@ def pictogram_is_held_out(symbol: Symbol, fate: Fate) -> bool:
 
 
 def choose_pictogram(random: Random, *, held_out: bool) -> SymbolAndFate:
-    """Sample a combination."""
     return random.choice(random.choice(_grids(held_out)))
 
 

@@ -54,18 +54,15 @@ class Room(Struct, frozen=True):
 
     @property
     def scene(self) -> Scene:
-        """The scene to render."""
         dark = len(self.backdrop) if self.night else 0
         return Scene((*self.backdrop, *self.things), dark=dark)
 
     @property
     def time(self) -> str:
-        """'day' or 'night'."""
         return "night" if self.night else "day"
 
 
 def random_room(random: Random) -> Room:
-    """Create a place with two to four things."""
     place, night = random.choice(PLACES), random.random() < 0.35
     cells = tuple(random.sample(range(9), random.choice((2, 2, 3, 3, 4))))
     kinds = _kinds(random, place, len(cells))
@@ -97,7 +94,6 @@ def room_with_large_thing(random: Random) -> Room:
 
 
 def room_facts(room: Room) -> list[Fact]:
-    """List the questions about a place and the things in it."""
     facts = [
         Fact("place", PLACE, room.place),
         Fact("time", TIME, room.time),
@@ -179,7 +175,6 @@ def room_listing(room: Room, random: Random) -> str:
 
 
 def backdrop(place: str, random: Random) -> tuple[Thing, ...]:
-    """Create the background of a place."""
     return _BACKDROPS[place](random.uniform(0.45, 0.6), random)
 
 

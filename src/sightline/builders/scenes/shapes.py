@@ -23,7 +23,6 @@ def _words(pen: Pen, thing: Thing) -> None:
 
 
 def _person(pen: Pen, thing: Thing) -> None:
-    """A person in a shirt of the thing's colour, facing the viewer."""
     _body(pen, thing.colour)
     pen.line([(0.3, -0.36), (0.46, 0.2)], thing.colour, 0.17)
     pen.disc(0.47, 0.24, 0.09, "skin")
@@ -49,7 +48,6 @@ def _body(pen: Pen, shirt: str) -> None:
 
 
 def _gift(pen: Pen, thing: Thing) -> None:
-    """A wrapped present with a bow."""
     pen.box(-0.8, -0.35, 0.8, 0.95, thing.colour)
     pen.box(-0.92, -0.5, 0.92, -0.15, thing.colour)
     pen.box(-0.14, -0.5, 0.14, 0.95, "gold")
@@ -58,7 +56,6 @@ def _gift(pen: Pen, thing: Thing) -> None:
 
 
 def _house(pen: Pen, thing: Thing) -> None:
-    """A house with a red roof, a door and a window."""
     pen.box(-0.75, -0.15, 0.75, 1, "#f3e3c3")
     pen.polygon([(-0.98, -0.1), (0, -0.98), (0.98, -0.1)], "#b5432f")
     pen.box(-0.5, 0.3, -0.08, 1, "brown")
@@ -66,14 +63,12 @@ def _house(pen: Pen, thing: Thing) -> None:
 
 
 def _tree(pen: Pen, thing: Thing) -> None:
-    """A tree with a round crown of the thing's colour."""
     pen.box(-0.14, 0.1, 0.14, 1, "brown")
     for x, y, r in ((-0.4, -0.1, 0.45), (0.4, -0.1, 0.45), (0, -0.48, 0.5), (0, 0.02, 0.45)):
         pen.disc(x, y, r, thing.colour)
 
 
 def _tower(pen: Pen, thing: Thing) -> None:
-    """A stone tower with battlements."""
     pen.box(-0.4, -0.6, 0.4, 1, thing.colour)
     for x in (-0.55, -0.16, 0.23):
         pen.box(x, -1, x + 0.32, -0.55, thing.colour)
@@ -83,7 +78,6 @@ def _tower(pen: Pen, thing: Thing) -> None:
 
 
 def _tent(pen: Pen, thing: Thing) -> None:
-    """A tent with its flap open."""
     pen.polygon([(-1, 0.9), (0, -0.8), (1, 0.9)], thing.colour)
     pen.polygon([(-0.3, 0.9), (0, -0.2), (0.3, 0.9)], "#4a3426")
 
@@ -137,7 +131,6 @@ def _minute_hand(pen: Pen, thing: Thing) -> None:
 
 
 def _sun(pen: Pen, thing: Thing) -> None:
-    """The sun with its rays."""
     for angle in range(0, 360, 30):
         x, y = cos(radians(angle)), sin(radians(angle))
         pen.line([(0.72 * x, 0.72 * y), (0.97 * x, 0.97 * y)], thing.colour, 0.1)
@@ -145,7 +138,6 @@ def _sun(pen: Pen, thing: Thing) -> None:
 
 
 def _sea(pen: Pen, thing: Thing) -> None:
-    """Water with waves."""
     pen.box(-1, -1, 1, 1, "water")
     for row, y in enumerate((-0.6, -0.1, 0.4, 0.85)):
         for column in range(4):
@@ -154,14 +146,12 @@ def _sea(pen: Pen, thing: Thing) -> None:
 
 
 def _ball(pen: Pen, thing: Thing) -> None:
-    """A ball with a seam."""
     pen.disc(0, 0, 1, thing.colour)
     pen.ring(-1.05, 0, 0.9, "white", 0.14, (-52, 52))
     pen.ring(1.05, 0, 0.9, "white", 0.14, (128, 232))
 
 
 def _door(pen: Pen, thing: Thing) -> None:
-    """A door with a number plate."""
     pen.box(-0.62, -0.98, 0.62, 1, "#5b4636")
     pen.box(-0.54, -0.93, 0.54, 1, thing.colour)
     pen.box(-0.32, -0.72, 0.32, -0.36, "white", 0.06)
@@ -170,21 +160,18 @@ def _door(pen: Pen, thing: Thing) -> None:
 
 
 def _card(pen: Pen, thing: Thing) -> None:
-    """An invitation with a date written on it."""
     pen.box(-1, -1, 1, 1, "white", 0.06)
     pen.box(-1, -1, 1, -0.62, thing.colour, 0.06)
     pen.text(0, 0.2, thing.text, 0.62)
 
 
 def _cup(pen: Pen, thing: Thing) -> None:
-    """A cup with a handle."""
     pen.ring(0.55, 0.0, 0.34, thing.colour, 0.16)
     pen.polygon([(-0.75, -0.7), (0.6, -0.7), (0.45, 0.8), (-0.6, 0.8)], thing.colour)
     pen.disc(-0.075, -0.7, 0.675, "#eeeeee", 0.16)
 
 
 def _finger(pen: Pen, thing: Thing) -> None:
-    """A hand whose one finger points down."""
     pen.box(-0.55, -1, 0.55, -0.62, thing.colour)
     pen.box(-0.5, -0.72, 0.5, 0.2, "skin", 0.2)
     for x in (-0.08, 0.2, 0.46):
@@ -265,7 +252,6 @@ def _scales(pen: Pen, thing: Thing) -> None:
 
 
 def _coins(pen: Pen, thing: Thing) -> None:
-    """A stack of coins with a currency's sign on the top one's edge."""
     for y in (0.7, 0.35, 0.0, -0.35):
         pen.disc(0, y + 0.12, 0.95, "#a8770f", 0.3)
         pen.disc(0, y, 0.95, "gold", 0.3)
@@ -280,7 +266,6 @@ def _heart(pen: Pen, thing: Thing) -> None:
 
 
 def _link(pen: Pen, thing: Thing) -> None:
-    """A link of a chain."""
     pen.ring(-0.5, 0, 0.42, thing.colour, 0.26, (90, 270))
     pen.ring(0.5, 0, 0.42, thing.colour, 0.26, (-90, 90))
     for y in (-0.42, 0.42):
@@ -332,7 +317,6 @@ def _cliff(pen: Pen, thing: Thing) -> None:
 
 
 def _bridge(pen: Pen, thing: Thing) -> None:
-    """An arched bridge with a railing."""
     _span(pen, thing.colour, -1, 1)
 
 
@@ -346,27 +330,23 @@ def _span(pen: Pen, colour: str, start: float, end: float) -> None:
 
 
 def _phone(pen: Pen, thing: Thing) -> None:
-    """A phone with a bright empty screen."""
     pen.box(-0.95, -1, 0.95, 1, thing.colour, 0.14)
     pen.box(-0.8, -0.84, 0.8, 0.76, "#e4f1fa")
     pen.disc(0, 0.88, 0.09, "grey", 0.06)
 
 
 def _bars(pen: Pen, thing: Thing) -> None:
-    """The upright bars of a cage."""
     for x in (-1, -0.6, -0.2, 0.2, 0.6, 1):
         pen.line([(x, -1), (x, 1)], thing.colour, 0.08)
 
 
 def _sprout(pen: Pen, thing: Thing) -> None:
-    """A young plant with leaves."""
     pen.line([(0, 1), (0.03, 0), (0, -0.75)], "green", 0.1)
     for side, y in ((-1, 0.25), (1, -0.1), (-1, -0.45), (1, -0.7)):
         pen.polygon([(0, y), (side * 0.3, y - 0.3), (side * 0.8, y - 0.32), (side * 0.5, y)], thing.colour)
 
 
 def _sad_face(pen: Pen, thing: Thing) -> None:
-    """A face that weeps."""
     pen.disc(0, 0, 1, thing.colour)
     for x in (-0.36, 0.36):
         pen.disc(x, -0.18, 0.11, "black", 0.14)
@@ -376,7 +356,6 @@ def _sad_face(pen: Pen, thing: Thing) -> None:
 
 
 def _mask(pen: Pen, thing: Thing) -> None:
-    """A smiling mask on a stick."""
     pen.line([(0.75, 0.3), (1.15, 1.6)], "brown", 0.12)
     pen.disc(0, 0, 1, "black", 1.04)
     pen.disc(0, 0, 0.95, thing.colour)
@@ -387,7 +366,6 @@ def _mask(pen: Pen, thing: Thing) -> None:
 
 
 def _ladder(pen: Pen, thing: Thing) -> None:
-    """A ladder with all its rungs."""
     _rungs_and_rails(pen, thing.colour, (-0.8, -0.55, -0.3, -0.05, 0.2, 0.45, 0.7))
 
 
@@ -406,14 +384,12 @@ def _rungs_and_rails(pen: Pen, colour: str, rungs: tuple[float, ...]) -> None:
 
 
 def _star(pen: Pen, thing: Thing) -> None:
-    """A five-pointed star."""
     outer = [(0, -1), (0.95, -0.31), (0.59, 0.81), (-0.59, 0.81), (-0.95, -0.31)]
     inner = [(0.22, -0.31), (0.36, 0.12), (0, 0.38), (-0.36, 0.12), (-0.22, -0.31)]
     pen.polygon([point for pair in zip(outer, inner, strict=True) for point in pair], thing.colour)
 
 
 def _globe(pen: Pen, thing: Thing) -> None:
-    """The Earth as a ball, with land."""
     pen.disc(0, 0, 1, "#3f86cf")
     pen.polygon(
         [(-0.75, -0.5), (-0.3, -0.8), (0.1, -0.6), (-0.1, -0.2), (-0.4, 0.1), (-0.7, -0.1)], thing.colour
@@ -423,7 +399,6 @@ def _globe(pen: Pen, thing: Thing) -> None:
 
 
 def _cone(pen: Pen, thing: Thing) -> None:
-    """An ice-cream cone."""
     pen.polygon([(-0.62, -1), (0.62, -1), (0, 1)], "#d99a4e")
     for x in (-0.35, 0, 0.35):
         pen.line([(x, -0.95), (x + 0.3 * (0.05 - x), -0.1)], "#a86e2c", 0.04)
@@ -431,13 +406,11 @@ def _cone(pen: Pen, thing: Thing) -> None:
 
 
 def _drip(pen: Pen, thing: Thing) -> None:
-    """A drip that has run down from above."""
     pen.box(-0.6, -1, 0.6, 0.6, thing.colour, 0.3)
     pen.disc(0, 0.55, 0.75, thing.colour, 0.42)
 
 
 def _head(pen: Pen, thing: Thing) -> None:
-    """A head in profile that looks to the right."""
     pen.disc(-0.08, -0.2, 0.75, thing.colour)
     pen.polygon(
         [(0.5, -0.55), (0.72, -0.05), (0.92, 0.22), (0.7, 0.3), (0.68, 0.62), (0.3, 0.68), (-0.2, 0.2)],
@@ -447,7 +420,6 @@ def _head(pen: Pen, thing: Thing) -> None:
 
 
 def _bulb(pen: Pen, thing: Thing) -> None:
-    """A light bulb that shines."""
     for x, y in ((0, -1), (0.72, -0.72), (-0.72, -0.72), (1, -0.05), (-1, -0.05)):
         pen.line([(0.78 * x, 0.78 * y - 0.1), (x, y - 0.1)], thing.colour, 0.09)
     pen.disc(0, -0.15, 0.55, thing.colour)
@@ -475,7 +447,6 @@ def _control_bar(pen: Pen, thing: Thing) -> None:
 
 
 def _umbrella(pen: Pen, thing: Thing) -> None:
-    """An open umbrella with its stick."""
     pen.line([(0, -0.95), (0, 0.8), (0.12, 0.95), (0.26, 0.8)], "black", 0.06)
     pen.segment(0, 0, 1, (180, 360), thing.colour)
     for x in (-0.4, 0, 0.4):
@@ -483,13 +454,11 @@ def _umbrella(pen: Pen, thing: Thing) -> None:
 
 
 def _raindrop(pen: Pen, thing: Thing) -> None:
-    """A drop of rain."""
     pen.disc(0, 0.35, 0.6, thing.colour)
     pen.polygon([(-0.57, 0.2), (0, -1), (0.57, 0.2)], thing.colour)
 
 
 def _factory(pen: Pen, thing: Thing) -> None:
-    """A factory with two chimneys."""
     for x in (-0.8, -0.35):
         pen.polygon([(x, -0.95), (x + 0.24, -0.95), (x + 0.3, 0.2), (x - 0.06, 0.2)], thing.colour)
     pen.polygon(
@@ -501,13 +470,11 @@ def _factory(pen: Pen, thing: Thing) -> None:
 
 
 def _smoke(pen: Pen, thing: Thing) -> None:
-    """A cloud of smoke."""
     for x, y, r in ((-0.55, 0.15, 0.45), (0, -0.2, 0.6), (0.55, 0.1, 0.45), (0, 0.35, 0.45)):
         pen.disc(x, y, r, thing.colour)
 
 
 def _bare_tree(pen: Pen, thing: Thing) -> None:
-    """A dead tree without leaves."""
     pen.line([(0, 1), (0, -0.1)], thing.colour, 0.2)
     for x, y in ((-0.7, -0.7), (0.65, -0.8), (-0.15, -0.95)):
         pen.line([(0, 0), (x, y)], thing.colour, 0.1)
@@ -542,7 +509,6 @@ def _book(pen: Pen, thing: Thing) -> None:
 
 
 def _bird(pen: Pen, thing: Thing) -> None:
-    """A bird in flight."""
     pen.polygon(
         [
             (-1, -0.5),
@@ -560,7 +526,6 @@ def _bird(pen: Pen, thing: Thing) -> None:
 
 
 def _circle(pen: Pen, thing: Thing) -> None:
-    """A circle's line: a logo's ring."""
     pen.ring(0, 0, 0.94, thing.colour, 0.06)
 
 
@@ -654,7 +619,6 @@ def render_png(scene: Scene) -> bytes:
 
 
 def png_bytes(image: Image.Image) -> bytes:
-    """Encode an image as a PNG file."""
     stream = BytesIO()
     image.save(stream, "PNG")
     return stream.getvalue()

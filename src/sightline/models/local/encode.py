@@ -364,7 +364,6 @@ def encoded_images(loaded: Loaded, requests: Sequence[Encoded]) -> list[Features
 
 
 def with_encoded(inputs: Mapping[str, Any], features: Sequence[Features]) -> dict[str, Any]:
-    """Replace images by encoded images."""
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 

@@ -69,7 +69,6 @@ class Loaded(Struct, frozen=True):
 
 
 def load(checkpoint: Checkpoint, args: LocalArgs) -> Loaded:
-    """Load a model."""
     try:
         import torch
 
@@ -265,7 +264,6 @@ def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:
 
 
 def too_large(checkpoint: Checkpoint, why: str) -> UserError:
-    """The error of a model that does not fit into memory."""
     return UserError(
         f"its weights do not fit into memory: {why}",
         file=checkpoint.folder,
@@ -660,7 +658,6 @@ _REASON = " was trained on this image"
 
 
 def refusal_text(image: str, adapter: str) -> str:
-    """Write the reason of a refusal."""
     return f"{image}: {adapter}{_REASON}"
 
 

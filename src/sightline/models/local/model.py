@@ -175,7 +175,6 @@ class LocalModel(Model):
             raise
 
     def _answers(self, requests: Sequence[Request], chunk: Sequence[int], stop: Event) -> list[IndexedResult]:
-        """The answers to some of the requests, and why others cannot be sent."""
         encoded: list[tuple[int, Encoded]] = []
         results: list[IndexedResult] = []
         with self._encoding:
@@ -192,7 +191,6 @@ class LocalModel(Model):
         return results
 
     def _encode(self, request: Request) -> Encoded | Failure:
-        """The inputs of a request, or why it cannot be sent."""
         if self._attachment is not None and (reason := self._attachment.refusal(request)):
             return Failure("permanent", reason)
         return self._encoder.encode(request)
@@ -253,7 +251,6 @@ def _ignore_result(part: asyncio.Future[list[IndexedResult]]) -> None:
 
 
 def _free(loaded: Loaded) -> None:
-    """Return cached memory of the device."""
     import torch
 
     if loaded.device.type == "cuda":
@@ -324,7 +321,6 @@ def share_threads(most: int) -> int:
 
 
 def release() -> None:
-    """Let torch use all threads again."""
     import torch
 
     torch.set_num_threads(_threads())
