@@ -24,6 +24,14 @@ def pytest_configure() -> None:
             signal.signal(number, default)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The last lines say what the default command leaves out."""
+    if config.option.markexpr.startswith("not slow and"):
+        terminalreporter.write_line(
+            "Not run: tests marked slow, browser, postgres or cluster. `pytest -n auto -m ''` runs them, too."
+        )
+
+
 def shared_folder() -> Path:
     """The folder of real data: SIGHTLINE_SHARED, else ../shared beside the checkout."""
     named = os.environ.get("SIGHTLINE_SHARED")

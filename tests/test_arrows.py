@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import sightline
 
 ROOT = Path(sightline.__file__).parent
@@ -62,10 +64,12 @@ IMPORTERS_BY_NAME = {
 """Files that import a module of a name in a variable, and what they register."""
 
 
+@pytest.mark.slow
 def test_every_package_stands_in_the_order() -> None:
     assert sorted(imported()) == sorted(ORDER)
 
 
+@pytest.mark.slow
 def test_packages_import_only_what_stands_below_them() -> None:
     upward = {
         (package, other)
@@ -105,6 +109,7 @@ def test_no_module_has_the_name_of_a_function_of_the_api() -> None:
     assert not {*ORDER, *_paths()} & {*sightline.__all__}
 
 
+@pytest.mark.slow
 def test_benchmarks_and_models_do_not_import_each_other() -> None:
     packages = imported()
     assert "models" not in packages["benchmarks"]
@@ -119,6 +124,7 @@ def test_single_modules_import_only_what_their_rank_allows() -> None:
         assert _first_parts(_paths()[name]) & {*packages, *TOP} == set(), name
 
 
+@pytest.mark.slow
 def test_no_files_import_each_other_in_a_circle() -> None:
     files = {_module(file): file for file in ROOT.rglob("*.py") if file.name != "__init__.py"}
     imports = {
@@ -182,6 +188,7 @@ PRINTING = {
 """Files that may print by themselves, and why."""
 
 
+@pytest.mark.slow
 def test_one_module_prints_lines() -> None:
     prints = {
         str(file.relative_to(ROOT))

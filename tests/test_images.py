@@ -173,6 +173,7 @@ def test_the_folder_may_itself_be_a_link_or_relative_or_the_root(
 WHOLE = [_encoded(kind) for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
 @given(
     st.sampled_from(WHOLE),

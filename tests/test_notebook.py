@@ -51,6 +51,7 @@ def printed(capsys: Capture, *words: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_report_gives_the_tables_of_the_command(
     evaluations: list[sightline.Evaluation], capsys: Capture
 ) -> None:

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 import sightline
 from sightline.benchmarks.registry import BENCHMARKS
 
@@ -37,6 +39,7 @@ NAMES = {
 """Modules that may hold a paper's name as a string, and why."""
 
 
+@pytest.mark.slow
 def test_only_the_listed_modules_import_from_a_papers_folder() -> None:
     found: dict[str, set[str]] = defaultdict(set)
     for name, tree in modules():
@@ -62,6 +65,7 @@ def test_no_paper_imports_from_another() -> None:
     assert crossing == set()
 
 
+@pytest.mark.slow
 def test_only_the_listed_modules_name_a_paper() -> None:
     found = {
         name

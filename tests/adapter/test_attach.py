@@ -92,6 +92,7 @@ def test_an_adapter_without_vectors_gives_the_answers_of_the_base_model(
     assert len(set(plain)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "choices"),
     [

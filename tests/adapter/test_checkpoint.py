@@ -29,6 +29,7 @@ from sightline.adapter.training import train_adapter
 from sightline.errors import EnvironmentFailedError, UserError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "loss"),
     [

@@ -77,6 +77,7 @@ def test_the_module_equals_the_paper_in_numpy(layers: int) -> None:
         np.testing.assert_allclose(made[row].ravel(), expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gradients_equal_finite_differences() -> None:
     module = _module(layers=2, hidden=3, prefix=2)
     embeddings, seen = _prompts()

@@ -92,6 +92,7 @@ def _differences(table: dict[str, Any]) -> dict[tuple[str, str], float]:
     return {(row["metric"], row["subset"]): row["difference value"] for row in table["rows"]}
 
 
+@pytest.mark.slow
 def test_the_pooled_difference_is_the_mean_of_the_differences(runs: Runs, capsys: Capture) -> None:
     alone = [
         _differences(_json(["compare", "1", run, "--by", "wording", *BOTH, *runs.store], capsys)[0])
@@ -195,6 +196,7 @@ def test_runs_that_the_user_names_are_compared(runs: Runs, capsys: Capture) -> N
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_training_images_are_left_out_on_both_sides_and_counted(runs: Runs, capsys: Capture) -> None:
     """A refused request is no wrong answer: the difference is that of the other images."""
     mixed = _groups(runs.folder / "mixed", 6)

@@ -33,6 +33,7 @@ from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [*(("llava", kind) for kind in KINDS), *((name, "bilstm") for name in ("blip2", "blip2_t5", "qwen2_vl"))],
@@ -65,6 +66,7 @@ def test_no_weight_of_the_frozen_model_changes(kind: str, folder: Folder, data: 
     assert not any(torch.equal(attached.weights[name], weight) for name, weight in first.items())
 
 
+@pytest.mark.slow
 def test_the_cache_of_examples_does_not_change_the_result(folder: Folder, data: Path, tmp_path: Path) -> None:
     for cache_bytes in (0, 10**9):
         run_training(
@@ -177,6 +179,7 @@ def test_a_weight_that_is_not_finite_is_a_divergence(
         list(Trainer(attached, encoder_of(attached), read_examples([data], {}), recipe).steps())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("losses", "diverges"),
     [

@@ -37,6 +37,7 @@ def live_in(store: AnnotationStore) -> LiveProject:
     return LiveProject(store, store.project("p"), time.time)
 
 
+@pytest.mark.slow
 def test_a_form_that_is_sent_twice_adds_one_entry(store_url: str) -> None:
     live = live_in(project_in(store_url))
     annotator = live.annotators()[0]
@@ -129,6 +130,7 @@ def _work(url: str, number: int, stop_after: int) -> None:
         live.submit(annotator, form)
 
 
+@pytest.mark.slow
 def test_annotators_in_several_processes_lose_nothing_and_judge_nothing_too_often(store_url: str) -> None:
     annotators, items = 4, 30
     store = project_in(store_url, items=items, annotators=annotators, per_item=2)
@@ -158,6 +160,7 @@ def _work_and_confirm(url: str, confirmed: str) -> None:
             file.write(b"%d\n" % entry.item)
 
 
+@pytest.mark.slow
 def test_a_killed_server_loses_nothing_that_it_confirmed(store_url: str, tmp_path: Path) -> None:
     store = project_in(store_url, items=2000, per_item=1)
     confirmed = tmp_path / "confirmed"

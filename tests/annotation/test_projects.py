@@ -212,6 +212,7 @@ def test_authors_write_pairs_and_the_other_four_check_them(
     assert len(store.items(store.project("round-2").number)) == 1, "only the open draft comes again"
 
 
+@pytest.mark.slow
 def test_authored_questions_are_answered_blind_and_four_of_five_accept_them(codis: Path) -> None:
     annotate("author-iibench", "write", codis / "images", people=("anna",))
     work("write")

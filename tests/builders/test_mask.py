@@ -65,6 +65,7 @@ def test_the_real_objects_between_a_tenth_and_a_quarter_of_their_image_are_eligi
     assert (len(eligible), len({one.image_id for one in eligible})) == (55, 40)
 
 
+@pytest.mark.slow
 def test_forty_images_give_forty_groups_of_three_distinct_maskings(masked: Path) -> None:
     groups = by_group(read_groups(masked / "groups.jsonl"))
     assert len(groups) == 40
@@ -80,6 +81,7 @@ def pixels(masked: Path, line: GroupLine) -> Any:
     return np.array(Image.open(masked / line.images[0]))
 
 
+@pytest.mark.slow
 def test_a_mask_paints_only_inside_its_object_s_box_and_in_its_colour(masked: Path) -> None:
     for original, *lines in by_group(read_groups(masked / "groups.jsonl")).values():
         left, top, wide, high = original.facts["box"]
@@ -93,6 +95,7 @@ def test_a_mask_paints_only_inside_its_object_s_box_and_in_its_colour(masked: Pa
             assert (after[changed] == COLOURS[line.labels["colour"]]).all()  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_the_covered_shares_are_those_of_the_pixels(masked: Path, coco: Path) -> None:
     from pycocotools import mask
 
@@ -118,6 +121,7 @@ def test_the_covered_shares_are_those_of_the_pixels(masked: Path, coco: Path) ->
             assert line.labels["covered"] == f"{lower}-{lower + 10} %"
 
 
+@pytest.mark.slow
 def test_two_processes_and_another_run_make_the_same_files(coco: Path, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for out, processes in ((one, "1"), (two, "2"), (two, "1")):

@@ -92,6 +92,7 @@ def test_after_kill_9_no_worker_is_left_and_the_same_command_gives_the_bytes_of_
     assert content(out) == content(many / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="workers are found in /proc")
 def test_a_killed_worker_is_reported_and_the_same_command_continues(many: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"

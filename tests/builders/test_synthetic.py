@@ -167,6 +167,7 @@ def test_the_options_of_a_pictogram_do_not_tell_which_of_them_it_is(held_out: bo
     assert len(first) > 3
 
 
+@pytest.mark.slow
 def test_a_guess_from_options_alone_is_no_better_than_chance(tmp_path: Path) -> None:
     """Against the best that counting can do: the option whose words are the most common among the six, and
     the one that was right most often in another set."""

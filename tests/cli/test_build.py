@@ -288,6 +288,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_ctrl_c_ends_with_130_says_so_quietly_and_the_same_command_goes_on(
     many: Path, tmp_path: Path, processes: int
@@ -308,6 +309,7 @@ def test_ctrl_c_ends_with_130_says_so_quietly_and_the_same_command_goes_on(
     assert content(out) == content(many / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_disk_that_refuses_gives_3_and_keeps_what_is_done(
     many: Path, tmp_path: Path, processes: int
@@ -332,6 +334,7 @@ def test_a_disk_that_refuses_gives_3_and_keeps_what_is_done(
     assert content(out) == content(many / "whole")
 
 
+@pytest.mark.slow
 def test_a_second_process_in_the_same_folder_is_refused(many: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = command(many / "photos", out, 1)

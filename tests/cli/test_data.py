@@ -47,6 +47,7 @@ def released_iibench(shared: Path) -> bytes:
     return gzip.compress(out.getvalue(), 0)
 
 
+@pytest.mark.slow
 def test_iibench_is_pulled_with_its_pinned_digests_and_is_then_the_release(
     shared: Path, tmp_path: Path, capsys: Capture
 ) -> None:

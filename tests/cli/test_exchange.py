@@ -129,6 +129,7 @@ def test_the_released_outputs_of_codis_come_back_byte_for_byte(shared: Path, tmp
     assert out.read_bytes() == released.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_released_answers_of_iibench_keep_the_order_in_which_options_were_shown(
     shared: Path, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def left_alone(tmp_path: Path, *words: str) -> tuple[int, str]:
     return process.wait(), error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_a_run_that_nobody_reads_ends_as_it_went_and_tells_its_course(tmp_path: Path, form: str) -> None:
     generate_iibench(tmp_path / "data", questions=1, dev=2)
@@ -50,6 +51,7 @@ def test_a_disk_that_is_full_is_told_of_standard_output(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (3, told)
 
 
+@pytest.mark.slow
 def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     generate_iibench(tmp_path / "data", questions=1, dev=2)
@@ -58,6 +60,7 @@ def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path, monkeypatch: pyt
     assert left_alone(tmp_path, "report", "--pivot") == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_a_condition_holds_where_nobody_reads_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str

@@ -60,6 +60,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(json_values, min_size=1, max_size=5))
 def test_whatever_is_json_comes_back_as_it_was(values: list[Any]) -> None:
@@ -166,6 +167,7 @@ def test_what_is_wrong_with_any_point_is_said_before_the_first_call(
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.slow
 def test_curves_are_drawn_where_asked_for(words: list[str]) -> None:
     pytest.importorskip("matplotlib")
     sweep = [*words[:-2], "--gen", "temperature=0.2,0.7,1", "--quiet", "--out", "out"]

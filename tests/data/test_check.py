@@ -42,6 +42,7 @@ def test_codis_holds_what_the_paper_counts(shared: Path) -> None:
     assert (split.duplicates, found.unreferenced) == ([], [])
 
 
+@pytest.mark.slow
 def test_iibench_holds_what_the_paper_counts(shared: Path) -> None:
     found = check_data(releases()["iibench"], shared / "data/iibench")
     test, dev = found.splits

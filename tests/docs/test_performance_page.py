@@ -27,6 +27,7 @@ def test_the_page_is_what_the_command_writes_from_the_results() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(PERF / "results")
 
 
+@pytest.mark.slow
 def test_each_part_is_a_script_that_takes_its_arguments() -> None:
     from parts import PARTS
 

@@ -116,6 +116,7 @@ def test_requests_are_divided_into_files_within_the_limits(
     assert told["batch_bytes"] == pytest.approx(sum(map(len, files)), rel=0.15)
 
 
+@pytest.mark.slow
 def test_failed_lines_are_asked_again_together(
     provider: RunningProvider, words: list[object], command: Command
 ) -> None:
@@ -192,6 +193,7 @@ def test_a_batch_that_the_provider_refuses_ends_the_run(
     assert open_batches(tmp_path) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["upload", "create", "created", "poll", "download"])
 def test_a_killed_run_is_continued_and_nothing_is_paid_twice(
     moment: str,
@@ -214,6 +216,7 @@ def test_a_killed_run_is_continued_and_nothing_is_paid_twice(
     assert open_batches(tmp_path) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_second_process_waits_for_the_batch_of_the_first_and_takes_it_over_after_its_end(
     is_killed: bool,
@@ -256,6 +259,7 @@ def test_a_batch_is_found_on_a_later_page_of_the_list(
     assert (provider.paid, provider.paid_twice, len(provider.sizes)) == (QUESTIONS, 0, 6)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_its_batch_running_and_says_how_to_fetch_it(
     provider: RunningProvider, words: list[object], command: Command, start: Callable[..., Any]
 ) -> None:
@@ -295,6 +299,7 @@ def test_a_run_fetches_only_its_own_requests_of_a_batch(
     assert (len(provider.sizes), provider.paid_twice, open_batches(tmp_path)) == (1, 0, 0)
 
 
+@pytest.mark.slow
 def test_results_that_the_provider_has_deleted_are_asked_again_only_on_request(
     provider: RunningProvider, words: list[object], command: Command, start: Callable[..., Any]
 ) -> None:
@@ -311,6 +316,7 @@ def test_results_that_the_provider_has_deleted_are_asked_again_only_on_request(
     assert len(provider.sizes) == 2
 
 
+@pytest.mark.slow
 def test_a_batch_at_another_address_of_the_model_is_not_paid_again(
     provider: RunningProvider, words: list[object], command: Command, start: Callable[..., Any], data: Path
 ) -> None:

@@ -190,6 +190,7 @@ def test_nothing_that_can_be_shown_is_the_callers_mistake(
     assert [path.name for path in tmp_path.iterdir()] == ["photos"]
 
 
+@pytest.mark.slow
 def test_an_interruption_loses_no_answer(codis: Path, tmp_path: Path, mock: Any, start: Any) -> None:
     server = mock("--latency-ms", "100")
     words = ["build", "caption", codis, "--model", server.model, "--out", "captions.json", *OFF]

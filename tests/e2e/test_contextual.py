@@ -63,6 +63,7 @@ def test_zero_shots_ask_nothing_that_the_default_setting_asked(
     assert server.stats()["requests"] == held_out.counts.sent == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sees", [False, True])
 def test_a_model_judges_with_the_image_or_without(
     mock: Servers, data: Path, tmp_path: Path, sqlite_url: str, sees: bool

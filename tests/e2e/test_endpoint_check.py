@@ -54,6 +54,7 @@ def test_other_weights_end_the_run_before_it_writes_anything_unless_the_user_acc
     assert [one["result"] for one in listed] == ["first contact", "changed", "changed"]
 
 
+@pytest.mark.slow
 def test_a_judge_with_other_weights_is_refused_too(
     data: Path, mock: Any, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

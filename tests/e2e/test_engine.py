@@ -50,6 +50,7 @@ def _wait_for(process: Any, server: Any, answers: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_processes_on_one_store_share_the_work_and_ask_nothing_twice(
     mock: Any, start: Any, iibench_folder: Any, store_url: str
 ) -> None:
@@ -70,6 +71,7 @@ def test_processes_on_one_store_share_the_work_and_ask_nothing_twice(
     assert len(_results(folders[0])[0]) == 240
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_it_keeps_everything_answered_and_goes_on(
     mock: Any, start: Any, iibench_folder: Any, store_url: str, number: signal.Signals
@@ -97,6 +99,7 @@ def test_interrupted_it_keeps_everything_answered_and_goes_on(
     assert int(said[1]) == answered - stats["resent"]
 
 
+@pytest.mark.slow
 def test_a_budget_is_spent_exactly_and_the_same_command_goes_on(
     mock: Any, command: Any, iibench_folder: Any, store_url: str
 ) -> None:
@@ -167,6 +170,7 @@ def test_finds_the_level_that_a_server_takes(mock: Any, start: Any, iibench_fold
     assert stats["first_to_last_s"] <= 10
 
 
+@pytest.mark.slow
 def test_several_addresses_one_absent_one_dying_one_slow_lose_nothing(
     mock: Any, start: Any, iibench_folder: Any
 ) -> None:
@@ -346,6 +350,7 @@ def echo() -> Iterator[str]:
     loop.close()
 
 
+@pytest.mark.slow
 def test_a_key_is_in_no_file_and_no_output_even_where_the_server_repeats_it(
     echo: str, start: Any, iibench_folder: Any
 ) -> None:

@@ -28,6 +28,7 @@ def estimate(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_the_expected_cost_is_near_what_the_run_costs_and_below_that_at_full_length(
     data: Path, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

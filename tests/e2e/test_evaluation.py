@@ -82,6 +82,7 @@ def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_nothing(
     assert again.metrics == first.metrics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "limit", "questions"),
     [("none", None, 1399), *((setting, 40, 40) for setting in ("cot", "domain", "emotion", "rhetoric"))],
@@ -126,6 +127,7 @@ def test_repeats_at_a_temperature_are_draws_kept_apart(
     assert len({line["key"] for line in lines(out)}) == 160
 
 
+@pytest.mark.slow
 def test_a_model_judges_beside_the_rules_and_both_are_kept(
     mock: Servers, codis: str, tmp_path: Path, store_url: str
 ) -> None:
@@ -212,6 +214,7 @@ def test_other_prompts_are_not_compared_with_answers_to_another_prompt(
     assert value(sightline.run("codis:plain", **options), "output_variability") is not None
 
 
+@pytest.mark.slow
 def test_captions_are_scored_beside_the_images_on_the_same_pairs(
     mock: Servers, codis: str, tmp_path: Path, sqlite_url: str
 ) -> None:
@@ -276,6 +279,7 @@ def test_shuffled_asks_every_order_and_the_submission_undoes_them(
             assert released[line["sample"]]["ABCDEF".index(submitted[line["sample"]])] == chosen
 
 
+@pytest.mark.slow
 def test_score_of_a_runs_answers_gives_the_same_metrics(
     mock: Servers, codis: str, tmp_path: Path, sqlite_url: str
 ) -> None:
@@ -287,6 +291,7 @@ def test_score_of_a_runs_answers_gives_the_same_metrics(
     assert scored.result.data_digest == run.result.data_digest
 
 
+@pytest.mark.slow
 def test_a_report_from_the_store_is_the_result_of_the_run(mock: Servers, codis: str, store_url: str) -> None:
     judge = mock("--words", "right|wrong|same|different")
     run = sightline.run(
@@ -343,6 +348,7 @@ def test_the_api_refuses_what_it_does_not_know(codis: str, options: dict[str, An
         sightline.run("codis", model="baseline/chance", data=codis, **options)
 
 
+@pytest.mark.slow
 def test_a_dry_run_counts_and_neither_asks_nor_writes(
     mock: Servers, command: Callable[..., Any], iibench: str, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "form"),
     [

@@ -37,23 +37,27 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_groups(lines, Path("g.jsonl"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["s.db", "sqlite:///s.db", "sqlite:///:memory:"])
 def test_a_run_loads_no_sqlalchemy_whether_its_store_is_new_or_has_its_result(store: str) -> None:
     for _ in range(2):
         assert _loaded(*RUN, "--store", store, *OPTIONS) == "[]"
 
 
+@pytest.mark.slow
 def test_a_run_in_an_existing_store_loads_no_sqlalchemy() -> None:
     assert _loaded(*RUN, "--store", "s.db", *OPTIONS) == "[]"
     assert _loaded(*RUN, "--store", "s.db", "--seed", "1", *OPTIONS) == "[]"
 
 
+@pytest.mark.slow
 def test_a_sweep_loads_no_sqlalchemy() -> None:
     generate_codis(Path("codis"), pairs=3)
     task = ("codis", "--data", "codis", "--model", "baseline/chance", "--set", "cot=on,off")
     assert _loaded("sweep", *task, "--out", "out", "--store", "s.db", "--quiet") == "[]"
 
 
+@pytest.mark.slow
 def test_scoring_answers_and_reporting_load_no_sqlalchemy() -> None:
     assert _loaded(*RUN, "--store", "s.db", *OPTIONS) == "[]"
     task = ("groups:g.jsonl", "out/answers.jsonl")

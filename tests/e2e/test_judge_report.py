@@ -83,6 +83,7 @@ def rows(table: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {row["judge"]: row for row in table["rows"]}
 
 
+@pytest.mark.slow
 def test_every_case_was_put_to_the_model_once_and_what_it_left_open_once_more(judged: Judged) -> None:
     put, again, verdicts = set(), set(), 0
     for folder in map(Path, judged.results):

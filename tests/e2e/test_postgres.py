@@ -42,6 +42,7 @@ def _rows(url: str, table: str) -> int:
     return int(count)
 
 
+@pytest.mark.slow
 def test_eight_processes_that_start_at_once_share_every_answer(
     mock: Any, start: Any, iibench_folder: Any, postgres_url: str
 ) -> None:
@@ -58,6 +59,7 @@ def test_eight_processes_that_start_at_once_share_every_answer(
     assert all(responses == found[0] for responses in found)
 
 
+@pytest.mark.slow
 def test_a_run_waits_while_the_server_restarts_and_no_answer_is_lost(
     mock: Any, start: Any, iibench_folder: Any, postgres: PostgresServer, postgres_url: str
 ) -> None:
@@ -135,6 +137,7 @@ def test_a_dry_run_on_an_empty_database_writes_nothing(
     assert (status, "there is no store here" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_server_is_away_ends_the_run(
     mock: Any, start: Any, iibench_folder: Any, postgres: PostgresServer, postgres_url: str
 ) -> None:

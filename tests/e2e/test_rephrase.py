@@ -264,6 +264,7 @@ def test_a_wrong_call_is_told_before_anything_is_asked_or_written(
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_equivalence_is_written_for_humans_judged_by_a_model_and_remembered(
     build: Callable[..., int], server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -349,6 +350,7 @@ def test_a_folder_that_another_job_finished_while_this_one_asked_is_left_alone(
     assert manifest()["settings"]["seed"] == 7
 
 
+@pytest.mark.slow
 def test_a_judge_that_fails_leaves_its_pairs_out_and_is_asked_again(
     build: Callable[..., int], server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:

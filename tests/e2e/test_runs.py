@@ -7,7 +7,10 @@ import signal
 import time
 from typing import Any
 
+import pytest
 
+
+@pytest.mark.slow
 def test_a_named_run_that_is_interrupted_keeps_its_name_until_it_is_repeated(
     mock: Any, start: Any, command: Any, iibench_folder: Any, store_url: str
 ) -> None:

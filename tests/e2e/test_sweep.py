@@ -55,6 +55,7 @@ def test_a_model_that_fails_does_not_stop_the_others(mock: Any, command: Any, tm
     assert "no probe has an answer" in out
 
 
+@pytest.mark.slow
 def test_a_budget_over_the_whole_sweep_is_spent_exactly(mock: Any, command: Any, tmp_path: Path) -> None:
     server, data = mock("--fail-rate", 0.1), generate_codis(tmp_path / "codis", pairs=20)
     words = _words(data, server.model)

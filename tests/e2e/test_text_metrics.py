@@ -39,6 +39,7 @@ def answers(data: Path, tmp_path: Path) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_run_is_measured_remembered_and_computed_anew(data: Path, answers: Path, tmp_path: Path) -> None:
     store, out = tmp_path / "s.db", tmp_path / "out"
     first = sightline.run(

@@ -180,6 +180,7 @@ def test_a_broken_image_was_not_sent(recorder: Recorder, tmp_path: Path) -> None
     assert [(one.status, one.images, one.prompt) for one in outcomes] == [("error", (), "")] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [False, True])
 def test_raters_see_the_image_of_the_variant(recorder: Recorder, tmp_path: Path, old: bool) -> None:
     generate_mmr3(tmp_path / "mmr3", groups=2)

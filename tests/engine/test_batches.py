@@ -116,6 +116,7 @@ def test_requests_that_wait_for_the_batch_of_another_process_cost_no_writes(
     other.close()
 
 
+@pytest.mark.slow
 def test_a_failed_line_that_another_process_has_taken_up_is_not_sent_again(
     store: Store, scripted: Any, asking: Asking, ask: Ask
 ) -> None:

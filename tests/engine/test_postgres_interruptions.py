@@ -38,6 +38,7 @@ def store(postgres_url: str) -> Iterator[Store]:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_connection_that_was_lost_while_idle_is_replaced(postgres: PostgresServer, store: Store) -> None:
     store.answers.add([_attempt("k")])
     postgres.admin(END_SESSIONS)
@@ -46,6 +47,7 @@ def test_a_connection_that_was_lost_while_idle_is_replaced(postgres: PostgresSer
     store.answers.add([_attempt("l")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_an_open_store_waits_while_the_server_restarts_and_keeps_everything(
     postgres: PostgresServer, store: Store, mode: str
@@ -73,6 +75,7 @@ def test_an_open_store_waits_while_the_server_restarts_and_keeps_everything(
     assert store.answers.look_up([attempt.key for attempt in added]).keys() == {a.key for a in added}
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_is_reported_after_a_while(
     postgres: PostgresServer, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +127,7 @@ def test_a_transaction_that_the_server_ends_leaves_nothing_and_may_be_repeated(
     assert not store.endpoints.has_requests("half")
 
 
+@pytest.mark.slow
 def test_a_table_that_another_session_locks_is_reported_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
@@ -138,6 +142,7 @@ def test_a_table_that_another_session_locks_is_reported_with_the_remedy(
     store.close()
 
 
+@pytest.mark.slow
 def test_two_writers_that_block_each_other_both_succeed(postgres_url: str) -> None:
     """PostgreSQL ends one of the two transactions; it is repeated."""
     stores = [Store.open(postgres_url) for _ in range(2)]

@@ -221,6 +221,7 @@ def test_a_retry_that_waited_for_the_ledger_is_not_sent_if_another_process_answe
     other.close()
 
 
+@pytest.mark.slow
 def test_a_long_call_keeps_its_claim_even_while_the_event_loop_is_busy(
     tmp_path: Path, scripted: Any, asking: Asking, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:

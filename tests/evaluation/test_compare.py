@@ -86,6 +86,7 @@ def test_groups_of_one_run_only_are_left_out_and_counted(judged_run: Any) -> Non
     assert [side.lacking_samples for side in comparison.sides] == [2, 1]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(*[st.text("10?x", min_size=1, max_size=4)] * 2), min_size=1, max_size=5))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_both_values_and_their_difference_cover_the_same_groups(

@@ -154,6 +154,7 @@ def test_four_labelled_clusters_give_a_value_without_an_interval(describe: Descr
     assert found.needed is None
 
 
+@pytest.mark.slow
 def test_clusters_of_a_stratified_sample_count_by_their_probability(describe: Describe) -> None:
     """Half of the images that the rules call wrong are labelled, a tenth of the others."""
     random = np.random.default_rng(6)

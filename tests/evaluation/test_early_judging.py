@@ -79,6 +79,7 @@ def lines(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(out, "answers.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_the_judge_is_asked_before_the_model_has_answered_all(
     data: Path, models: dict[str, Endpoint]
 ) -> None:
@@ -115,6 +116,7 @@ def test_the_judge_is_asked_because_an_answer_was_stored_and_not_at_intervals(
     assert (evaluation.counts.answered, evaluation.counts.failed) == (VAL, 0)
 
 
+@pytest.mark.slow
 def test_the_result_is_that_of_judging_afterwards(data: Path, models: dict[str, Endpoint]) -> None:
     """A budget that nothing reaches makes the judge wait for the end."""
 
@@ -154,6 +156,7 @@ def test_what_failed_or_could_not_be_judged_early_is_judged_at_the_end(
     assert {line["judge"] for line in judged} == {"judge"}
 
 
+@pytest.mark.slow
 def test_a_failure_that_another_process_asks_again_meanwhile_is_judged(
     data: Path, models: dict[str, Endpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +270,7 @@ def test_a_changed_judge_is_refused_at_the_end_where_cached_replies_are_to_later
         asyncio.run(run(data, "again", store="first.db", fresh="again"))
 
 
+@pytest.mark.slow
 def test_an_error_of_the_judge_ends_the_run_at_its_end(data: Path, models: dict[str, Endpoint]) -> None:
     """The answers that were paid for are kept, and the error is that of the judge."""
 

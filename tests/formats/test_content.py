@@ -35,6 +35,7 @@ def test_lines_are_those_of_the_whole_file(
     assert list(numbered_lines(path)) == expected
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"id": "1"}\n' * 10**6)

@@ -73,6 +73,7 @@ def read(path: Path, *records: object, benchmark: str = "iibench", setting: str 
     return read_predictions(path, benchmark_class(benchmark).answer_files, setting=setting)
 
 
+@pytest.mark.slow
 @given(st.lists(OUTCOMES, min_size=1))
 def test_outcomes_are_read_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, outcomes: list[Outcome]

@@ -209,6 +209,7 @@ def _write_made_files() -> None:
     shutil.copy("sweep/sweep.json", ".")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", COMMANDS)
 def test_a_damaged_file_is_read_or_named(folder: Path, capsys: pytest.CaptureFixture[str], file: str) -> None:
     path = folder / file

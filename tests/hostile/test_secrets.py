@@ -195,6 +195,7 @@ def test_a_secret_in_a_wrong_place_is_an_error_that_does_not_repeat_it(
     assert leaking_files(folder) == []
 
 
+@pytest.mark.slow
 def test_a_traceback_does_not_repeat_a_secret(folder: Path) -> None:
     entry = [sys.executable, "-c", "from sightline.cli.main import entry; entry()"]
     url = f"postgresql://me:{SECRET}@127.0.0.1:9/name?password={SECRET}"

@@ -180,6 +180,7 @@ def test_a_shown_text_is_one_safe_line_that_stays_as_it_is(text: str) -> None:
     assert visible_lines(text).count("\n") == text.count("\n")
 
 
+@pytest.mark.slow
 def test_every_character_that_unicode_calls_ignorable_is_shown() -> None:
     regex = pytest.importorskip("regex")
     ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")

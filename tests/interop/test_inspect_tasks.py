@@ -199,6 +199,7 @@ def answers_of(log: EvalLog, file: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["default", "plain", "no-context"])
 def test_codis_gives_the_numbers_of_score_and_run(codis: Path, tmp_path: Path, setting: str) -> None:
     log = evaluate("codis", data=codis, setting=setting)
@@ -211,6 +212,7 @@ def test_codis_gives_the_numbers_of_score_and_run(codis: Path, tmp_path: Path, s
     assert (counted(log)["acc_p_n"], counted(log)["acc_q_n"]) == (24, 48)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "chosen"), [("none", {}), ("cot", {}), ("shuffled", {}), ("none", {"orders": 2})]
 )
@@ -243,6 +245,7 @@ def test_consistency_is_measured_with_the_same_embeddings(groups: Path) -> None:
     assert counted(log)["con_n"] > 0
 
 
+@pytest.mark.slow
 def test_epochs_are_draws(codis: Path, tmp_path: Path) -> None:
     times: dict[str, int] = {}
 
@@ -257,6 +260,7 @@ def test_epochs_are_draws(codis: Path, tmp_path: Path) -> None:
     assert counted(log)["acc_p_n"] == 48
 
 
+@pytest.mark.slow
 def test_failed_calls_count_as_errors_and_affect_no_other_sample(codis: Path, tmp_path: Path) -> None:
     Pure.answer = staticmethod(_any_of(*OTHERS, "fails"))
     log = evaluate("codis", data=codis)
@@ -266,6 +270,7 @@ def test_failed_calls_count_as_errors_and_affect_no_other_sample(codis: Path, tm
     assert counted(log)["acc_p_n"] == 24
 
 
+@pytest.mark.slow
 def test_a_broken_image_is_an_error_of_its_probes_and_sends_no_request(codis: Path) -> None:
     (codis / "images" / "3.png").write_bytes(b"no image")
     log = evaluate("codis", data=codis)
@@ -279,6 +284,7 @@ def test_a_group_cut_by_a_limit_is_not_counted(codis: Path) -> None:
     assert counted(evaluate("codis", data=codis, limit=5))["samples"] == 2
 
 
+@pytest.mark.slow
 def test_a_model_judge_gives_the_verdicts_of_run(codis: Path) -> None:
     judged = counted(evaluate("codis", data=codis, judge="pure/judge"))
     run = sightline.run("codis", model="inspect/pure/m", judge="inspect/pure/judge", data=codis, store="s.db")
@@ -289,6 +295,7 @@ def test_a_model_judge_gives_the_verdicts_of_run(codis: Path) -> None:
     assert judged["acc_q"] != counted(evaluate("codis", data=codis))["acc_q"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sees", [False, True])
 def test_a_contextual_judge_gets_retries_and_images_as_in_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: bool
@@ -325,6 +332,7 @@ def _shown_to_the_judge() -> list[bool]:
     return [not isinstance(turn.content, str) for turn in prompts]
 
 
+@pytest.mark.slow
 def test_the_log_alone_is_enough_to_recompute_the_numbers(codis: Path) -> None:
     log = evaluate("codis", data=codis)
     (codis / "data.json").unlink()
@@ -335,6 +343,7 @@ def test_the_log_alone_is_enough_to_recompute_the_numbers(codis: Path) -> None:
     assert counted(again) == counted(log)
 
 
+@pytest.mark.slow
 def test_sample_metadata_names_the_probe_and_its_group(codis: Path) -> None:
     log = evaluate("codis", data=codis)
     assert log.eval.dataset.name == "codis:default"
@@ -383,6 +392,7 @@ def test_a_wrong_argument_is_one_message_before_the_first_request(
     assert not Pure.seen
 
 
+@pytest.mark.slow
 def test_on_the_command_line_there_is_no_traceback(tmp_path: Path) -> None:
     words = ["eval", "sightline/codis", "--model", "mockllm/model", "-T", "data=nowhere"]
     code = "import sys; from inspect_ai._cli.main import main; main()"
@@ -393,6 +403,7 @@ def test_on_the_command_line_there_is_no_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_a_log_of_inspect_is_a_file_of_answers(codis: Path, tmp_path: Path) -> None:
     log = evaluate("codis", data=codis, epochs=2)
     files = [tmp_path / "log.eval", tmp_path / "log.json"]

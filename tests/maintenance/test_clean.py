@@ -105,6 +105,7 @@ def test_runs_that_did_not_finish_go_on_request(tmp_path: Path, store_url: str) 
     assert len(content(store_url)[1]) == 2
 
 
+@pytest.mark.slow
 def test_a_file_becomes_smaller(tmp_path: Path) -> None:
     make_store(tmp_path / "s.db", [range(2000)])
     store = Store.open(str(tmp_path / "s.db"))
@@ -116,6 +117,7 @@ def test_a_file_becomes_smaller(tmp_path: Path) -> None:
     assert found.bytes_after == (tmp_path / "s.db").stat().st_size
 
 
+@pytest.mark.slow
 def test_a_store_is_not_cleaned_while_requests_are_sent(tmp_path: Path, store_url: str) -> None:
     _store(tmp_path, store_url)
     other = Store.open(store_url)
@@ -173,6 +175,7 @@ def test_leases_and_claims_of_killed_processes_go(tmp_path: Path) -> None:
     assert _rows(path) == {"claims": 1, "run_leases": 1}
 
 
+@pytest.mark.slow
 def test_a_file_is_not_cleaned_while_another_process_has_it_open(tmp_path: Path) -> None:
     make_store(tmp_path / "s.db", [range(5)])
     other = Store.open(str(tmp_path / "s.db"))

@@ -37,6 +37,7 @@ def _bytes(url: str, content: str) -> str:
     return f"'\\x{content}'::bytea" if "://" in url else f"x'{content}'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["00ff", "7b7d"])
 def test_a_damaged_run_is_listed_as_such_among_the_others_and_can_be_deleted(
     capsys: Capture, tmp_path: Path, store_url: str, body: str

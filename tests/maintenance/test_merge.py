@@ -77,6 +77,7 @@ _calls = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_calls, st.permutations([0, 1, 2]))
 def test_the_order_of_sources_changes_no_answer(
@@ -153,6 +154,7 @@ def test_a_run_that_went_on_is_completed(tmp_path: Path) -> None:
     assert content(tmp_path / "t.db") == content(source)
 
 
+@pytest.mark.slow
 def test_a_merge_that_was_killed_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = make_store(tmp_path / "a.db", [range(600), range(300, 900)])
     calls = iter(range(3))
@@ -182,6 +184,7 @@ def _before_each_chunk(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None])
     monkeypatch.setattr(merge_module, "write_chunk", write)
 
 
+@pytest.mark.slow
 def test_two_merges_at_once_end_as_one(
     tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +260,7 @@ def test_what_was_merged_is_known_although_a_later_source_fails(tmp_path: Path) 
         next(merged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "tables"),
     [

@@ -141,6 +141,7 @@ def test_the_incomplete_end_of_a_write_ahead_log_is_no_damage(tmp_path: Path, lo
     Store.open(str(path)).close()
 
 
+@pytest.mark.slow
 def test_the_write_ahead_log_of_a_writer_is_never_taken_for_damaged(tmp_path: Path) -> None:
     url = str(tmp_path / "s.db")
     writer = Store.open(url)

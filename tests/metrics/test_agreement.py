@@ -231,6 +231,7 @@ def test_consistency_without_verdicts_has_no_value() -> None:
     )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text("rw", min_size=4, max_size=4).filter(lambda votes: votes.count("r") != 2), min_size=1)
 )

@@ -260,6 +260,7 @@ def test_failures_of_a_hard_variant_raise_the_metric_but_not_the_one_over_comple
     assert half_failed[complete, "all"].value == 50
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(*[st.floats(-1, 1)] * 6), min_size=2, max_size=4), st.integers(2, 4))
 def test_a_label_has_the_estimator_of_the_metric_or_another_name(
     rows: list[tuple[float, ...]], size: int

@@ -129,6 +129,7 @@ def simulated(
     return votes, [labels[one] for one in truth], rates
 
 
+@pytest.mark.slow
 def test_known_error_rates_are_found_and_the_labels_are_better_than_the_majority() -> None:
     votes, truth, rates = simulated(np.random.default_rng(5), items=3_000, annotators=5, each=5)
     model = fitted(votes)
@@ -146,6 +147,7 @@ def test_known_error_rates_are_found_and_the_labels_are_better_than_the_majority
         assert named[f"annotator {number}"].accuracy == pytest.approx(share, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_promised_loss_is_the_share_of_wrong_majorities() -> None:
     """The probabilities are calibrated: the sum of the losses is the number of wrong labels that count."""
     votes, truth, _ = simulated(np.random.default_rng(6), items=4_000, annotators=6, each=3)

@@ -95,6 +95,7 @@ def claims(gain: float, loss: float, clusters: int) -> Floats:
     return claimed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gain", "loss", "clusters"), [(0.1, 0.2, 200), (0.05, 0.15, 60)])
 def test_at_a_true_difference_of_the_margin_claims_are_as_rare_as_stated(
     gain: float, loss: float, clusters: int

@@ -136,6 +136,7 @@ def test_holms_correction_is_above_the_p_value_and_rises_with_it(some: list[floa
     assert all(p <= q <= min(1, len(known) * p) for p, q in known)
 
 
+@pytest.mark.slow
 def test_holms_correction_equals_statsmodels() -> None:
     for some in ([0.3], [0.01, 0.04, 0.03], [0.2, 0.2, 0.0, 1.0, 0.2], [0.011, 0.02, 0.0125, 0.9, 0.012]):
         assert holm(some) == pytest.approx(list(multipletests(some, method="holm")[1]), abs=1e-12)

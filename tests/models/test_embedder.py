@@ -75,6 +75,7 @@ def layer_norm(model: Any) -> Any:
     return model.transformers_model.encoder.layer[-1].output.LayerNorm
 
 
+@pytest.mark.slow
 def test_vectors_equal_those_of_the_library(default: Embedder, library: Any, shared: Path) -> None:
     lines = (shared / "data/mmr3/qualitative.jsonl").read_text().splitlines()
     answers = [text for line in lines for row in json.loads(line)["models"] for text in row["answers"]]

@@ -267,6 +267,7 @@ def test_what_the_provider_would_ask_again_is_transient(decision: Any) -> None:
     assert (failure.kind, failure.status) == ("transient", 529)
 
 
+@pytest.mark.slow
 def test_a_call_that_takes_too_long_is_transient() -> None:
     async def never() -> None:
         await asyncio.Event().wait()

@@ -62,6 +62,7 @@ def test_its_name_stands_alone() -> None:
         resolve("minimax", ModelOptions())
 
 
+@pytest.mark.slow
 def test_in_batches_it_answers_what_it_answers_alone(tmp_path: Path) -> None:
     folder = generate_codis(tmp_path, pairs=14)
     asked = requests(

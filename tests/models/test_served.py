@@ -136,6 +136,7 @@ def test_a_server_is_started_with_the_users_flags_asked_and_stopped(
     assert captured.err == f"{spec}: loading; its log: {log}\n"
 
 
+@pytest.mark.slow
 def test_it_can_be_used_again_after_it_was_stopped(told: Told) -> None:
     model = _model()
     assert all(isinstance(result, Answer) for _ in range(2) for result in _ask(model))
@@ -143,6 +144,7 @@ def test_it_can_be_used_again_after_it_was_stopped(told: Told) -> None:
     assert told.none_lives()
 
 
+@pytest.mark.slow
 def test_it_has_a_key_of_its_own_for_each_start(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "sk-1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-2")
@@ -203,6 +205,7 @@ def test_a_server_that_dies_while_loading_is_told_with_the_end_of_its_log(told: 
     assert told.none_lives()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", ["--never", "--load 60"])
 def test_a_server_that_is_never_healthy_is_waited_for_as_long_as_was_said(
     told: Told, tmp_path: Path, flags: str
@@ -240,6 +243,7 @@ class Another(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_a_port_that_another_took_costs_one_more_start(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Another) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
@@ -276,12 +280,14 @@ def test_calls_to_a_server_that_died_fail_with_the_place_of_its_log(told: Told, 
     assert "out of memory" in log.read_text()
 
 
+@pytest.mark.slow
 def test_a_server_that_ignores_sigterm_is_killed(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served, "STOP_SECONDS", 0.5)
     _ask(_model(flags="--deaf --workers 1"))
     assert told.none_lives()
 
 
+@pytest.mark.slow
 def test_cancelled_while_it_loads_it_is_stopped(told: Told) -> None:
     async def run() -> None:
         with pytest.raises(TimeoutError):
@@ -370,6 +376,7 @@ def command(told: Told, tmp_path: Path) -> Iterator[Callable[..., subprocess.Pop
         process.communicate()
 
 
+@pytest.mark.slow
 def test_the_same_command_again_asks_nothing_and_starts_no_server(told: Told, command: Any) -> None:
     first = command("--workers 1")
     out, err = first.communicate()
@@ -385,6 +392,7 @@ def test_the_same_command_again_asks_nothing_and_starts_no_server(told: Told, co
     assert (len(told.starts), len(told.asked)) == (1, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("when", "signals"),
     [
@@ -407,6 +415,7 @@ def test_interrupted_it_leaves_no_process_behind(
     assert told.none_lives()
 
 
+@pytest.mark.slow
 def test_killed_it_leaves_no_process_behind(told: Told, command: Any) -> None:
     process = command("--workers 1 --seconds 0.2")
     assert _soon(lambda: bool(told.asked))

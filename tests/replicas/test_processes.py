@@ -57,6 +57,7 @@ async def _one(pool: ReplicaPool, request: Request) -> Answer | Failure:
     return result
 
 
+@pytest.mark.slow
 def test_each_process_has_a_gpu_of_its_own_and_none_is_left() -> None:
     answers = [result for result in ask("a") if isinstance(result, Answer)]
     assert {answer.text for answer in answers} == {"5", "7"}
@@ -65,11 +66,13 @@ def test_each_process_has_a_gpu_of_its_own_and_none_is_left() -> None:
             os.kill(int(answer.version), 0)
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_is_started_again_up_to_a_bound() -> None:
     with pytest.raises(EnvironmentFailedError, match="the worker ended with status 3"):
         ask("a", "end", "end", "b")
 
 
+@pytest.mark.slow
 def test_a_process_that_was_out_of_reach_is_asked_again() -> None:
     """A request has reported it as lost, but it lives."""
 
@@ -90,6 +93,7 @@ def test_a_process_that_was_out_of_reach_is_asked_again() -> None:
     asyncio.run(session())
 
 
+@pytest.mark.slow
 def test_a_process_that_stops_answering_is_replaced_and_its_requests_are_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -112,6 +116,7 @@ def test_a_process_that_stops_answering_is_replaced_and_its_requests_are_asked_a
     asyncio.run(session())
 
 
+@pytest.mark.slow
 def test_a_pause_of_the_driver_ends_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where it computes for a minute: its look at the process fails, and the process does answer."""
     monkeypatch.setattr(worker_client, "LOOK_SECONDS", 0.1)
@@ -157,6 +162,7 @@ class Running:
     log = Path("log")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_worker_ends_at_once_while_its_model_is_loading(tmp_path: Path, number: int) -> None:
     module = tmp_path / "slow_worker.py"

@@ -292,6 +292,7 @@ def test_jobs_are_submitted_again_up_to_a_bound(tmp_path: Path, monkeypatch: pyt
     assert queue.cancelled == 1
 
 
+@pytest.mark.slow
 def test_jobs_of_an_earlier_driver_that_are_ending_are_neither_used_nor_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +304,7 @@ def test_jobs_of_an_earlier_driver_that_are_ending_are_neither_used_nor_counted(
     assert queue.submitted == [1]
 
 
+@pytest.mark.slow
 def test_a_running_job_that_never_has_a_server_again_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,6 +413,7 @@ def test_a_server_that_a_request_could_not_reach_joins_again_if_it_is_healthy(
     assert first.name == second.name
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_the_script_and_submits_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -146,6 +146,7 @@ def requests_of_all_kinds(folder: Path) -> list[Request]:
     return asked
 
 
+@pytest.mark.slow
 def test_a_worker_answers_as_its_model_does_in_this_process(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="needs the extra local")
     asked = requests_of_all_kinds(tmp_path)

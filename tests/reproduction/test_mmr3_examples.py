@@ -138,6 +138,7 @@ def rows_of(page: str) -> dict[tuple[int, int, str], dict[str, str]]:
     }
 
 
+@pytest.mark.slow
 def test_the_counts_are_those_of_the_page(examples: list[Example], page: str) -> None:
     for kind, counts in shares(examples).items():
         assert f"| {kind} | {counts} |" in page

@@ -302,6 +302,7 @@ def _open_and_add(path: str, number: int, times: int) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path: Path) -> None:
     many = multiprocessing.get_context("fork")
     for attempt in range(2):

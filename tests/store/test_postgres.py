@@ -75,6 +75,7 @@ def test_a_server_that_cannot_be_used_is_one_message_without_the_password(
     assert "\n" not in text
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_is_reported_at_once(postgres: PostgresServer, postgres_url: str) -> None:
     began = time.monotonic()
     with postgres.stopped(), pytest.raises(EnvironmentFailedError, match="Connection refused"):
@@ -82,6 +83,7 @@ def test_a_server_that_is_down_is_reported_at_once(postgres: PostgresServer, pos
     assert time.monotonic() - began < database.RECONNECT_SECONDS / 2
 
 
+@pytest.mark.slow
 def test_a_server_without_a_free_connection_is_reported(postgres: PostgresServer, postgres_url: str) -> None:
     held: list[psycopg.Connection[Any]] = []
     with suppress(psycopg.OperationalError):
@@ -93,6 +95,7 @@ def test_a_server_without_a_free_connection_is_reported(postgres: PostgresServer
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_process_uses_few_connections_however_many_threads_it_has(
     postgres: PostgresServer, opened: Callable[[], Store], postgres_url: str
 ) -> None:
@@ -205,6 +208,7 @@ def test_the_password_can_be_in_the_environment_or_in_a_file(
     Store.open("postgresql:///?service=team").close()
 
 
+@pytest.mark.slow
 def test_the_settings_of_a_database_do_not_weaken_claims(
     postgres: PostgresServer, opened: Callable[[], Store], postgres_url: str
 ) -> None:

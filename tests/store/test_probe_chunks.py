@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ _WITH_PARTNERS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.integers(0, 2**62), _WITH_PARTNERS, min_size=1))
 def test_probes_come_back_as_they_were_in_the_order_of_their_positions(
     probes: dict[int, StoredProbe],

@@ -40,6 +40,7 @@ def test_a_lesson_is_an_image_of_the_input_size_with_questions_and_answers() -> 
         assert all(turn.prompt and turn.answer for turn in made.turns)
 
 
+@pytest.mark.slow
 def test_no_training_question_uses_an_unseen_phrasing() -> None:
     unseen = (
         {
@@ -71,6 +72,7 @@ def test_no_training_question_uses_an_unseen_phrasing() -> None:
         assert not [phrase for phrase in unseen if f" {phrase}" in said or said.startswith(phrase)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_no_training_lesson_contains_a_held_out_thing(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Scene] = []

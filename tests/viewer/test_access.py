@@ -13,6 +13,7 @@ from sightline.viewer.access import Access
 ADDRESSES = ("/", "/runs", "/runs/1", "/static/sightline.css", "/image/00", "/nothing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_nothing_is_shown_without_the_token(stranger: TestClient, address: str) -> None:
     assert stranger.get(address).status_code == 403
@@ -55,6 +56,7 @@ def test_with_tls_the_cookie_is_sent_over_tls_only() -> None:
     assert "; secure" in answer.headers["set-cookie"].lower()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "host",
     [
@@ -85,6 +87,7 @@ def test_addresses_localhost_and_allowed_names_are_accepted(client: TestClient, 
     assert client.get("/runs", headers={"host": host, "cookie": cookie}).status_code == 200
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="latin-1"), max_size=40))
 def test_no_other_name_is_accepted(host: str) -> None:
     name = host.partition(":")[0].lower()

@@ -25,6 +25,7 @@ def commands(file: Path, run: int) -> AskAgain:
         store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

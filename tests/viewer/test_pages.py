@@ -223,6 +223,7 @@ def test_the_metric_that_is_shown_by_label_can_be_chosen(client: TestClient) -> 
     assert "metric=acc_q" in re.findall(r'href="([^"]*show=gained[^"]*)"', page)[0]
 
 
+@pytest.mark.slow
 def test_runs_of_different_benchmarks_are_refused_before_anything_is_read(
     codis: Path, tmp_path: Path
 ) -> None:
@@ -246,6 +247,7 @@ def test_a_wrong_comparison_says_what_is_wrong(client: TestClient, query: str) -
     assert client.get(f"/compare{query}").status_code == 400
 
 
+@pytest.mark.slow
 def test_the_page_of_judges_lists_the_responses_on_which_they_differ(disputed: Store) -> None:
     app = AccessControl(create_app(disputed), ACCESS)
     client = TestClient(app, base_url=HOST, follow_redirects=False)

@@ -36,6 +36,7 @@ from sightline.viewer.server import (
 Capture = pytest.CaptureFixture[str]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_the_printed_url_opens_the_viewer_and_ctrl_c_ends_it(
     store_file: Path, ending: signal.Signals
@@ -128,6 +129,7 @@ def test_a_certificate_that_cannot_be_used_is_refused(
     assert "--tls-certificate" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_results_folders_are_served_without_a_store(codis: Path, tmp_path: Path) -> None:
     words = ["run", "codis", "--model", "baseline/chance", "--data", str(codis), "--quiet"]
     assert main([*words, "--store", str(tmp_path / "s.db"), "--out", str(tmp_path / "results")]) == 0
@@ -160,6 +162,7 @@ def test_a_data_folder_that_does_not_exist_is_refused_with_the_remedy(
     assert "the data folder of the runs" in message
 
 
+@pytest.mark.slow
 def test_a_data_folder_without_the_images_of_a_run_is_noted(codis: Path, tmp_path: Path) -> None:
     data = tmp_path / "codis"
     shutil.copytree(codis, data)
@@ -176,6 +179,7 @@ def test_a_data_folder_without_the_images_of_a_run_is_noted(codis: Path, tmp_pat
         assert missing_images_note(store, [codis]) == ""
 
 
+@pytest.mark.slow
 def test_behind_a_reverse_proxy_links_hosts_and_cookies_are_those_of_the_proxy() -> None:
     listening = Listening(url=read_url("https://annotate.example.org/"))
     access = access_of(listening, 8765)

@@ -39,6 +39,7 @@ def test_no_other_path_is_served(client: TestClient, path: str) -> None:
     assert client.get(f"/static/{path}").status_code == 404
 
 
+@pytest.mark.slow
 def test_scripts_and_pages_have_nothing_inline(client: TestClient) -> None:
     page = client.get("/runs").text
     assert re.findall(r"<script(?! src=\"/static/)", page) == []

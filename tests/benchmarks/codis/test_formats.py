@@ -70,6 +70,7 @@ def test_the_released_file_is_written_back_byte_for_byte(shared: Path, tmp_path:
     assert (tmp_path / "out.json").read_bytes() == file.read_bytes()
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1), st.tuples(st.text(), st.text()), min_size=1))
 def test_what_is_written_is_read_the_same(
     tmp_path_factory: pytest.TempPathFactory, answers: dict[str, tuple[str, str]]

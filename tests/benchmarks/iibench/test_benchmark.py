@@ -71,6 +71,7 @@ def test_prompts_equal_the_released_files_byte_for_byte(shared: Path, setting: s
     assert {probe.sample: text_of(probe) for _, probe in probes} == printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", TEXT_SETTINGS)
 def test_extraction_error_and_miss_equal_the_golden_counts_overall_and_per_label(
     shared: Path, of_none: Evaluation, setting: str
@@ -112,6 +113,7 @@ def test_without_a_data_folder_the_predictions_file_is_enough(shared: Path, of_n
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_text", [False, True])
 def test_an_answers_file_is_right_to_the_count_though_the_shown_order_differs(
     shared: Path, tmp_path: Path, as_text: bool
@@ -244,6 +246,7 @@ def test_a_wrong_answers_file_is_refused_with_the_question_it_is_wrong_about(
         score(shared, "none", set={"answers": str(tmp_path / "key.json")})
 
 
+@pytest.mark.slow
 def test_a_file_scored_under_another_setting_says_so(shared: Path) -> None:
     data = str(shared / "data" / "iibench")
     spec = Spec(task="iibench:none", data=data)

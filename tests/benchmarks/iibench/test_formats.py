@@ -171,6 +171,7 @@ def test_a_broken_record_is_named(tmp_path: Path, broken: dict[str, Any], said: 
 TEXTS = st.text()
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.permutations("uvwxyz")), min_size=1))
 def test_what_is_written_is_read_the_same(
     tmp_path_factory: pytest.TempPathFactory, answers: list[tuple[str, str, list[str]]]

@@ -95,6 +95,7 @@ def test_calls_over_tls_that_are_cancelled_leave_nothing_behind(
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_server_that_speaks_no_tls_fails() -> None:
     async def run() -> None:
         async with raw_server(replies(whole())) as server:

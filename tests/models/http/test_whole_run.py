@@ -30,6 +30,7 @@ GROUPS = """\
 """
 
 
+@pytest.mark.slow
 def test_a_run_against_a_local_server_does_not_load_aiohttp(tmp_path: Path) -> None:
     """Its import takes 0.2 s, and that of `email` and `http.client` some more."""
     (tmp_path / "groups.jsonl").write_text(GROUPS)

@@ -149,6 +149,7 @@ def test_a_batch_answers_as_the_plain_loop_does_token_for_token(
     assert answers[0].usage.prompt_tokens == reference["input_ids"].shape[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_likeliest_choice_is_that_of_a_pass_over_each_choice(
     name: str, folder: Folder, plain: Callable[[str], Plain], images: list[ImageRef], asking: Asking
@@ -192,6 +193,7 @@ def test_a_image_that_several_requests_show_is_encoded_once(
     assert seen == [48 if name == "qwen2_vl" else 2]
 
 
+@pytest.mark.slow
 def test_drawn_answers_depend_on_the_request_and_the_seed_and_not_on_the_batch(
     folder: Folder, images: list[ImageRef], asking: Asking
 ) -> None:

@@ -82,6 +82,7 @@ print(min(rounds) / (sum(sizes) * 4 / resource.getpagesize()))
 """Prints the share of a round's pages, nine tensors alive at a time, that came anew from the system."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc's malloc can be told")
 def test_memory_that_a_tensor_leaves_behind_is_there_for_the_next() -> None:
     """In a process of its own: malloc's heaps keep what other tests left in them."""

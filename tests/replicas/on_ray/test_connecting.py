@@ -69,6 +69,7 @@ def test_a_cluster_that_refuses_the_token_is_no_absent_cluster(
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_ctrl_c_ends_a_command_that_connects(
     number: int, listening: socket.socket, tmp_path: Path

@@ -74,6 +74,7 @@ def drawn(results: Sequence[Result], path: Path, columns: PaperColumns = 2, **mo
     return draw_results(result_points(results), request, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "form"),
     [("forest", "svg"), ("forest", "pdf"), ("forest", "png"), ("bars", "svg"), ("radar", "svg")],

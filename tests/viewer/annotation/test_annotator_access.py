@@ -231,6 +231,7 @@ def test_times_that_no_page_measured_are_cut(site: Site, rating: ProjectRow, rat
     assert [0 <= one.seconds <= 1800 for one in site.log(rating)] == [True, True]
 
 
+@pytest.mark.slow
 def test_a_blind_page_names_no_model_project_store_or_file(
     site: Site, rating: ProjectRow, rater: Visitor
 ) -> None:
@@ -294,6 +295,7 @@ ATTACKS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [text for text in ATTACKS if not re.search("[\ud800-\udfff]", text)])
 def test_markup_in_items_guidelines_and_the_annotators_own_text_stays_text(
     site: Site, visit: Visit, text: str

@@ -90,6 +90,7 @@ def test_work_goes_on_in_another_browser(
     assert "3 / 20" in other.text
 
 
+@pytest.mark.slow
 def test_at_the_end_the_page_thanks_and_leads_back(
     site: Site, visit: Visit, rating: ProjectRow, rater: Visitor
 ) -> None:
@@ -239,6 +240,7 @@ def test_an_image_keeps_its_orientation(site: Site, visit: Visit) -> None:
     assert "width=" not in page.text.partition("<figure")[2].partition("</figure>")[0]
 
 
+@pytest.mark.slow
 def test_a_paused_annotator_and_a_closed_project_say_so(
     site: Site, rating: ProjectRow, rater: Visitor
 ) -> None:

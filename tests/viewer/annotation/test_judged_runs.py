@@ -66,6 +66,7 @@ def _tables(capsys: Capture, *words: str) -> Sequence[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_page_of_judges_shows_what_annotators_of_the_run_said(rated: Path) -> None:
     page = _page(rated, "/judges?run=1")
     assert "majority of the humans" in page
@@ -79,6 +80,7 @@ def test_the_page_of_judges_shows_what_annotators_of_the_run_said(rated: Path) -
     assert 'href="/judges?run=1"' in _page(rated, "/judges")
 
 
+@pytest.mark.slow
 def test_a_project_of_the_store_is_a_judge_without_an_export(
     rated: Path, codis: Path, capsys: Capture
 ) -> None:
@@ -91,6 +93,7 @@ def test_a_project_of_the_store_is_a_judge_without_an_export(
     command("run", "codis", "--model", "baseline/chance", "--data", codis, "--quiet", "--judge", "human:1")
 
 
+@pytest.mark.slow
 def test_the_judge_report_takes_runs_and_projects_of_the_store(rated: Path, capsys: Capture) -> None:
     command("annotate", "export", "blind", "--out", "export")
     of_files = _tables(capsys, "results", "--human", "export/verdicts.jsonl")
@@ -98,12 +101,14 @@ def test_the_judge_report_takes_runs_and_projects_of_the_store(rated: Path, caps
         assert _tables(capsys, run, "--human", human) == of_files
 
 
+@pytest.mark.slow
 def test_one_group_of_humans_is_no_two_judges(rated: Path, codis: Path, capsys: Capture) -> None:
     words = ["score", "codis", "results/answers.jsonl", "--data", str(codis), "--quiet"]
     assert main([*words, "--judge", "human:blind", "--judge", "human:1"]) == 2
     assert "are the same judge" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judge", "message"),
     [
@@ -122,6 +127,7 @@ def test_a_project_without_verdicts_is_refused(
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_what_holds_for_all_runs_is_said_once_below_the_corrected_metrics(rated: Path, codis: Path) -> None:
     command("run", "codis", "--model", "baseline/chance", "--data", codis, "--quiet", "--seed", "7")
     command("annotate", "new", "rate", "1", "2", "--name", "both", "--data", codis, "--items", str(RATED))
@@ -132,6 +138,7 @@ def test_what_holds_for_all_runs_is_said_once_below_the_corrected_metrics(rated:
     assert page.count("lambda of PPI++") == 1
 
 
+@pytest.mark.slow
 def test_a_new_project_says_how_much_work_it_is(rated: Path, codis: Path, capsys: Capture) -> None:
     capsys.readouterr()
     command("annotate", "new", "rate", "1", "--name", "more", "--data", codis, "--items", str(RATED))

@@ -60,6 +60,7 @@ def test_forms_of_other_sites_change_nothing(
     assert site.annotations.project(str(rating.number)).closed is None
 
 
+@pytest.mark.slow
 def test_progress_and_agreement_are_those_of_the_judgements(
     site: Site, rating: ProjectRow, owner: Visitor, visit: Visit
 ) -> None:
@@ -123,6 +124,7 @@ def test_metrics_of_a_run_are_corrected_by_the_annotators(site: Site, owner: Vis
     assert "--judge human:runs" in page
 
 
+@pytest.mark.slow
 def test_the_chart_ends_at_the_agreement_of_all_items(
     site: Site, rating: ProjectRow, owner: Visitor, visit: Visit
 ) -> None:
@@ -217,6 +219,7 @@ def test_a_closed_project_takes_nothing_and_opens_again(
     assert page.begin(site.link(rating, "AK")).accept().status == 200
 
 
+@pytest.mark.slow
 def test_the_export_equals_what_was_clicked(
     site: Site, rating: ProjectRow, owner: Visitor, visit: Visit
 ) -> None:

@@ -26,6 +26,7 @@ def index(store: Store, run_groups: RunGroups) -> OutcomeIndex:
     return found
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_compare(index: OutcomeIndex, store: Store) -> None:
     expected = compare_runs(store, [(1, 2)])
     found = compared(index).summary
@@ -38,6 +39,7 @@ def test_the_numbers_are_those_of_compare(index: OutcomeIndex, store: Store) -> 
     assert list(found.notes) == comparison_notes(expected)
 
 
+@pytest.mark.slow
 def test_each_list_holds_the_groups_behind_its_number(index: OutcomeIndex, store: Store) -> None:
     changes = list(group_changes(compare_runs(store, [(1, 2)]).answers))
     summary = compared(index).summary
@@ -51,6 +53,7 @@ def test_each_list_holds_the_groups_behind_its_number(index: OutcomeIndex, store
         assert ranks == sorted(ranks)
 
 
+@pytest.mark.slow
 def test_a_list_can_be_filtered(index: OutcomeIndex) -> None:
     wanted = GroupFilter(labels=(("colour", "red"),))
     found = pages(index, "lost", wanted)
@@ -59,6 +62,7 @@ def test_a_list_can_be_filtered(index: OutcomeIndex) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_changes_by_label_add_up(index: OutcomeIndex, store: Store) -> None:
     summary = compared(index).summary
     changes = list(group_changes(compare_runs(store, [(1, 2)]).answers))
@@ -67,6 +71,7 @@ def test_the_changes_by_label_add_up(index: OutcomeIndex, store: Store) -> None:
         assert counts.scored <= len(changes), label
 
 
+@pytest.mark.slow
 def test_only_runs_that_were_compared_have_a_comparison(index: OutcomeIndex) -> None:
     assert index.comparisons.find(2, 1) is None
     made = index.comparisons.build(2, 1)

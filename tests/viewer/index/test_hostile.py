@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.viewer.index.conftest import write_lines
@@ -26,6 +27,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_indexed_and_returned_unchanged(store_url: str, tmp_path: Path) -> None:
     names = [text[:200] for text in HOSTILE]
     lines = [

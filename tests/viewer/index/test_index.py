@@ -123,6 +123,7 @@ def pages(index: OutcomeIndex, wanted: GroupFilter, limit: int) -> list[int]:
         assert len(page.rows) == limit
 
 
+@pytest.mark.slow
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=filters, limit=st.integers(1, 40))
 def test_the_pages_of_a_filter_hold_exactly_the_groups_that_fulfil_it_in_order(
@@ -134,6 +135,7 @@ def test_the_pages_of_a_filter_hold_exactly_the_groups_that_fulfil_it_in_order(
     assert pages(index, wanted, limit) == expected
 
 
+@pytest.mark.slow
 def test_a_row_names_the_pairs_that_make_its_group_inconsistent(
     built: tuple[OutcomeIndex, list[JudgedGroup]],
 ) -> None:
@@ -151,6 +153,7 @@ def test_a_row_names_the_pairs_that_make_its_group_inconsistent(
         assert bool(row.misfits) == (row.consistency == "inconsistent")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=filters, limit=st.integers(1, 40), order=st.sampled_from(["data", "length"]))
 def test_other_orders_hold_the_same_groups_on_their_pages_and_as_neighbours(
@@ -176,6 +179,7 @@ def test_other_orders_hold_the_same_groups_on_their_pages_and_as_neighbours(
         assert index.open(1).neighbours(number, wanted, order).previous == before
 
 
+@pytest.mark.slow
 def test_an_order_that_was_not_measured_is_not_offered(
     built: tuple[OutcomeIndex, list[JudgedGroup]],
 ) -> None:
@@ -191,6 +195,7 @@ def test_the_least_similar_groups_come_first_and_those_without_a_similarity_last
     assert {name: order.tolist() for name, order in found.items()} == {"similarity": [2, 3, 1, 0]}
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=filters)
 def test_each_count_of_a_facet_is_the_number_of_groups_that_the_filter_with_its_value_selects(
@@ -209,6 +214,7 @@ def test_each_count_of_a_facet_is_the_number_of_groups_that_the_filter_with_its_
             assert value.count == sum(fulfils(one, chosen) for one in judged), facet
 
 
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=filters, number=st.integers(1, 150))
 def test_the_neighbours_of_a_group_are_those_of_the_list(
@@ -240,6 +246,7 @@ def test_an_unknown_value_of_a_filter_is_refused_with_the_possible_ones() -> Non
         filter_of([("right", "half")])
 
 
+@pytest.mark.slow
 def test_a_group_has_the_lines_of_the_results_folder(
     built: tuple[OutcomeIndex, list[JudgedGroup]],
 ) -> None:
@@ -252,6 +259,7 @@ def test_a_group_has_the_lines_of_the_results_folder(
         assert [mark.verdict for mark in detail.row.marks] == [o.verdict for o in one.group]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 151])
 def test_a_group_that_does_not_exist_is_an_error(
     number: int, built: tuple[OutcomeIndex, list[JudgedGroup]]
@@ -260,10 +268,12 @@ def test_a_group_that_does_not_exist_is_an_error(
         built[0].open(1).group(number)
 
 
+@pytest.mark.slow
 def test_the_result_is_that_of_a_report(built: tuple[OutcomeIndex, list[JudgedGroup]], store: Store) -> None:
     assert built[0].summary(1).result == recompute(store, 1)
 
 
+@pytest.mark.slow
 def test_an_index_is_ready_until_an_answer_that_was_missing_arrives(
     store: Store, answer_one: Callable[[], None]
 ) -> None:
@@ -297,6 +307,7 @@ def index_ids(store: Store) -> list[int]:
         return list(connection.scalars(schema.indexes.select().with_only_columns(schema.indexes.c.id)))
 
 
+@pytest.mark.slow
 def test_an_interrupted_build_leaves_nothing_and_the_next_one_succeeds(store: Store) -> None:
     index = OutcomeIndex(store)
 
@@ -312,6 +323,7 @@ def test_an_interrupted_build_leaves_nothing_and_the_next_one_succeeds(store: St
     assert index.open(1).page().total == 150
 
 
+@pytest.mark.slow
 def test_a_dropped_index_is_built_again(store: Store) -> None:
     index = OutcomeIndex(store)
     index.build(1)
@@ -325,6 +337,7 @@ def test_a_dropped_index_is_built_again(store: Store) -> None:
     assert again.open(1).page().total == 150
 
 
+@pytest.mark.slow
 def test_two_runs_have_indexes_of_their_own(store: Store, run_groups: RunGroups) -> None:
     assert run_groups(seed=3) == 2
     index = OutcomeIndex(store)
@@ -337,6 +350,7 @@ def test_two_runs_have_indexes_of_their_own(store: Store, run_groups: RunGroups)
     assert [one.groups for one in index.runs()] == [150, 150]
 
 
+@pytest.mark.slow
 def test_the_first_search_makes_the_words_once_and_reports_its_progress(store: Store) -> None:
     index = OutcomeIndex(store)
     index.build(1)
@@ -348,6 +362,7 @@ def test_the_first_search_makes_the_words_once_and_reports_its_progress(store: S
     assert steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others_share", [0.0, 0.3, 1.0])
 def test_words_that_two_processes_make_at_once_or_one_continues_find_the_same_groups(
     others_share: float, store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sightline.maintenance.store_maintenance import CleaningOptions, clean, table_sizes
 from sightline.store import schema
 from sightline.store.store import Store
@@ -16,6 +18,7 @@ def build(store: Store) -> OutcomeIndex:
     return index
 
 
+@pytest.mark.slow
 def test_cleaning_caches_drops_the_index_and_it_is_built_again(store: Store, store_url: str) -> None:
     build(store)
     store.close()
@@ -31,6 +34,7 @@ def test_cleaning_caches_drops_the_index_and_it_is_built_again(store: Store, sto
     again.close()
 
 
+@pytest.mark.slow
 def test_cleaning_drops_the_index_of_a_deleted_run(store: Store, store_url: str) -> None:
     build(store)
     store.runs.drop(1)
@@ -46,6 +50,7 @@ def test_cleaning_drops_the_index_of_a_deleted_run(store: Store, store_url: str)
     again.close()
 
 
+@pytest.mark.slow
 def test_each_table_of_an_index_has_a_description(store: Store) -> None:
     build(store)
     with store.database.core_read() as connection:
