@@ -1,4 +1,4 @@
-"""The configuration file sightline.toml: named models, hosts, prices; it never holds an API key."""
+"""The file sightline.toml (named models, hosts, prices; never an API key), and folders of this machine."""
 
 from __future__ import annotations
 
@@ -111,20 +111,12 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a price is a finite number")
 
     def of(self, usage: Usage) -> float:
-        """Compute the cost of tokens.
-
-        Args:
-            usage: The numbers of tokens.
-        """
+        """Compute the cost of tokens."""
         tokens = (usage.prompt_tokens or 0) * self.prompt + (usage.completion_tokens or 0) * self.completion
         return tokens / 1e6 - self.saved_by_cache(usage)
 
     def saved_by_cache(self, usage: Usage) -> float:
-        """Compute what the prefix cache of the server saved.
-
-        Args:
-            usage: The numbers of tokens.
-        """
+        """Compute what the prefix cache of the server saved."""
         if self.cached is None or not usage.cached_tokens:
             return 0.0
         return min(usage.cached_tokens, usage.prompt_tokens or 0) * (self.prompt - self.cached) / 1e6
@@ -157,16 +149,14 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     def host(self, name: str, port: int) -> Host:
         """Find the entry of a host, by name and port or by name alone.
 
-        Returns:
-            The entry; an empty one if the file has none.
+        Returns the entry; an empty one if the file has none.
         """
         return self.hosts.get(f"{name}:{port}") or self.hosts.get(name) or Host()
 
     def price(self, model: str, *, in_batches: bool = False) -> Price | None:
         """Find the price of a model, by its whole name or by the part after '#' or the last '/'.
 
-        Returns:
-            The price, that of single requests if there is none for batches; None if the file has none.
+        Returns the price, that of single requests if there is none for batches; None if the file has none.
         """
         names = (model, model.rpartition("#")[2], model.rpartition("/")[2])
         price = next((self.prices[name] for name in names if name in self.prices), None)
@@ -199,8 +189,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 def load_config(file: str | None = None) -> Config:
     """Read the configuration.
 
-    Args:
-        file: The file; None reads that in SIGHTLINE_CONFIG, or ./sightline.toml if it exists.
+    `file`: the file; None reads that in SIGHTLINE_CONFIG, or ./sightline.toml if it exists.
     """
     named = file or os.environ.get("SIGHTLINE_CONFIG")
     path = Path(named or DEFAULT_FILE)
@@ -273,11 +262,8 @@ def _toml_key(key: str) -> str:
 def api_key(host: Host, name: str, default_variable: str | None) -> str | None:
     """Read the API key of a host from its environment variable.
 
-    Args:
-        default_variable: The variable if the entry names none; None for a host that needs no key.
-
-    Returns:
-        The key; None if the host needs none.
+    `default_variable`: the variable if the entry names none; None for a host that needs no key. Returns the
+    key; None if the host needs none.
     """
     variable = host.key or default_variable
     if variable is None:

@@ -1,4 +1,4 @@
-"""The exception for wrong input, and the exception for an environment that fails during a run."""
+"""The exceptions for wrong input and for a failing environment; texts without secrets and invisible signs."""
 
 from __future__ import annotations
 

@@ -111,8 +111,7 @@ def decode(file: ImageFile) -> None:
 def transform_for(file: ImageFile, limits: ImageLimits) -> str:
     """The change that an image needs before a model accepts it.
 
-    Returns:
-        The name of the transform, which is part of the request's key; '' for none.
+    Returns the name of the transform, which is part of the request's key; '' for none.
     """
     side = max(file.width, file.height)
     wide = bool(limits.max_side) and side > limits.max_side
@@ -126,8 +125,7 @@ def transform_for(file: ImageFile, limits: ImageLimits) -> str:
 def read_bytes(file: ImageFile) -> tuple[str, bytes]:
     """Read the bytes to send: the original ones, or those of the re-encoded image.
 
-    Returns:
-        The media type and the bytes.
+    Returns the media type and the bytes.
     """
     data = _content(file.path, file.path, file.stamp)
     if not file.transform:
@@ -136,11 +134,7 @@ def read_bytes(file: ImageFile) -> tuple[str, bytes]:
 
 
 def read_original(path: str, digest: str) -> bytes:
-    """Read the original bytes of an inspected image, for another machine.
-
-    Returns:
-        The bytes.
-    """
+    """Read the original bytes of an inspected image, for another machine."""
     try:
         with open(path, "rb") as handle:
             data = handle.read()
@@ -151,11 +145,7 @@ def read_original(path: str, digest: str) -> bytes:
 
 
 def check_content(path: str, data: bytes, digest: str) -> None:
-    """Check that bytes are those of the image that was inspected.
-
-    Args:
-        data: The bytes.
-    """
+    """Check that bytes are those of the image that was inspected."""
     if hashlib.sha256(data).hexdigest() != digest:
         raise BadImage(f"{path}: changed during the run")
 
@@ -263,8 +253,7 @@ def _content(name: str, path: str, stamp: tuple[int, int]) -> bytes:
 def open_image(source: str | Path | IO[bytes], formats: Sequence[str] | None = None) -> Image:
     """Open an image with Pillow, of which the plugin for HEIF is not a part.
 
-    Args:
-        formats: The formats to try, by Pillow's names; None tries all that `MEDIA_TYPES` has.
+    `formats`: the formats to try, by Pillow's names; None tries all that `MEDIA_TYPES` has.
     """
     from PIL import Image
 

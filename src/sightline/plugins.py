@@ -1,4 +1,4 @@
-"""Plugins: load the file of one, and name the plugin's file and line in an error that its code raises."""
+"""Plugins and registered names: load a file, check its classes, name file and line in its errors."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ def add_package(module: str) -> None:
 def file_of(entry: object) -> str | None:
     """Find the plugin file that defines a class.
 
-    Returns:
-        The absolute path of the file; None if no `--plugin` file defines the class.
+    Returns the absolute path of the file; None if no `--plugin` file defines the class.
     """
     return _modules.get(getattr(entry, "__module__", "").partition(".")[0]) or None
 
@@ -62,8 +61,7 @@ def file_of(entry: object) -> str | None:
 def place_of(entry: object) -> str | None:
     """Find where a class or function of a plugin is defined.
 
-    Returns:
-        File and line, such as `mine.py, line 3`; None for what no plugin defines.
+    Returns file and line, such as `mine.py, line 3`; None for what no plugin defines.
     """
     if getattr(entry, "__module__", "").partition(".")[0] in _modules:
         with suppress(OSError, TypeError):
@@ -74,8 +72,7 @@ def place_of(entry: object) -> str | None:
 def error_of_plugin(error: BaseException) -> UserError | None:
     """Report an exception as the plugin's, if its code raised it or called what raised it.
 
-    Returns:
-        The error that names file, line and function of the plugin; None if no plugin took part.
+    Returns the error that names file, line and function of the plugin; None if no plugin took part.
     """
     place = _last_place(error)
     if place is None:
@@ -139,11 +136,7 @@ def check_contract(kind: str, name: str, entry: object, base: type) -> None:
 
 
 def arguments_of(method: Any) -> list[str]:
-    """List the arguments of a method.
-
-    Returns:
-        Their names; none if it cannot be called.
-    """
+    """List the arguments of a method. Returns their names; none if it cannot be called."""
     return list(inspect.signature(method).parameters) if callable(method) else []
 
 

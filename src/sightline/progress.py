@@ -55,8 +55,7 @@ def progress(
 ) -> Iterator[Advance]:
     """Display the progress of a loop that reports each step.
 
-    Args:
-        total: How many units there are; None if unknown.
+    `total`: how many units there are; None if unknown.
     """
     if not show_progress:
         yield lambda _: None
@@ -70,11 +69,7 @@ def progress(
 
 @asynccontextmanager
 async def request_progress(title: str, counts: RequestCounts, *, show_progress: bool) -> AsyncIterator[None]:
-    """Display counts of requests while other tasks of the event loop change them.
-
-    Yields:
-        None; the display ends with the block.
-    """
+    """Display counts of requests while other tasks of the event loop change them."""
     if not show_progress:
         yield
         return

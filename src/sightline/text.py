@@ -1,7 +1,8 @@
-"""Escapes text for each format of the output: a text from a model or from data stays text in all of them.
+"""Texts in and out: escapes for each format, counts, times, prompts, JSON and TOML of users, printed lines.
 
-Every function takes any text, shows what a reader would not see (`visible`), and returns one line. Line
-breaks, tables, headings and styles are the business of the writers.
+A text from a model or from data stays text in all formats. Every escape takes any text, shows what a reader
+would not see (`visible`), and returns one line. Line breaks, tables, headings and styles are the business of
+the writers.
 """
 
 from __future__ import annotations

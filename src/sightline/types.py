@@ -1,4 +1,4 @@
-"""The records that all modules share, from Sample and Probe to Outcome and Group (see also metric_types).
+"""The records that all modules share: from Sample and Probe to Outcome and Group, then metrics and results.
 
 They are frozen structs. They hold data and small derived properties, and have no side effects.
 """

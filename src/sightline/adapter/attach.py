@@ -1,4 +1,4 @@
-"""Attaches an adapter to a loaded model, at the embeddings that its language model receives."""
+"""Attaches an adapter to a loaded model, at the embeddings that its language model gets; counts its size."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ class PromptPrefix:
     def activate(self, prompt_mask: Tensor) -> None:
         """Insert vectors in the next call of the model in this thread.
 
-        Args:
-            prompt_mask: Shape (B, T), 1 for the placeholders and the prompt of a row. Tokens after T do not
-                influence the vectors.
+        `prompt_mask`: shape (B, T), 1 for the placeholders and the prompt of a row. Tokens after T do not
+        influence the vectors.
         """
         self._active.prompt_mask = prompt_mask.bool()
 

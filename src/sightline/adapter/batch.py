@@ -53,11 +53,7 @@ class ExampleEncoder:
         max_answer_tokens: int,
         prefix_length: int = 0,
     ) -> None:
-        """Prepare an encoder.
-
-        Args:
-            max_answer_tokens: The most tokens of an answer, including the end token.
-        """
+        """Prepare an encoder. `max_answer_tokens`: the most tokens of an answer, including the end token."""
         self._loaded, self._encoder = loaded, Encoder(loaded, template)
         self._free_bytes, self._max_answer_tokens = cache_bytes, max_answer_tokens
         self._prefix_length = prefix_length

@@ -1,4 +1,4 @@
-"""Reads training examples from groups files: prompts with the answer that each should get."""
+"""Reads training examples from groups files, and finds what training data and test data share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An adapter in a folder: `adapter.json` with its metadata, `adapter.safetensors` with its weights."""
+"""An adapter in a folder (`adapter.json`, `adapter.safetensors`), and the checkpoints of its training."""
 
 from __future__ import annotations
 
@@ -89,8 +89,7 @@ class SavedAdapter:
     def training_overlap(self, folder: Path) -> str:
         """Warn about data that a builder made from training images, even if the files differ.
 
-        Returns:
-            The warning; empty if there is none.
+        Returns the warning; empty if there is none.
         """
         # A manifest of another tool says nothing about sources.
         with suppress(UserError):
@@ -201,8 +200,7 @@ class TrainingCheckpoint:
     def read(self) -> dict[str, Any] | None:
         """Read the last checkpoint, and the log that belongs to it.
 
-        Returns:
-            The trainer's state, or None if there is no checkpoint.
+        Returns the trainer's state, or None if there is no checkpoint.
         """
         file = self._folder / STATE
         if not file.exists():
@@ -258,8 +256,7 @@ class TrainingCheckpoint:
     def add_validation(self, validation: Validation | None) -> None:
         """Add a validation to the last step of the log.
 
-        Args:
-            validation: The validation, or None if there was none.
+        `validation`: the validation, or None if there was none.
         """
         if validation is not None:
             self.entries[-1] = replace(self.entries[-1], validation=validation)

@@ -1,4 +1,4 @@
-"""Trains an adapter on a frozen model, step by step."""
+"""Trains an adapter on a frozen model, step by step, and measures its consistency on held-out groups."""
 
 from __future__ import annotations
 
@@ -158,8 +158,7 @@ class Trainer:
 def answer_logits(adapted: AdaptedModel, batch: TrainingBatch) -> Tensor:
     """Run the model with its adapter on a batch.
 
-    Returns:
-        The logits, shape (B, T, vocabulary), computed in bfloat16 on a GPU.
+    Returns the logits, shape (B, T, vocabulary), computed in bfloat16 on a GPU.
     """
     if adapted.loaded.prefix_vectors is not None:
         adapted.loaded.prefix_vectors.activate(batch.prompt_mask)
@@ -213,8 +212,7 @@ def validate(
 ) -> Validation:
     """Answer all examples greedily and compare the answers within each group.
 
-    Args:
-        embed: The embedder for `con`, or None.
+    `embed`: the embedder for `con`, or None.
     """
     examples = [example for group in groups for example in group]
     answers = _answers(adapted, encoder, examples, batch, stop)

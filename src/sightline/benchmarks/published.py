@@ -131,8 +131,7 @@ class Paper(Struct, frozen=True):
     def figures(self, setting: str, row: str) -> dict[FigureKey, list[Figure]]:
         """List the figures of a row in one of the paper's settings.
 
-        Args:
-            setting: The paper's name of the setting.
+        `setting`: the paper's name of the setting.
         """
         figures: dict[FigureKey, list[Figure]] = {}
         for table in self.tables:
@@ -158,8 +157,7 @@ class Figure(Struct, frozen=True):
 def paper_of(benchmark: str) -> Paper | None:
     """Read the figures of a benchmark's paper.
 
-    Returns:
-        The paper; None if the benchmark is not installed or declares no figures.
+    Returns the paper; None if the benchmark is not installed or declares no figures.
     """
     file = benchmark_class(benchmark).published
     return None if file is None else _read(file)
@@ -182,11 +180,7 @@ def published(benchmark: str, setting: str, row: str) -> dict[FigureKey, list[Pu
 
 
 def rows(benchmark: str) -> list[str]:
-    """List the rows of a benchmark's paper.
-
-    Returns:
-        The rows in printed order; none if there is no paper.
-    """
+    """List the rows of a benchmark's paper. Returns the rows in printed order; none if there is no paper."""
     paper = paper_of(benchmark)
     return [] if paper is None else paper.row_names
 
@@ -194,8 +188,7 @@ def rows(benchmark: str) -> list[str]:
 def published_judges(benchmark: str) -> PublishedJudges | None:
     """Look up how the paper's judges and metrics agree with its humans.
 
-    Returns:
-        The table; None if the paper does not print one.
+    Returns the table; None if the paper does not print one.
     """
     paper = paper_of(benchmark)
     return None if paper is None else paper.judges
@@ -204,8 +197,7 @@ def published_judges(benchmark: str) -> PublishedJudges | None:
 def published_equivalence(kind: str) -> list[PublishedValue]:
     """Look up how many variants humans found equivalent to their originals.
 
-    Returns:
-        The figures of all papers, in percent; none if no paper measured it.
+    Returns the figures of all papers, in percent; none if no paper measured it.
     """
     found = [paper_of(name) for name in papers()]
     return [paper.equivalence[kind] for paper in found if paper is not None and kind in paper.equivalence]
@@ -218,11 +210,7 @@ def no_figures(benchmark: str) -> UserError:
 
 
 def joined(*notes: str) -> str | None:
-    """Join notes.
-
-    Returns:
-        The notes with semicolons between them; None if there are none.
-    """
+    """Join notes. Returns the notes with semicolons between them; None if there are none."""
     return "; ".join(note for note in notes if note) or None
 
 

@@ -1,4 +1,4 @@
-"""Reads and checks released JSON records; an error names file, record and field."""
+"""Reads and checks released JSON records and captions; an error names file, record and field."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ def refuse_repeated_ids(path: Path, ids: Sequence[str]) -> None:
 def data_folder(folder: Path | None, benchmark: str, file: str) -> Path:
     """Find the folder that holds a file: the user's data folder, or its subfolder named after the benchmark.
 
-    Args:
-        folder: The user's data folder, or None.
+    `folder`: the user's data folder, or None.
     """
     if folder is None:
         raise UserError(
@@ -94,8 +93,7 @@ def _check(path: Path, where: str, record: dict[str, Any], kind: type[Any], name
 def read_captions(file: str | None, needed: bool) -> dict[str, str]:
     """Read captions: a JSON object {image id: caption}, or records of image_id and caption.
 
-    Args:
-        file: The file, or None if the user named none.
+    `file`: the file, or None if the user named none.
     """
     if not needed:
         return {}

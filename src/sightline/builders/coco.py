@@ -134,11 +134,7 @@ def read_instances(path: Path) -> CocoInstances:
 def segmentation_pixels(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     """Compute the pixels of a segmentation with pycocotools.
 
-    Args:
-        width, height: Size of the image in pixels.
-
-    Returns:
-        A mask of shape (height, width), True inside.
+    `width`, `height`: size of the image in pixels. Returns a mask of shape (height, width), True inside.
     """
     mask = import_coco_mask()
     if isinstance(segmentation, dict):

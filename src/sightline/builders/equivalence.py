@@ -46,8 +46,7 @@ HUMANS, JUDGE, SIMILARITY, SHARE = "human", "judge", "similarity", "similar"
 class EquivalenceReport(Struct, frozen=True):
     """All measures of a built folder.
 
-    Attributes:
-        different: Measure -> the pairs (group, variant) that are not the same.
+    `different`: measure -> the pairs (group, variant) that are not the same.
     """
 
     folder: str
@@ -155,10 +154,7 @@ def by_similarity(
     execution: Execution = Execution(),  # noqa: B008 - it is immutable
 ) -> EquivalenceMeasure:
     """Compute the mean sentence similarity of originals and rephrasings, and the share of pairs above
-    THRESHOLD.
-
-    Returns:
-        Both values in percent, as the paper prints similarities.
+    THRESHOLD. Returns both values in percent, as the paper prints similarities.
     """
     texts = [pair for pair in pairs if pair.kind == "text"]
     if not texts:
@@ -250,11 +246,7 @@ BATCH = 256
 def similarities(pairs: Sequence[tuple[str, str]], model: Embedder, execution: Execution) -> list[float]:
     """Compute the cosine of the vectors of each pair.
 
-    Args:
-        pairs: Pairs of texts, none of them empty.
-
-    Returns:
-        A number in -1 to 1 for each pair.
+    `pairs`: pairs of texts, none of them empty. Returns a number in -1 to 1 for each pair.
     """
     batches = [
         (number, [text for pair in pairs[first : first + BATCH] for text in pair])

@@ -53,11 +53,7 @@ class ExcludedFolder(Struct, frozen=True):
 
 
 class BuildManifest(Struct, frozen=True):
-    """The content of manifest.json.
-
-    Attributes:
-        versions: Versions of the software that may change bytes.
-    """
+    """The content of manifest.json. `versions`: versions of the software that may change bytes."""
 
     kind: str
     settings: Mapping[str, Any]
@@ -82,8 +78,7 @@ def build_identity(
 ) -> BuildIdentity:
     """Identify a build.
 
-    Args:
-        versions: Versions of other software that may change bytes; Sightline's own is always included.
+    `versions`: versions of other software that may change bytes; Sightline's own is always included.
     """
     header = {
         "kind": kind,
@@ -283,8 +278,7 @@ def write_folder(
 ) -> ManifestT:
     """Write a whole built folder: copied images, files and, last, the manifest.
 
-    Returns:
-        The manifest. The same arguments always write the same bytes.
+    Returns the manifest. The same arguments always write the same bytes.
     """
     with open_folder(path, identity, force=force) as folder:
         folder.begin()

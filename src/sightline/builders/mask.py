@@ -329,11 +329,8 @@ def pattern(width: int, height: int, lines: int, shape: Shape) -> NDArray[np.boo
 def hidden_pixels(box: PixelBox, width: int, height: int, masking: Masking) -> NDArray[np.bool_]:
     """The pixels of an image that a masking paints, all of them in a box.
 
-    Args:
-        width, height: Size of the image in pixels.
-
-    Returns:
-        A mask of shape (height, width), True for painted pixels.
+    `width`, `height`: size of the image in pixels. Returns a mask of shape (height, width), True for painted
+    pixels.
     """
     import numpy as np
 
@@ -346,11 +343,8 @@ def hidden_pixels(box: PixelBox, width: int, height: int, masking: Masking) -> N
 def paint(image: Image, hidden: NDArray[np.bool_], colour: Colour) -> Image:
     """Paint pixels of an image.
 
-    Args:
-        hidden: Mask of the pixels to paint, of shape (height, width).
-
-    Returns:
-        A copy with these pixels in that colour.
+    `hidden`: mask of the pixels to paint, of shape (height, width). Returns a copy with these pixels in that
+    colour.
     """
     import numpy as np
     from PIL import Image

@@ -62,9 +62,8 @@ def image_hashes(
 ) -> dict[str, bytes | BadImage]:
     """Hash images; the store caches the hashes.
 
-    Returns:
-        Digest -> two hashes of 32 bytes each, one behind the other; empty for an image without content, which
-        is like no other; or why the image has no hash.
+    Returns digest -> two hashes of 32 bytes each, one behind the other; empty for an image without content,
+    which is like no other; or why the image has no hash.
     """
     distinct = {file.digest: file for file in files}
     version = import_imagehash().__version__
@@ -107,11 +106,7 @@ def find_duplicates(hashes: Mapping[str, bytes], distance: int = DISTANCE) -> di
 
 
 def hash_image(image: Image) -> bytes:
-    """Hash an image.
-
-    Returns:
-        Two hashes, 64 bytes; empty for an image without content.
-    """
+    """Hash an image. Returns two hashes, 64 bytes; empty for an image without content."""
     parts = [_phash(image), _phash(_without_border(image))]
     return b"".join(parts) if all(parts) else b""
 

@@ -63,8 +63,7 @@ def draw_lines(
 ) -> set[str]:
     """Draw groups that need not be in a groups file.
 
-    Args:
-        seed: Seed of the choice of groups; None takes the first ones.
+    `seed`: seed of the choice of groups; None takes the first ones.
     """
     groups = by_group(lines)
     names = list(groups)
@@ -225,19 +224,11 @@ class LabelFont:
         self._font_of: dict[str, Font | None] = {}
 
     def getlength(self, text: str) -> float:
-        """Measure a text.
-
-        Returns:
-            Its width in pixels.
-        """
+        """Measure a text. Returns its width in pixels."""
         return sum(font.getlength(part) for part, font in self._parts(text))
 
     def draw(self, draw: ImageDraw, position: tuple[float, float], text: str, colour: str) -> None:
-        """Draw a text.
-
-        Args:
-            position: The upper left corner, in pixels.
-        """
+        """Draw a text. `position`: the upper left corner, in pixels."""
         from PIL.ImageFont import FreeTypeFont
 
         left, top = position

@@ -43,8 +43,7 @@ class RayTasks(Struct, frozen=True, kw_only=True):
 class Transfer(Struct, Generic[ItemT], frozen=True, kw_only=True):
     """How the items of a builder get to another machine; the functions are at module level.
 
-    Attributes:
-        packages: The packages whose versions decide the bytes of a result.
+    `packages`: the packages whose versions decide the bytes of a result.
     """
 
     image: Callable[[ItemT], tuple[str, str] | None]

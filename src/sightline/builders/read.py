@@ -1,4 +1,4 @@
-"""Reads the text in images by OCR, word by word with boxes."""
+"""Reads the text in images by OCR, word by word with boxes, and writes files of captions."""
 
 from __future__ import annotations
 

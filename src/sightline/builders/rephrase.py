@@ -1,4 +1,6 @@
-"""Question rephrasing (MM-R3, section 3.2): a chat model writes three rephrasings of each long question."""
+"""Question rephrasing (MM-R3, section 3.2): a chat model writes three rephrasings of each long question.
+
+The questions come from the files of OKVQA and InfographicVQA, or from tables."""
 
 from __future__ import annotations
 

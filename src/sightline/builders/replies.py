@@ -1,4 +1,4 @@
-"""Reads three rephrasings from a model's reply in any format, or finds out what is wrong with it."""
+"""Reads three rephrasings from a reply in any format, and sends a request again if its reply is unusable."""
 
 from __future__ import annotations
 
@@ -288,8 +288,7 @@ T = TypeVar("T")
 class ReplyResult(Struct, Generic[T], frozen=True):
     """The result of one request: a value, or why it was dropped, or why it has no answer yet.
 
-    Attributes:
-        value: What was read from the reply; None without a usable reply.
+    `value`: what was read from the reply; None without a usable reply.
     """
 
     value: T | None = None
@@ -302,8 +301,7 @@ class ReplyResult(Struct, Generic[T], frozen=True):
 class ReplyRequests(Struct, Generic[T], frozen=True):
     """What to ask, by name.
 
-    Attributes:
-        read: Reads an answer: the value and '', or None and what is wrong with the reply.
+    `read`: reads an answer: the value and '', or None and what is wrong with the reply.
     """
 
     names: Sequence[str]

@@ -125,11 +125,7 @@ def find_styles(names: Iterable[str], folder: Path) -> tuple[Style, ...]:
 
 
 def group_id(source: SourceItem, size: int) -> str:
-    """The id of a source's group in one size.
-
-    Args:
-        size: Side in pixels, 0 for the original size.
-    """
+    """The id of a source's group in one size. `size`: side in pixels, 0 for the original size."""
     return f"{source.id}@{size}" if size else source.id
 
 
@@ -171,8 +167,7 @@ def refuse_equal_names(sources: Iterable[SourceItem], sizes: Sequence[int], styl
 def device_versions(styles: Iterable[Style], device: str | None) -> dict[str, str]:
     """Choose the device, and name what besides the weights may change a painted pixel.
 
-    Args:
-        device: Torch's name of a device; None takes a GPU if there is one.
+    `device`: torch's name of a device; None takes a GPU if there is one.
     """
     if not any(style.weights for style in styles):
         return {}

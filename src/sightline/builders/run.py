@@ -59,8 +59,7 @@ ResultT = TypeVar("ResultT")
 class Execution(Struct, frozen=True, kw_only=True):
     """Where work is done, and whether progress is shown; neither ever changes a result.
 
-    Attributes:
-        ray: The cluster that does the work; None for this machine.
+    `ray`: the cluster that does the work; None for this machine.
     """
 
     processes: int = 1
@@ -97,11 +96,7 @@ class GroupMaker(Protocol):
 
 
 class BuildSpec(Struct, frozen=True, kw_only=True):
-    """What is to be built.
-
-    Attributes:
-        images_per_source: For the printed estimate; 0 prints none.
-    """
+    """What is to be built. `images_per_source`: for the printed estimate; 0 prints none."""
 
     kind: str
     settings: Mapping[str, Any]

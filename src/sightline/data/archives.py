@@ -1,4 +1,4 @@
-"""Downloads one file by HTTP, and continues a download that was interrupted."""
+"""Downloads an archive by HTTP, if interrupted from where it ended, and extracts a data set from it."""
 
 from __future__ import annotations
 

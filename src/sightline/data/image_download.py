@@ -62,8 +62,7 @@ def download_images(
 ) -> ImageDownload:
     """Download images into a data folder; a failed URL does not stop the others.
 
-    Args:
-        limits: Limits on time, size and load; None for the defaults.
+    `limits`: limits on time, size and load; None for the defaults.
     """
     with (
         warnings.catch_warnings(),

@@ -74,8 +74,7 @@ class HostThrottle:
     def record_failure(self, reason: str, wait: float | None) -> None:
         """Record a failure of the host itself.
 
-        Args:
-            wait: The pause in seconds that the host asked for, or None.
+        `wait`: the pause in seconds that the host asked for, or None.
         """
         self._failures += 1
         pause = wait if wait is not None and self.accepts(wait) else 0.0
@@ -87,8 +86,7 @@ class HostThrottle:
     def accepts(self, wait: float) -> bool:
         """Decide whether to wait as long as a host asks. Otherwise only the image of that URL fails.
 
-        Args:
-            wait: The pause in seconds.
+        `wait`: the pause in seconds.
         """
         return wait <= self._limits.max_pause
 

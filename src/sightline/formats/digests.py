@@ -17,8 +17,7 @@ READERS = 4
 def json_digest(content: Any, unknown: Callable[[Any], Any] | None = None) -> str:
     """The SHA-256 of plain data as JSON with sorted keys.
 
-    Args:
-        unknown: Makes plain data of any other object; None refuses those.
+    `unknown`: makes plain data of any other object; None refuses those.
     """
     return hashlib.sha256(msgspec.json.encode(content, order="sorted", enc_hook=unknown)).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Writing files atomically, and checks before writing."""
+"""Files: checked before writing, read within limits, written atomically, locked by their writer."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ def refuse_overwriting(
 ) -> None:
     """Check that a command can write a file without replacing another one.
 
-    Args:
-        force: Whether the file may be replaced; None: the command has no --force.
+    `force`: whether the file may be replaced; None: the command has no --force.
     """
     if path.is_dir():
         raise UserError("is a folder", file=path, expected=f"a file for {option}")
@@ -146,8 +145,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def read_lines(path: Path, kind: type[T], prepare: Callable[[Any], Any] | None = None) -> Iterator[T]:
     """Read a JSON Lines file as structs, line by line.
 
-    Args:
-        prepare: Changes a decoded line before it is converted; None leaves lines as they are.
+    `prepare`: changes a decoded line before it is converted; None leaves lines as they are.
     """
     decoder = msgspec.json.Decoder(kind)
 
@@ -262,11 +260,7 @@ class AtomicFile:
             await asyncio.shield(ended)
 
     def write(self, piece: bytes) -> int:
-        """Write bytes.
-
-        Args:
-            piece: The bytes.
-        """
+        """Write bytes."""
         try:
             return self._file.write(piece)
         except OSError as error:

@@ -143,9 +143,8 @@ class _Line(NamedTuple):
 class GroupFile(NamedTuple):
     """A groups file that was checked.
 
-    Attributes:
-        runs: Offsets of runs of lines of one group, in the order in which groups are read; None if the lines
-            of every group are next to each other, so that the order of the file serves.
+    `runs`: offsets of runs of lines of one group, in the order in which groups are read; None if the lines of
+    every group are next to each other, so that the order of the file serves.
     """
 
     path: Path
@@ -186,8 +185,7 @@ def open_groups(path: Path) -> GroupFile:
 def size_of(line: GroupLine) -> str:
     """The size in which a builder made the image of a line.
 
-    Returns:
-        Its label `size`; 'original' if it has none.
+    Returns its label `size`; 'original' if it has none.
     """
     return str(line.labels.get("size", ORIGINAL))
 

@@ -72,11 +72,7 @@ class Journal:
             self._file.close()
 
     def header(self) -> Any:
-        """Read the description of the build.
-
-        Returns:
-            The first line as data; None if there is none.
-        """
+        """Read the description of the build. Returns the first line as data; None if there is none."""
         return header_of(self._folder)
 
     def begin(self, header: Mapping[str, Any]) -> None:
@@ -151,8 +147,7 @@ class Journal:
 def header_of(folder: Path) -> Any:
     """Read the description of a build.
 
-    Returns:
-        The first line of its journal as data; None if there is no complete one.
+    Returns the first line of its journal as data; None if there is no complete one.
     """
     try:
         with (folder / JOURNAL).open("rb") as file:
@@ -185,7 +180,6 @@ MARKER = ".sightline-mini"
 def is_synthetic(folder: Path | None) -> bool:
     """Whether a data folder holds synthetic scenes.
 
-    Args:
-        folder: The data folder, or a part of one such as a task of MM-R3; None if there is none.
+    `folder`: the data folder, or a part of one such as a task of MM-R3; None if there is none.
     """
     return folder is not None and any((one / MARKER).is_file() for one in (folder, folder.absolute().parent))

@@ -1,4 +1,4 @@
-"""answers.jsonl, and plain records of {"sample" or "id", "variant", "draw", "response"}."""
+"""answers.jsonl, verdicts.jsonl, and plain records of {"sample" or "id", "variant", "draw", "response"}."""
 
 from __future__ import annotations
 
@@ -75,11 +75,7 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
 
 
 def id_field(record: Mapping[str, Any]) -> str | None:
-    """The field that names the sample of an answer.
-
-    Returns:
-        The name of the field; None if there is none.
-    """
+    """The field that names the sample of an answer. Returns the name of the field; None if there is none."""
     order = ("sample", "group", "id") if record.get("variant") else IDS
     return _first(record, order)
 
@@ -87,8 +83,7 @@ def id_field(record: Mapping[str, Any]) -> str | None:
 def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[str, str | None]:
     """The response of a record, and the error of a failed call.
 
-    Returns:
-        The response, '' after a failed call; and the error, None if the call did not fail.
+    Returns the response, '' after a failed call; and the error, None if the call did not fail.
     """
     recorded = optional_text(record.get("error"), "error", location)
     if recorded or record.get("status") == "error":
@@ -237,12 +232,8 @@ _DETAILS = {"reasoning_tokens": "completion_tokens_details", "cached_tokens": "p
 def read_usage(reported: Any) -> Usage:
     """Read reported token counts.
 
-    Args:
-        reported: An object in the layout of chat completions or of our own files; None if nothing is
-            reported.
-
-    Returns:
-        The counts. A count that is no number from 0 to `MAX_TOKENS` is None, and `invalid` names it.
+    `reported`: an object in the layout of chat completions or of our own files; None if nothing is reported.
+    Returns the counts. A count that is no number from 0 to `MAX_TOKENS` is None, and `invalid` names it.
     """
     if not reported:
         return Usage()

@@ -118,11 +118,7 @@ def identifier(value: object, field: str, location: RecordLocation) -> str:
 
 
 def variant_of(value: object, source: PredictionFile, location: RecordLocation) -> str:
-    """Read the variant of a record; where a sample has one probe and the record names none, the setting.
-
-    Args:
-        value: The field's value, or None.
-    """
+    """Read the variant of a record; where a sample has one probe and the record names none, the setting."""
     if value is None or value == "":
         if source.conventions.variants:
             expected = source.conventions.variants
@@ -132,11 +128,7 @@ def variant_of(value: object, source: PredictionFile, location: RecordLocation) 
 
 
 def optional_text(value: object, field: str, location: RecordLocation) -> str:
-    """Read an optional text.
-
-    Returns:
-        The text; '' if the value is None.
-    """
+    """Read an optional text. Returns the text; '' if the value is None."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -145,11 +137,7 @@ def optional_text(value: object, field: str, location: RecordLocation) -> str:
 
 
 def texts(value: object, field: str, location: RecordLocation) -> tuple[str, ...]:
-    """Read an optional list of texts.
-
-    Returns:
-        The texts; () if the value is None.
-    """
+    """Read an optional list of texts. Returns the texts; () if the value is None."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
@@ -160,8 +148,7 @@ def texts(value: object, field: str, location: RecordLocation) -> tuple[str, ...
 def labels_of(value: object, field: str, location: RecordLocation) -> dict[str, str | tuple[str, ...]]:
     """Read optional labels: an object whose values are texts or lists of texts.
 
-    Returns:
-        Label name -> value or values; empty if the value is None.
+    Returns label name -> value or values; empty if the value is None.
     """
     if value is None:
         return {}

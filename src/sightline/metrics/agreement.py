@@ -308,11 +308,7 @@ class VerdictCodes(Struct, frozen=True):
     codes: Mapping[Rater, Sequence[Codes]]
 
     def readings(self, rater: Rater, question: str | None = None) -> Readings:
-        """What a rater says of the items of a question.
-
-        Args:
-            question: The question; None for all.
-        """
+        """What a rater says of the items of a question. `question`: the question; None for all."""
         columns = self.codes[rater]
         used = np.zeros(len(self.rows), dtype=np.bool_)
         for column in columns:

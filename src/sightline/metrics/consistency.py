@@ -84,11 +84,7 @@ def contrary_consistent(group: Group) -> list[Term]:
 
 
 def pairs_left_out(group: Group) -> Iterator[Term]:
-    """The pairs without a similarity, of all pairs: an answer failed.
-
-    Yields:
-        At most one term.
-    """
+    """The pairs without a similarity, of all pairs: an answer failed. Yields at most one term."""
     yield from _left_out(group, pairs(group))
 
 

@@ -10,20 +10,12 @@ NO_REFERENCE = "no answers with references to compare them with"
 
 
 def acc_p(pair: Group) -> Iterator[Term]:
-    """1 for a pair with both answers right, of 1 (Table 3).
-
-    Yields:
-        At most one term.
-    """
+    """1 for a pair with both answers right, of 1 (Table 3). Yields at most one term."""
     yield from _both_right(pair.outcomes)
 
 
 def acc_q(pair: Group) -> Iterator[Term]:
-    """The right answers, of the scored ones (Table 3).
-
-    Yields:
-        At most one term.
-    """
+    """The right answers, of the scored ones (Table 3). Yields at most one term."""
     scored = [outcome for outcome in pair if outcome.scored]
     if scored:
         yield Term(sum(outcome.right for outcome in scored), len(scored))

@@ -47,7 +47,7 @@ def tally(
     and `value_if_right` exist for metrics judged `correct` once any outcome is undecided.
 
     Args:
-        stretches: The stretches of the clusters of these groups, or of more (`cluster_ends.count_stretches`
+        stretches: The stretches of the clusters of these groups, or of more (`count_stretches`
             of `group.cluster or group.id`). None keeps the numbers of every cluster until the last group.
 
     Returns:
@@ -89,11 +89,7 @@ class Tally:
         self._chunk = TermChunk(metrics, self.label_subsets)
 
     def add(self, group: Group) -> None:
-        """Add the terms of every metric over one group.
-
-        Raises:
-            ValueError: A term is not finite.
-        """
+        """Add the terms of every metric over one group. Raises ValueError: a term is not finite."""
         self._add_judges(group)
         labels = group.labels
         for outcome in group.outcomes:

@@ -1,4 +1,4 @@
-"""The interface between the engine and a model back end; a model knows no benchmark."""
+"""The interface between the engine and a model back end, and what back ends share; none knows a benchmark."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ class Model(Protocol):
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        """Close the model."""
 
     def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
         """Answer requests, in any order.
@@ -182,9 +183,8 @@ class _ModelList(Struct):
 def read_server_report(raw: bytes, address: str, model: str) -> ServerReport | None:
     """Read what a server says about a model.
 
-    Returns:
-        The report, without `id` if the server does not list the model; None if the body is not a list of
-        models.
+    Returns the report, without `id` if the server does not list the model; None if the body is not a list of
+    models.
     """
     try:
         listed = msgspec.json.decode(raw, type=_ModelList).data
@@ -228,11 +228,7 @@ class Exchange(Protocol):
     """How the images of one request are sent."""
 
     def reference(self, file: ImageFile) -> dict[str, Any] | None:
-        """Refer to an image.
-
-        Returns:
-            The part of the message; None if the bytes must be sent.
-        """
+        """Refer to an image. Returns the part of the message; None if the bytes must be sent."""
         ...
 
     def sends(self, file: ImageFile, url: bytes) -> dict[str, Any]:
@@ -242,8 +238,7 @@ class Exchange(Protocol):
     def is_refused(self, failure: Failure) -> bool:
         """Find out whether the server cannot use a reference. Afterwards `reference` returns None.
 
-        Returns:
-            Whether to send the request again, with all bytes.
+        Returns whether to send the request again, with all bytes.
         """
         ...
 
@@ -255,8 +250,7 @@ class Exchange(Protocol):
 class ImageReferences(Protocol):
     """What is known of the images that one server can do without. Belongs to one event loop.
 
-    Attributes:
-        sends_once: Whether the bytes of an image are needed until a first request with it has an answer.
+    `sends_once`: whether the bytes of an image are needed until a first request with it has an answer.
     """
 
     traffic: ImageTraffic
@@ -265,8 +259,7 @@ class ImageReferences(Protocol):
     def probe(self, model: str) -> dict[str, Any] | None:
         """A request that a server answers only if it ignores references.
 
-        Returns:
-            The body; None if such a server refuses the first reference in any case.
+        Returns the body; None if such a server refuses the first reference in any case.
         """
         ...
 

@@ -113,7 +113,7 @@ class _Page(Struct, frozen=True):
 class BatchClient:
     """The files and batches of one endpoint. Use it as an async context manager.
 
-    It uses aiohttp, not the client of `models/http`: files of any size are sent and received in pieces.
+    It uses aiohttp, not the client of `http_client`: files of any size are sent and received in pieces.
     """
 
     def __init__(self, endpoint: OpenAICompatible, settings: BatchSettings) -> None:
@@ -158,11 +158,8 @@ class BatchClient:
     async def find(self, file: str, created: float) -> Batch | None:
         """Find the batch that was created from an input file, unless the provider refused it.
 
-        Args:
-            created: When the batch was created at the earliest, in seconds since 1970.
-
-        Returns:
-            The batch; None if the list of batches does not have it.
+        `created`: when the batch was created at the earliest, in seconds since 1970. Returns the batch; None
+        if the list of batches does not have it.
         """
         after = ""
         while True:
@@ -401,11 +398,7 @@ class LineReader:
     def lines(self, piece: bytes) -> Iterator[bytes]:
         """Add a piece of the file.
 
-        Args:
-            piece: The bytes that follow.
-
-        Yields:
-            The lines that end in it. Of a line that is too long, only the first `MAX_BYTES` + 1 bytes.
+        Yields the lines that end in it. Of a line that is too long, only the first `MAX_BYTES` + 1 bytes.
         """
         first, *others = piece.split(b"\n")
         self._hold(first)
@@ -429,8 +422,7 @@ class LineReader:
 def read_line(line: bytes, host: str) -> LineResult | None:
     """Read a line of an output file or an error file.
 
-    Returns:
-        The key of the request and its result; None for a line that names no request.
+    Returns the key of the request and its result; None for a line that names no request.
     """
     if len(line) > MAX_BYTES:
         named = _ID.search(line[:4096])
@@ -505,8 +497,7 @@ class Journal(Protocol):
     async def record_id(self, number: int, batch: str | None) -> None:
         """Record the provider's id of a batch.
 
-        Args:
-            batch: The id; None if the batch was refused, so that another one is made from its file.
+        `batch`: the id; None if the batch was refused, so that another one is made from its file.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Bodies of chat completions requests: messages as JSON, images as data URLs."""
+"""Chat completions: requests with images as data URLs, and the answers or failures in servers' replies."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ class ChatRequestEncoder:
     async def encode(self, request: Request, exchange: Exchange | None = None) -> bytes:
         """Encode a request.
 
-        Args:
-            exchange: Refers to images that the server can do without; None: the bytes of all are sent.
+        `exchange`: refers to images that the server can do without; None: the bytes of all are sent.
         """
         body: dict[str, Any] = {
             "model": self._model,
@@ -144,12 +143,8 @@ _decoder = msgspec.json.Decoder(_Reply)
 def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
     """Read the body of a response with status 200.
 
-    Args:
-        latency: Seconds that the call took.
-
-    Returns:
-        The answer; reasoning, in its own field or in <think> tags, is kept apart, and token counts that are
-        no numbers are None. A failure if there is no answer.
+    `latency`: seconds that the call took. Returns the answer; reasoning, in its own field or in <think> tags,
+    is kept apart, and token counts that are no numbers are None. A failure if there is no answer.
     """
     try:
         reply = _decode(raw)
@@ -182,8 +177,7 @@ def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
 def failure_of_status(host: str, status: int, raw: bytes, retry_after: str | None) -> Failure:
     """Find the failure that an HTTP status other than 200 means.
 
-    Args:
-        retry_after: The Retry-After header, None without one.
+    `retry_after`: the Retry-After header, None without one.
     """
     words = raw[:4000].decode("utf-8", "replace").lower()
     message = f"{host}: HTTP {status}: {_start(raw)}"
@@ -201,11 +195,8 @@ def failure_of_status(host: str, status: int, raw: bytes, retry_after: str | Non
 def seconds_until(retry_after: str | None) -> float | None:
     """Read a Retry-After header.
 
-    Args:
-        retry_after: Seconds or a date; None without the header.
-
-    Returns:
-        Seconds from now, 0 or more; None if the header is missing or invalid.
+    `retry_after`: seconds or a date; None without the header. Returns seconds from now, 0 or more; None if
+    the header is missing or invalid.
     """
     if not retry_after:
         return None
@@ -249,8 +240,7 @@ _REMEDY = "check what this server sends; --retry-errors asks it again"
 async def read_body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     """Read the body of a reply as far as the limit allows.
 
-    Returns:
-        At most the first `MAX_BYTES` bytes, and whether this is the whole body. The rest is not received.
+    Returns at most the first `MAX_BYTES` bytes, and whether this is the whole body. The rest is not received.
     """
     body = b""
     async for piece in response.content.iter_any():

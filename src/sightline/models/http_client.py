@@ -1,4 +1,4 @@
-"""Opens the client for a server: the direct one, or the one for proxies."""
+"""HTTP clients for a model's server: a direct one on the transports of asyncio, and one for proxies."""
 
 from __future__ import annotations
 
@@ -67,8 +67,7 @@ class Timeouts(Struct, frozen=True):
 class Reply(Struct, frozen=True):
     """What a server replied.
 
-    Attributes:
-        body: The body, decompressed: at most the first `reply_body.MAX_BYTES` bytes.
+    `body`: the body, decompressed: at most the first `chat.MAX_BYTES` bytes.
     """
 
     status: int
@@ -134,11 +133,7 @@ class Target:
     """
 
     def __init__(self, address: str, key: str | None) -> None:
-        """Read the address.
-
-        Args:
-            key: The key; None for none.
-        """
+        """Read the address."""
         if _CONTROL.search(address):
             raise UserError("the URL of a server contains a control character", found=address)
         parts = urlsplit(address)
@@ -162,11 +157,7 @@ class Target:
     def head(self, path: str, body: bytes | None) -> bytes:
         """The head of a request.
 
-        Args:
-            body: JSON to post; None for GET.
-
-        Raises:
-            ValueError: The path contains a control character.
+        `body`: JSON to post; None for GET. Raises ValueError: the path contains a control character.
         """
         if _CONTROL.search(path):
             raise ValueError("a path contains a control character")
@@ -512,11 +503,7 @@ class Decoder:
     """Decompresses one body as it arrives, and never more of it than is asked for."""
 
     def __init__(self, coding: str) -> None:
-        """Prepare it.
-
-        Raises:
-            ValueError: The coding is neither gzip nor deflate.
-        """
+        """Prepare it. Raises ValueError: the coding is neither gzip nor deflate."""
         if coding not in ("gzip", "x-gzip", "deflate"):
             raise ValueError(f"it is compressed with {coding[:40]!r}, which is not supported")
         self._is_deflate = coding == "deflate"
@@ -525,14 +512,8 @@ class Decoder:
     def decode(self, piece: bytes, most: int) -> bytes:
         """Decompress a piece.
 
-        Args:
-            most: The most bytes to return. What would exceed them is lost: the caller has reached its limit.
-
-        Returns:
-            The bytes.
-
-        Raises:
-            ValueError: The piece is invalid.
+        `most`: the most bytes to return. What would exceed them is lost: the caller has reached its limit.
+        Raises ValueError: the piece is invalid.
         """
         if self._stream is None:
             # Some servers send deflate without the header of zlib, whose first byte ends in 8.
@@ -561,11 +542,7 @@ class ProxiedClient:
     """Calls one server through a proxy."""
 
     def __init__(self, target: Target, timeouts: Timeouts, proxy: str | None) -> None:
-        """Open a session; nothing is sent.
-
-        Args:
-            proxy: URL of the proxy; None: that of the environment.
-        """
+        """Open a session; nothing is sent. `proxy`: URL of the proxy; None: that of the environment."""
         self._address = target.address
         self._timeouts = timeouts
         self._session = new_session(target, timeouts, proxy, uses_environment_proxy=proxy is None)
@@ -603,8 +580,7 @@ def new_session(
 ) -> aiohttp.ClientSession:
     """Open a session of aiohttp with a server.
 
-    Args:
-        proxy: URL of a proxy; None: none, or that of the environment.
+    `proxy`: URL of a proxy; None: none, or that of the environment.
     """
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),

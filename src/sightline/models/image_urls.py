@@ -1,4 +1,4 @@
-"""Images that a vLLM server has cached: later requests send their uuid only."""
+"""References in place of images: the uuid of one that a vLLM server has cached, or a file:// URL."""
 
 from __future__ import annotations
 
@@ -87,11 +87,7 @@ class CachedImages:
         return _CachedImages(self, digest if options else "", takes_uuids=takes_uuids)
 
     def find(self, address: _Address) -> _Cached | None:
-        """Look up an image.
-
-        Returns:
-            Its uuid and length; None if the server does not have it.
-        """
+        """Look up an image. Returns its uuid and length; None if the server does not have it."""
         return self._cached.get(address)
 
     def used(self, address: _Address, cached: _Cached) -> None:
@@ -231,11 +227,8 @@ class FileUrls:
 def readable_folder(images: Path | None) -> Path | None:
     """Find the folder of which a server may read files.
 
-    Args:
-        images: The data folder; None if there is none.
-
-    Returns:
-        The folder, links resolved; None where it would be the whole file system.
+    `images`: the data folder; None if there is none. Returns the folder, links resolved; None where it would
+    be the whole file system.
     """
     folder = images.resolve() if images is not None else None
     return None if folder is None or folder == Path(folder.anchor) else folder

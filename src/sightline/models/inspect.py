@@ -254,11 +254,7 @@ def chat_messages(messages: Sequence[Message], images: Mapping[str, str]) -> lis
 
 
 def read_output(output: ModelOutput, host: str, latency: float = 0.0) -> Answer | Failure:
-    """Read inspect's output; reasoning is kept apart.
-
-    Args:
-        latency: Seconds that the call took.
-    """
+    """Read inspect's output; reasoning is kept apart. `latency`: seconds that the call took."""
     if output.empty:
         return Failure("transient", f"{host}: {output.error or 'a reply without an answer'}")
     text, stopped = output.message.text, output.stop_reason

@@ -1,4 +1,4 @@
-"""Files of models: the folder that a name means, and digests of files.
+"""Files of models: the folder that a name means, digests of files, and loading with one kind of error.
 
 Digests of large weights are cached on disk, so that each file is read once.
 """
@@ -36,11 +36,7 @@ _OF_NO_EFFECT = (
 
 
 def folder_of(name: str) -> Path | None:
-    """Find the folder that a model's name means.
-
-    Returns:
-        The folder; None if the name may be on the Hub.
-    """
+    """Find the folder that a model's name means. Returns the folder; None if the name may be on the Hub."""
     path = Path(os.path.expanduser(name))
     if path.is_dir():
         return path
@@ -52,8 +48,7 @@ def folder_of(name: str) -> Path | None:
 def cached_folder(repository: str) -> Path | None:
     """Find a model in the Hugging Face cache; no network is used.
 
-    Returns:
-        The folder, None if the model is not cached.
+    Returns the folder, None if the model is not cached.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError

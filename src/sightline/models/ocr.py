@@ -1,4 +1,4 @@
-"""The interface of OCR readers: an image to its words."""
+"""OCR: the interface of readers, RapidOCR as one, and the text that stands in place of images."""
 
 from __future__ import annotations
 
@@ -56,11 +56,7 @@ class Reader(Protocol):
     identity: str
 
     def read(self, image: ImageFile) -> tuple[Word, ...]:
-        """Read an image.
-
-        Returns:
-            The words in reading order, none if there is no text.
-        """
+        """Read an image. Returns the words in reading order, none if there is no text."""
         ...
 
 
@@ -99,11 +95,7 @@ class RapidOcr:
         self._threads = threads
 
     def read(self, image: ImageFile) -> tuple[Word, ...]:
-        """Read an image.
-
-        Returns:
-            The lines of words in reading order, none if there is no text.
-        """
+        """Read an image. Returns the lines of words in reading order, none if there is no text."""
         import numpy as np
 
         opened = read_image(image)

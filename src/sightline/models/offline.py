@@ -1,4 +1,4 @@
-"""Replay: answers from a file of predictions, in place of a model."""
+"""Models without a connection: `replay` takes answers from a file of predictions, `baseline` guesses."""
 
 from __future__ import annotations
 

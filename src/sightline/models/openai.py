@@ -105,8 +105,7 @@ class OpenAICompatible(Model):
     ) -> None:
         """Prepare the model; nothing is sent before `async with`.
 
-        Args:
-            references: The images that the server can do without; None: the bytes of all are sent.
+        `references`: the images that the server can do without; None: the bytes of all are sent.
         """
         self.name = endpoint.name
         self.identity = endpoint.identity
@@ -197,8 +196,7 @@ class OpenAICompatible(Model):
     async def read_report(self, client: HTTPClient) -> ServerReport | None:
         """Read what the server says about the model.
 
-        Returns:
-            The report; None if the server does not reply with a list of models.
+        Returns the report; None if the server does not reply with a list of models.
         """
         try:
             reply = await client.call(MODELS, total=REACHABLE_SECONDS)
@@ -263,11 +261,7 @@ class OpenAICompatible(Model):
         return await self._encoder.encode(request)
 
     def hide_key(self, raw: bytes) -> bytes:
-        """Replace the key in what the server sent.
-
-        Args:
-            raw: The bytes.
-        """
+        """Replace the key in what the server sent."""
         return raw.replace(self._key.encode(), b"[key]") if self._key else raw
 
     def refuse_key(self, status: int) -> UserError:

@@ -166,11 +166,7 @@ class Server:
     def __init__(
         self, command: ServerCommand, *, environment: Mapping[str, str] | None = None, key: str | None = None
     ) -> None:
-        """Create the log; nothing is started.
-
-        Args:
-            key: The key that the server asks for; None for none.
-        """
+        """Create the log; nothing is started. `key`: the key that the server asks for; None for none."""
         self._command = command
         self._environment = environment or {}
         self._key = key
@@ -328,8 +324,7 @@ _FLAG = re.compile(r"--?[A-Za-z]")
 class ServerKind(Struct, frozen=True):
     """A server program that Sightline can start.
 
-    Attributes:
-        find: Finds the program of this environment, None if there is none.
+    `find`: finds the program of this environment, None if there is none.
     """
 
     name: str
@@ -352,8 +347,7 @@ class ServerCommand(Struct, frozen=True):
 def launch_with_key(words: Sequence[str], python: Sequence[str] = ()) -> list[str]:
     """Let SGLang take its key from the environment variable that vLLM reads by itself.
 
-    Args:
-        python: The Python to start SGLang with; none for that of the command.
+    `python`: the Python to start SGLang with; none for that of the command.
     """
     module = ["-m", "sglang.launch_server"]
     for at in range(1, len(words) - 1):
@@ -394,8 +388,7 @@ def server_command(
 ) -> ServerCommand:
     """Build the command that serves a model.
 
-    Args:
-        images: The folder of images that the server may read; None for none.
+    `images`: the folder of images that the server may read; None for none.
     """
     user_words = _words(flags, "flags")
     units = _units(user_words)

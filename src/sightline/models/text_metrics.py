@@ -69,11 +69,7 @@ class RougeL:
         self.identity = _version("rouge-score")
 
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """Score pairs.
-
-        Returns:
-            F x 100, 0 to 100, for each pair.
-        """
+        """Score pairs. Returns F x 100, 0 to 100, for each pair."""
         from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer(["rougeL"], use_stemmer=False)
@@ -93,11 +89,7 @@ class BertScore:
     name = "bertscore"
 
     def __init__(self, model: str, layer: int | None = None) -> None:
-        """Find the model and compute the identity.
-
-        Args:
-            layer: Number of the layer, None for the default.
-        """
+        """Find the model and compute the identity. `layer`: number of the layer, None for the default."""
         self._model = model
         self._folder = _folder_of(model, self.name)
         self._config = _config_of(self._folder)

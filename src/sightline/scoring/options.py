@@ -46,8 +46,7 @@ def chosen_letter(response: str, options: Sequence[str]) -> str | None:
 def chosen_option(outcome: Outcome) -> str | None:
     """The text of the option that an answer chooses.
 
-    Returns:
-        The normalised text, or None if the answer chooses no option.
+    Returns the normalised text, or None if the answer chooses no option.
     """
     letter = chosen_letter(outcome.response, outcome.options)
     return None if letter is None else normalised(outcome.options[LETTERS.index(letter)])
@@ -177,8 +176,7 @@ def extract_released(response: str, options: Sequence[str]) -> str | None:
 def extract_strict(response: str, options: Sequence[str]) -> str | None:
     """The option by a stricter rule: the last 'Answer: X', otherwise the only letter that is named.
 
-    Returns:
-        The letter; None is a miss.
+    Returns the letter; None is a miss.
     """
     stated = _ANSWER_IS.findall(response)
     if stated:

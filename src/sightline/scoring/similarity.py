@@ -105,11 +105,8 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
 def cosines(products: Vectors) -> NDArray[np.float64]:
     """Cosine similarities from the dot products of unit vectors in single precision.
 
-    Args:
-        products: The products, of any shape.
-
-    Returns:
-        -1 to 1; exactly 1 for equal vectors and -1 for opposite ones, whatever rounding made of them.
+    `products`: the products, of any shape. Returns -1 to 1; exactly 1 for equal vectors and -1 for opposite
+    ones, whatever rounding made of them.
     """
     found = products.astype("float64")
     found[found > 1 - PRECISION] = 1

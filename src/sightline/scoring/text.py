@@ -304,8 +304,7 @@ def without_lead_in(answer: str) -> str:
 def announced(answer: str) -> str | None:
     """The last statement that announces itself as the answer ('The answer is ...', 'Answer: ...').
 
-    Returns:
-        The statement; None if there is none.
+    Returns the statement; None if there is none.
     """
     parts = [part for part in statements(answer) if _ANNOUNCES.search(respelled(part))]
     return parts[-1] if parts else None

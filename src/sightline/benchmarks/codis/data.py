@@ -1,4 +1,4 @@
-"""CODIS' released records: pairs of queries, each with its two contexts and answers."""
+"""CODIS' released records (pairs of queries with their contexts and answers), and its output file."""
 
 from __future__ import annotations
 
@@ -48,10 +48,7 @@ class CodisRecord(Struct, frozen=True):
 def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> list[Sample]:
     """Read the pairs of data.json. The `record` of a sample is the released record and the caption.
 
-    Args:
-        folder: The data folder, or None.
-        captioned: Whether only pairs whose image has a caption are kept (section 5.1).
-        captions: The file of captions, or None.
+    `captioned`: whether only pairs whose image has a caption are kept (section 5.1).
     """
     folder = data_folder(folder, "codis", RECORDS)
     path = folder / RECORDS

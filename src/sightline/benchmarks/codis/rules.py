@@ -1,4 +1,4 @@
-"""The offline judge of CODIS: compares an answer with its ground truth by rules."""
+"""The offline judge of CODIS: compares an answer with its ground truth or another answer; output bias."""
 
 from __future__ import annotations
 
@@ -99,9 +99,8 @@ def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
 def claim_of(question: str, answer: str) -> str | None:
     """Read the claim of an answer to a question that offers options or asks yes or no.
 
-    Returns:
-        The words of the chosen option, 'yes' or 'no'; OPEN if the answer leaves the question open; None if
-        it is unclear or the question is of another kind.
+    Returns the words of the chosen option, 'yes' or 'no'; OPEN if the answer leaves the question open; None
+    if it is unclear or the question is of another kind.
     """
     if offer_of(question) is not None:
         return chosen_option(question, answer)

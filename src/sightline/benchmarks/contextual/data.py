@@ -140,13 +140,8 @@ def read_samples(
 ) -> list[Sample]:
     """Read the instances of a split.
 
-    The id of a sample is the URL of its image; from the second instance of one image on, '#n' is appended.
-    On test, references come from the same instances in val, if the folder has it, and from `answers`.
-
-    Args:
-        folder: The data folder, or None.
-        answers: A file of references, or None.
-        labels: A file with the kinds of tasks, or None.
+    The id of a sample is the URL of its image; from the second instance of one image on, '#n' is appended. On
+    test, references come from the same instances in val, if the folder has it, and from `answers`.
     """
     folder = data_folder(folder, NAME, table_name(split))
     files = {name: folder / table_name(name) for name in SPLITS}
@@ -180,9 +175,6 @@ def read_released(folder: Path | None, split: str) -> dict[str, list[str]]:
     """Read what was released of each instance.
 
     The responses of test were not released, so that its lines count without them.
-
-    Args:
-        folder: The data folder, or None.
     """
     table = table_name(split)
     solved = split != "test"

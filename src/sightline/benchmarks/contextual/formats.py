@@ -3,8 +3,7 @@
 Answers are {model: {image_url: response}}, judgements {model: {image_url: 1 or 0}}: rohan598/ConTextual
 models/*/eval_*.py and eval/response_eval_gpt4.py write them as master.json and gpt4_judgments.json. The
 leaderboards take the first for test and the second for val (huggingface.co/blog/leaderboard-contextual, 'How
-to Submit'). Also read are the same as records, a line an answer, and the cases of the paper's appendix
-(`appendix_cases`).
+to Submit'). Also read are the same as records, a line an answer, and the cases of the paper's appendix.
 """
 
 from __future__ import annotations

@@ -108,11 +108,7 @@ class Groups(Benchmark):
     options = OPTIONS
 
     def groups_file(self, folder: Path | None, options: Mapping[str, Any]) -> Path:
-        """Find the groups file in a data folder.
-
-        Args:
-            folder: The data folder, or None.
-        """
+        """Find the groups file in a data folder."""
         raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Iterable[Sample]:
@@ -128,11 +124,7 @@ class Groups(Benchmark):
         return left_out_notes(self.file(folder, options), _selection(options))
 
     def file(self, folder: Path | None, options: Mapping[str, Any]) -> Path:
-        """Find the groups file: that of the option `file`, otherwise that of the data folder.
-
-        Args:
-            folder: The data folder, or None.
-        """
+        """Find the groups file: that of the option `file`, otherwise that of the data folder."""
         file = Path(options["file"]) if options["file"] is not None else self.groups_file(folder, options)
         return file / GROUPS if file.is_dir() else file
 

@@ -100,12 +100,8 @@ _CLAUSE_END = re.compile(r"[,;:()]|[.!?](?!\w)|\n")
 def named_properties(response: str, labels: Labels) -> dict[str, bool | None]:
     """Which properties of its mask a response names.
 
-    Args:
-        labels: The labels of the probe; a mask has `colour`, `shape` and `lines`.
-
-    Returns:
-        Whether the response names it, by the metric's name (`names_colour` ...), for the labels that exist;
-        None if that is undecided.
+    `labels`: the labels of the probe; a mask has `colour`, `shape` and `lines`. Returns whether the response
+    names it, by the metric's name (`names_colour` ...), for the labels that exist; None if that is undecided.
     """
     properties: dict[str, Callable[[str, str], bool | None]] = {
         "colour": names_colour,

@@ -33,11 +33,8 @@ def read_samples(
 ) -> list[Sample]:
     """Read the questions of a split.
 
-    Args:
-        folder: The data folder, or None.
-        predictions: A predictions file with the question texts and option orders that the model saw, or None.
-            Without a folder, the samples come from this file alone.
-        answers: An answer key, or None.
+    `predictions`: a predictions file with the question texts and option orders that the model saw, or None.
+    Without a folder, the samples come from this file alone.
     """
     collected = _predictions_by_id(predictions)
     if folder is None and collected:
@@ -67,11 +64,7 @@ def read_samples(
 
 
 def records_file(folder: Path | None, split: str) -> Path:
-    """Find the released records of a split.
-
-    Args:
-        folder: The data folder, or None.
-    """
+    """Find the released records of a split."""
     name = f"{split}.json"
     return data_folder(folder, "iibench", name) / name
 
@@ -103,8 +96,7 @@ def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
 def images_by_path(folder: Path) -> dict[str, ImageRef] | None:
     """List the images of every split in a folder.
 
-    Returns:
-        `local_path` -> image; None if the folder holds no split.
+    Returns `local_path` -> image; None if the folder holds no split.
     """
     splits = [split for split in SPLITS if (folder / f"{split}.json").is_file()]
     if not splits:
@@ -225,9 +217,6 @@ def read_answer_key(file: str | None, questions: Sequence[IIBenchQuestion]) -> d
 
     An answers file is a JSON object {id: answer} or JSONL {"id", "answer"}; an answer is a letter A-F or an
     option's text.
-
-    Args:
-        file: The answers file, or None.
     """
     key = {question.id: question.answer for question in questions if question.answer}
     if file is None:

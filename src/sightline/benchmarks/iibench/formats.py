@@ -1,4 +1,4 @@
-"""Reading II-Bench's released prediction file.
+"""Reading and writing II-Bench's released prediction file, and its challenge's submission.
 
 Predictions: one {"local_path", "questions": [{"id", "question", "options", "prompt", "response"}],
 "meta_data"} a line (or a list of them), as II-Bench/II-Bench infer/infer.py writes them: the data's

@@ -67,11 +67,7 @@ class _BuiltManifest(Struct):
 
 
 def task_file(folder: Path | None, task: str) -> Path:
-    """Find the groups file of a task: in the data folder's subfolder of that name, or in the folder itself.
-
-    Args:
-        folder: The data folder, or None.
-    """
+    """Find the groups file of a task: in the subfolder of that name, or in the data folder itself."""
     if folder is None:
         raise UserError(
             f"no data folder for mmr3:{task}",

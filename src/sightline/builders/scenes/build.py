@@ -1,4 +1,4 @@
-"""Builds a folder of synthetic data once: a finished folder is checked and left as it is."""
+"""Builds synthetic data in the formats of the four papers; a finished folder is checked and left as it is."""
 
 from __future__ import annotations
 
@@ -154,8 +154,7 @@ def _is_not_empty(folder: Path) -> bool:
 def generate_codis(folder: Path, *, pairs: int = 42, seed: int = 0) -> Path:
     """Generate CODIS-like pairs, equally many of every kind of image.
 
-    Args:
-        seed: The same seed gives the same bytes.
+    `seed`: the same seed gives the same bytes.
     """
     random = Random(f"codis {seed}")
     images: dict[str, bytes] = {}
@@ -238,8 +237,7 @@ class PictogramQuestion(NamedTuple):
 def generate_iibench(folder: Path, *, questions: int = 60, dev: int = 60, seed: int = 0) -> Path:
     """Generate II-Bench-like questions, half of them about combinations of a symbol and a fate.
 
-    Args:
-        seed: The same seed gives the same bytes.
+    `seed`: the same seed gives the same bytes.
     """
     random = Random(f"iibench {seed}")
     files: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""The content of a synthetic image: things with shape, colour, position, size, direction and text."""
+"""Synthetic images: things and how a pen draws them, styles of images, and phrasings of questions."""
 
 from __future__ import annotations
 
@@ -147,11 +147,7 @@ class Pen:
         self.polygon([p for x, y, a in quarters for p in _arc(x, y, corner, corner, a, a + 90)], colour)
 
     def disc(self, x: float, y: float, r: float, colour: str, ry: float | None = None) -> None:
-        """Fill a circle or an ellipse.
-
-        Args:
-            ry: Its vertical radius; None for a circle.
-        """
+        """Fill a circle or an ellipse. `ry`: its vertical radius; None for a circle."""
         self.polygon(_arc(x, y, r, r if ry is None else ry, 0, 360), colour)
 
     def segment(self, x: float, y: float, r: float, arc: Arc, colour: str) -> None:
@@ -204,11 +200,7 @@ Shapes = Mapping[str, Painter]
 
 
 def painters(*functions: Painter) -> Shapes:
-    """Name drawing functions after themselves, without the leading underscore.
-
-    Returns:
-        Shape -> function.
-    """
+    """Name drawing functions after themselves, without the leading underscore. Returns shape -> function."""
     return {function.__name__.removeprefix("_"): function for function in functions}
 
 

@@ -120,11 +120,7 @@ def thing_is_held_out(name: str, colour: str) -> bool:
 
 
 def any_is_held_out(things: Iterable[Thing]) -> bool:
-    """Tell whether one of several things is held out for tests.
-
-    Args:
-        things: Things of any shape and colour.
-    """
+    """Tell whether one of several things is held out for tests."""
     return any(
         thing_is_held_out(thing.shape, thing.colour)
         for thing in things

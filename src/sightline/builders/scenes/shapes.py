@@ -1,4 +1,4 @@
-"""Renders a scene to an image."""
+"""Renders a scene to an image: one function draws each shape."""
 
 from __future__ import annotations
 
@@ -597,11 +597,8 @@ _NIGHT = (0.3, 0.32, 0.45)
 def render(scene: Scene) -> Image.Image:
     """Render a scene; equal scenes give equal pixels.
 
-    Args:
-        scene: The scene. A shape that is not in SHAPES is a KeyError.
-
-    Returns:
-        An RGB image of `scene.side` by `scene.side` pixels.
+    `scene`: the scene. A shape that is not in SHAPES is a KeyError. Returns an RGB image of `scene.side` by
+    `scene.side` pixels.
     """
     side = scene.side * _OVERSAMPLING
     image = Image.new("RGB", (side, side), ImageColor.getrgb(PALETTE.get(scene.background, scene.background)))

@@ -1,4 +1,4 @@
-"""Encoding: from a request to tokens and prepared images."""
+"""Encoding: from a request to tokens and prepared images, and from several requests to a batch."""
 
 from __future__ import annotations
 
@@ -263,19 +263,14 @@ def _turn(messages: Sequence[Message], processor: Any, kind: str, plain: Plain) 
 
 
 def images_of(inputs: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """Select the inputs that hold images.
-
-    Args:
-        tokens: Tokens of its prompt.
-    """
+    """Select the inputs that hold images. `tokens`: tokens of its prompt."""
     return {name: tensor for name, tensor in inputs.items() if not is_token_aligned(name, tensor, tokens)}
 
 
 def is_token_aligned(name: str, tensor: Any, tokens: int) -> bool:
     """Check whether an input has one entry for each token, of the prompt or of the Q-Former's text.
 
-    Args:
-        tokens: Tokens of the prompt.
+    `tokens`: tokens of the prompt.
     """
     if name.startswith("qformer_"):
         return True
@@ -284,11 +279,7 @@ def is_token_aligned(name: str, tensor: Any, tokens: int) -> bool:
 
 
 def pad_tensors(tensors: Sequence[Any], value: int, *, left: bool = True) -> list[Any]:
-    """Pad tensors to the length of the longest.
-
-    Args:
-        tensors: Tensors of shape (1, tokens, ...).
-    """
+    """Pad tensors to the length of the longest. `tensors`: tensors of shape (1, tokens, ...)."""
     import torch
 
     width = max(tensor.shape[1] for tensor in tensors)
@@ -318,11 +309,7 @@ def with_placeholders(inputs: Mapping[str, Any], length: int, pad: int) -> dict[
 
 
 class Features(NamedTuple):
-    """The encoded images of a request.
-
-    Attributes:
-        images: A tensor (vectors, width) for each image.
-    """
+    """The encoded images of a request. `images`: a tensor (vectors, width) for each image."""
 
     images: list[Any]
     stacked: bool

@@ -1,4 +1,4 @@
-"""Generated answers: a batch of requests through `generate`, each as if it were alone."""
+"""The answers to a batch of requests, generated or chosen by likelihood, each as if it were alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads a model and its processor, or says in one message why that fails."""
+"""Reads the folder of a model, and loads model and processor or says in one message why that fails."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ class PrefixVectors(Protocol):
     def activate(self, prompt_mask: Any) -> None:
         """Put the vectors into the next call of the model.
 
-        Args:
-            prompt_mask: The mask of the prompts, shape (rows, tokens); the first `length` tokens of a row are
-                reserved.
+        `prompt_mask`: the mask of the prompts, shape (rows, tokens); the first `length` tokens of a row are
+        reserved.
         """
 
 
@@ -417,11 +416,7 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 class Checkpoint(Struct, frozen=True):
-    """A folder that holds a model.
-
-    Attributes:
-        chat_template: The processor's chat template, None without one.
-    """
+    """A folder that holds a model. `chat_template`: the processor's chat template, None without one."""
 
     folder: Path
     kind: str

@@ -100,11 +100,7 @@ class LocalModel(Model):
         return effective(sampling)
 
     def training_overlap(self, folder: Path) -> str:
-        """Check whether the adapter was trained on the data.
-
-        Returns:
-            A warning for the user, '' for none.
-        """
+        """Check whether the adapter was trained on the data. Returns a warning for the user, '' for none."""
         return self._attachment.training_overlap(folder) if self._attachment is not None else ""
 
     async def __aenter__(self) -> Self:
@@ -279,11 +275,7 @@ class Attachment(Protocol):
 
 
 def language_model(loaded: Loaded) -> Any:
-    """Find the language model within a model.
-
-    Returns:
-        The module, None if there is no separate one.
-    """
+    """Find the language model within a model. Returns the module, None if there is no separate one."""
     for parent in (loaded.model, loaded.model.base_model):
         for name in ("language_model", "text_model"):
             if (module := getattr(parent, name, None)) is not None:
@@ -294,8 +286,7 @@ def language_model(loaded: Loaded) -> Any:
 def embedding_receiver(loaded: Loaded) -> Any:
     """Find the part that receives the embeddings of a whole prompt, images included.
 
-    Returns:
-        The language model, or its encoder if it has one; None if there is no such part.
+    Returns the language model, or its encoder if it has one; None if there is no such part.
     """
     module = language_model(loaded)
     return module.get_encoder() if loaded.is_seq2seq and module is not None else module
