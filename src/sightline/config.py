@@ -147,10 +147,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     ray: RaySettings = field(default_factory=RaySettings)
 
     def host(self, name: str, port: int) -> Host:
-        """Find the entry of a host, by name and port or by name alone.
-
-        Returns the entry; an empty one if the file has none.
-        """
+        """Find the entry of a host, by name and port or by name alone; an empty one if the file has none."""
         return self.hosts.get(f"{name}:{port}") or self.hosts.get(name) or Host()
 
     def price(self, model: str, *, in_batches: bool = False) -> Price | None:
@@ -187,10 +184,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def load_config(file: str | None = None) -> Config:
-    """Read the configuration.
-
-    `file`: the file; None reads that in SIGHTLINE_CONFIG, or ./sightline.toml if it exists.
-    """
+    """Read a configuration; None reads that in SIGHTLINE_CONFIG, or ./sightline.toml if it exists."""
     named = file or os.environ.get("SIGHTLINE_CONFIG")
     path = Path(named or DEFAULT_FILE)
     if not named and not path.exists():

@@ -109,10 +109,7 @@ def decode(file: ImageFile) -> None:
 
 
 def transform_for(file: ImageFile, limits: ImageLimits) -> str:
-    """The change that an image needs before a model accepts it.
-
-    Returns the name of the transform, which is part of the request's key; '' for none.
-    """
+    """The name of the change that an image needs before a model accepts it, part of the key; '' for none."""
     side = max(file.width, file.height)
     wide = bool(limits.max_side) and side > limits.max_side
     heavy = file.stamp[0] > limits.max_bytes
@@ -123,10 +120,7 @@ def transform_for(file: ImageFile, limits: ImageLimits) -> str:
 
 
 def read_bytes(file: ImageFile) -> tuple[str, bytes]:
-    """Read the bytes to send: the original ones, or those of the re-encoded image.
-
-    Returns the media type and the bytes.
-    """
+    """Read the media type and the bytes to send: the original ones, or those of the re-encoded image."""
     data = _content(file.path, file.path, file.stamp)
     if not file.transform:
         return MEDIA_TYPES[file.format], data

@@ -51,18 +51,12 @@ def add_package(module: str) -> None:
 
 
 def file_of(entry: object) -> str | None:
-    """Find the plugin file that defines a class.
-
-    Returns the absolute path of the file; None if no `--plugin` file defines the class.
-    """
+    """The absolute path of the `--plugin` file that defines a class; None if none does."""
     return _modules.get(getattr(entry, "__module__", "").partition(".")[0]) or None
 
 
 def place_of(entry: object) -> str | None:
-    """Find where a class or function of a plugin is defined.
-
-    Returns file and line, such as `mine.py, line 3`; None for what no plugin defines.
-    """
+    """Where a plugin defines a class or function, such as `mine.py, line 3`; None if none does."""
     if getattr(entry, "__module__", "").partition(".")[0] in _modules:
         with suppress(OSError, TypeError):
             return f"{inspect.getsourcefile(entry)}, line {inspect.getsourcelines(entry)[1]}"  # type: ignore[arg-type]
@@ -136,7 +130,7 @@ def check_contract(kind: str, name: str, entry: object, base: type) -> None:
 
 
 def arguments_of(method: Any) -> list[str]:
-    """List the arguments of a method. Returns their names; none if it cannot be called."""
+    """List the names of a method's arguments; none if it cannot be called."""
     return list(inspect.signature(method).parameters) if callable(method) else []
 
 

@@ -53,10 +53,7 @@ class RequestCounts(Protocol):
 def progress(
     title: str, total: int | None, unit: Unit, *, done: int = 0, show_progress: bool
 ) -> Iterator[Advance]:
-    """Display the progress of a loop that reports each step.
-
-    `total`: how many units there are; None if unknown.
-    """
+    """Display the progress of a loop that reports each step; a `total` of None is unknown."""
     if not show_progress:
         yield lambda _: None
     elif sys.stderr.isatty():

@@ -229,10 +229,7 @@ def local_time(seconds: float) -> str:
 
 @cache
 def load(package: str) -> dict[str, Any]:
-    """Read the prompts of a package.
-
-    TOML drops a line break right after an opening triple quote, so it is not part of a prompt.
-    """
+    """Read a package's prompts. TOML drops a line break after an opening triple quote: no prompt has it."""
     return tomllib.loads((files(package) / "prompts.toml").read_text(encoding="utf-8"))
 
 

@@ -76,10 +76,7 @@ class ExampleEncoder:
         return encoded
 
     def check(self, example: TrainingExample) -> None:
-        """Check that an example can be encoded, and batched with all examples checked before.
-
-        Nothing is cached.
-        """
+        """Check, without caching, that an example can be encoded, and batched with those checked before."""
         prompt = self.encode_prompt(example)
         self._answer_tokens(example, prompt)
         self._input_names = self._input_names or set(prompt.inputs)

@@ -209,10 +209,7 @@ def refuse_overlap(training: DataContent, test: Sequence[Path]) -> list[str]:
 
 
 def source_digests(folder: Path) -> Mapping[str, str]:
-    """Read from which images a builder made a folder.
-
-    Only the manifest shows that two styles come from one image.
-    """
+    """Read which images a folder was made from: only its manifest shows that two styles have one source."""
     return read_manifest(folder).sources if (folder / MANIFEST).is_file() else {}
 
 

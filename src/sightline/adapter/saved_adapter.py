@@ -87,10 +87,7 @@ class SavedAdapter:
         return refusal_text(used[0], str(self.folder)) if used else ""
 
     def training_overlap(self, folder: Path) -> str:
-        """Warn about data that a builder made from training images, even if the files differ.
-
-        Returns the warning; empty if there is none.
-        """
+        """Warn about data made from training images, even if the files differ; '' for none."""
         # A manifest of another tool says nothing about sources.
         with suppress(UserError):
             sources = set(source_digests(folder).values())
@@ -178,10 +175,7 @@ STATE, LOG = "state.pt", "log.jsonl"
 
 
 class LogEntry(Struct, frozen=True, omit_defaults=True):
-    """A line of log.jsonl: a step, with the validation after it if there was one.
-
-    Step 0 is the model without the adapter.
-    """
+    """A line of log.jsonl: a step (0: the model without the adapter), with the validation after it."""
 
     step: int
     loss: float | None = None
@@ -198,10 +192,7 @@ class TrainingCheckpoint:
         self.entries: list[LogEntry] = []
 
     def read(self) -> dict[str, Any] | None:
-        """Read the last checkpoint, and the log that belongs to it.
-
-        Returns the trainer's state, or None if there is no checkpoint.
-        """
+        """Read the trainer's state at the last checkpoint, and its log; None without a checkpoint."""
         file = self._folder / STATE
         if not file.exists():
             return None
@@ -254,10 +245,7 @@ class TrainingCheckpoint:
         self.entries.append(LogEntry(step.number, step.loss, step.disagreement))
 
     def add_validation(self, validation: Validation | None) -> None:
-        """Add a validation to the last step of the log.
-
-        `validation`: the validation, or None if there was none.
-        """
+        """Add a validation, if there was one, to the last step of the log."""
         if validation is not None:
             self.entries[-1] = replace(self.entries[-1], validation=validation)
 

@@ -156,10 +156,7 @@ class Trainer:
 
 
 def answer_logits(adapted: AdaptedModel, batch: TrainingBatch) -> Tensor:
-    """Run the model with its adapter on a batch.
-
-    Returns the logits, shape (B, T, vocabulary), computed in bfloat16 on a GPU.
-    """
+    """The logits of a batch, shape (B, T, vocabulary), computed in bfloat16 on a GPU."""
     if adapted.loaded.prefix_vectors is not None:
         adapted.loaded.prefix_vectors.activate(batch.prompt_mask)
     device = adapted.loaded.device.type
@@ -210,10 +207,7 @@ def validate(
     batch: int,
     stop: Event,
 ) -> Validation:
-    """Answer all examples greedily and compare the answers within each group.
-
-    `embed`: the embedder for `con`, or None.
-    """
+    """Answer all examples greedily and compare the answers within each group; `embed` serves `con`."""
     examples = [example for group in groups for example in group]
     answers = _answers(adapted, encoder, examples, batch, stop)
     texts = [[answers[example.request.key] for example in group] for group in groups]

@@ -129,10 +129,7 @@ class Paper(Struct, frozen=True):
         raise unknown_name(f"row of {self.paper}:", name, self.row_names)
 
     def figures(self, setting: str, row: str) -> dict[FigureKey, list[Figure]]:
-        """List the figures of a row in one of the paper's settings.
-
-        `setting`: the paper's name of the setting.
-        """
+        """List the figures of a row in a setting, which is named as in the paper."""
         figures: dict[FigureKey, list[Figure]] = {}
         for table in self.tables:
             for column, cell in zip(table.columns, table.rows.get(row, ()), strict=row in table.rows):
@@ -155,10 +152,7 @@ class Figure(Struct, frozen=True):
 
 
 def paper_of(benchmark: str) -> Paper | None:
-    """Read the figures of a benchmark's paper.
-
-    Returns the paper; None if the benchmark is not installed or declares no figures.
-    """
+    """Read the figures of a benchmark's paper; None if it is not installed or declares no figures."""
     file = benchmark_class(benchmark).published
     return None if file is None else _read(file)
 
@@ -180,25 +174,19 @@ def published(benchmark: str, setting: str, row: str) -> dict[FigureKey, list[Pu
 
 
 def rows(benchmark: str) -> list[str]:
-    """List the rows of a benchmark's paper. Returns the rows in printed order; none if there is no paper."""
+    """List the rows of a benchmark's paper in printed order; none if there is no paper."""
     paper = paper_of(benchmark)
     return [] if paper is None else paper.row_names
 
 
 def published_judges(benchmark: str) -> PublishedJudges | None:
-    """Look up how the paper's judges and metrics agree with its humans.
-
-    Returns the table; None if the paper does not print one.
-    """
+    """Look up how the paper's judges and metrics agree with its humans; None if it prints no such table."""
     paper = paper_of(benchmark)
     return None if paper is None else paper.judges
 
 
 def published_equivalence(kind: str) -> list[PublishedValue]:
-    """Look up how many variants humans found equivalent to their originals.
-
-    Returns the figures of all papers, in percent; none if no paper measured it.
-    """
+    """The share in percent of variants that humans found equivalent, by each paper that measured it."""
     found = [paper_of(name) for name in papers()]
     return [paper.equivalence[kind] for paper in found if paper is not None and kind in paper.equivalence]
 
@@ -210,7 +198,7 @@ def no_figures(benchmark: str) -> UserError:
 
 
 def joined(*notes: str) -> str | None:
-    """Join notes. Returns the notes with semicolons between them; None if there are none."""
+    """Join notes with semicolons; None if there are none."""
     return "; ".join(note for note in notes if note) or None
 
 

@@ -86,9 +86,7 @@ class CocoInstances(Struct, frozen=True):
     categories: Mapping[int, str]
 
     def eligible(self, photo: CocoImage) -> list[CocoAnnotation]:
-        """Select the objects of an image that can be masked: no crowds, of a tenth to a quarter of
-        its area.
-        """
+        """Select the objects that can be masked: no crowds, of a tenth to a quarter of the image's area."""
         pixels = photo.width * photo.height
         chosen = (
             one

@@ -44,10 +44,7 @@ HUMANS, JUDGE, SIMILARITY, SHARE = "human", "judge", "similarity", "similar"
 
 
 class EquivalenceReport(Struct, frozen=True):
-    """All measures of a built folder.
-
-    `different`: measure -> the pairs (group, variant) that are not the same.
-    """
+    """All measures of a built folder; `different`: measure -> the pairs (group, variant) that differ."""
 
     folder: str
     kind: str

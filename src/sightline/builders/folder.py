@@ -76,10 +76,7 @@ def build_identity(
     *content: Any,
     versions: Mapping[str, str] | None = None,
 ) -> BuildIdentity:
-    """Identify a build.
-
-    `versions`: versions of other software that may change bytes; Sightline's own is always included.
-    """
+    """Identify a build. `versions` are those of other software than Sightline that may change bytes."""
     header = {
         "kind": kind,
         "settings": settings,
@@ -276,10 +273,7 @@ def write_folder(
     manifest: Callable[..., ManifestT],
     force: bool = False,
 ) -> ManifestT:
-    """Write a whole built folder: copied images, files and, last, the manifest.
-
-    Returns the manifest. The same arguments always write the same bytes.
-    """
+    """Write copied images, files and, last, the manifest; equal arguments always write equal bytes."""
     with open_folder(path, identity, force=force) as folder:
         folder.begin()
         return folder.finish(contents, folder.copy_images(images), manifest)

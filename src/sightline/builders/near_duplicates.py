@@ -106,7 +106,7 @@ def find_duplicates(hashes: Mapping[str, bytes], distance: int = DISTANCE) -> di
 
 
 def hash_image(image: Image) -> bytes:
-    """Hash an image. Returns two hashes, 64 bytes; empty for an image without content."""
+    """Two hashes of an image, 64 bytes; empty for one without content."""
     parts = [_phash(image), _phash(_without_border(image))]
     return b"".join(parts) if all(parts) else b""
 

@@ -33,7 +33,7 @@ from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
-from sightline.plugins import error_and_line, find_entry, plug_in, registered_names
+from sightline.plugins import error_and_line, find_entry, plug_in
 from sightline.scoring.options import LETTERS
 from sightline.text import fill
 from sightline.types import Labels
@@ -286,7 +286,3 @@ def perturbation(name: str) -> Perturbation | TextPerturbation:
     check_contract("perturbation", name, entry, TextPerturbation if sees_text else Perturbation)
     made: Perturbation | TextPerturbation = entry()
     return made
-
-
-def perturbation_names() -> list[str]:
-    return registered_names("perturbations", PERTURBATIONS)

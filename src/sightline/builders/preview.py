@@ -61,10 +61,7 @@ def draw_folder(folder: Path, path: Path, *, rows: int = 8, seed: int = 0) -> se
 def draw_lines(
     lines: Iterable[GroupLine], folder: Path, path: Path, *, rows: int = 8, seed: int | None = None
 ) -> set[str]:
-    """Draw groups that need not be in a groups file.
-
-    `seed`: seed of the choice of groups; None takes the first ones.
-    """
+    """Draw groups that need not be in a groups file; without a `seed` for the choice, the first ones."""
     groups = by_group(lines)
     names = list(groups)
     fitting = _layout(rows, max(len(lines) for lines in groups.values()))
@@ -224,11 +221,11 @@ class LabelFont:
         self._font_of: dict[str, Font | None] = {}
 
     def getlength(self, text: str) -> float:
-        """Measure a text. Returns its width in pixels."""
+        """The width of a text in pixels."""
         return sum(font.getlength(part) for part, font in self._parts(text))
 
     def draw(self, draw: ImageDraw, position: tuple[float, float], text: str, colour: str) -> None:
-        """Draw a text. `position`: the upper left corner, in pixels."""
+        """Draw a text with its upper left corner at a position in pixels."""
         from PIL.ImageFont import FreeTypeFont
 
         left, top = position

@@ -299,10 +299,7 @@ class ReplyResult(Struct, Generic[T], frozen=True):
 
 
 class ReplyRequests(Struct, Generic[T], frozen=True):
-    """What to ask, by name.
-
-    `read`: reads an answer: the value and '', or None and what is wrong with the reply.
-    """
+    """What to ask, by name. `read` returns a value and '', or None and what is wrong with the reply."""
 
     names: Sequence[str]
     request: Callable[[str, int], KeyedRequest]

@@ -90,7 +90,7 @@ def on_device(weights: Weights, device: str) -> Weights:
 
 
 def shapes() -> dict[str, tuple[int, ...]]:
-    """The keys and shapes of the state dict. Returns key -> shape, in the network's order."""
+    """The keys of the state dict with their shapes, in the network's order."""
     convolutions = [
         ("conv1", "in1", 3, 32, 9),
         ("conv2", "in2", 32, 64, 3),

@@ -34,10 +34,7 @@ class LabelShare(Struct, frozen=True):
 
 
 class TextLength(Struct, frozen=True):
-    """The number of texts of a kind, and their mean length in words and in characters.
-
-    Words are separated by white space.
-    """
+    """The number of texts of a kind, and their mean length in words (at white space) and characters."""
 
     texts: int
     words: float

@@ -72,10 +72,7 @@ class HostThrottle:
         self._failures = 0
 
     def record_failure(self, reason: str, wait: float | None) -> None:
-        """Record a failure of the host itself.
-
-        `wait`: the pause in seconds that the host asked for, or None.
-        """
+        """Record a failure of the host itself, with the pause in seconds that it asked for."""
         self._failures += 1
         pause = wait if wait is not None and self.accepts(wait) else 0.0
         if not self._stop_reason and self._failures >= self._limits.max_failures:
@@ -84,10 +81,7 @@ class HostThrottle:
         self._paused_until = max(self._paused_until, paused_until)
 
     def accepts(self, wait: float) -> bool:
-        """Decide whether to wait as long as a host asks. Otherwise only the image of that URL fails.
-
-        `wait`: the pause in seconds.
-        """
+        """Decide whether to wait as many seconds as a host asks; if not, only that URL's image fails."""
         return wait <= self._limits.max_pause
 
 
@@ -117,10 +111,7 @@ class FetchLimits(Struct, frozen=True):
 
 
 class ImageFetcher:
-    """Fetches images by URL.
-
-    Proxies of the environment are not used: they would resolve host names themselves, without any check.
-    """
+    """Fetches images by URL, without the environment's proxies: they resolve names without any check."""
 
     def __init__(self, limits: FetchLimits, *, allow_private: bool) -> None:
         self._limits, self._allow_private = limits, allow_private
@@ -247,10 +238,7 @@ class ImageFetcher:
 
 
 class _Clock:
-    """The time that is left for the requests for one image, in seconds.
-
-    It is never 0, which aiohttp takes for no limit.
-    """
+    """The seconds that are left for one image's requests, never 0: aiohttp takes 0 for no limit."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds

@@ -44,10 +44,7 @@ class PulledData(Struct, frozen=True):
 def pull_with_images(
     release: Release, to: Path, origin: str | None, *, allow_private: bool, show_progress: bool
 ) -> PulledData:
-    """Download a data set, and the images that its records name by URL.
-
-    Fails as `pull` and `download_images` do.
-    """
+    """Download a data set, and the images that its records name; fails as `pull` and `download_images`."""
     folder, fetched = pull(release, to, origin=origin, show_progress=show_progress)
     images = None
     if release.image_urls:

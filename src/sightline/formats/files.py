@@ -29,9 +29,7 @@ from sightline.text import decode_line
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file under a temporary name, then rename it: readers see the old file or the complete
-    new one.
-    """
+    """Write a temporary file, then rename it: readers see the old file or the complete new one."""
     with AtomicFile(path) as file:
         for piece in pieces:
             file.write(piece)

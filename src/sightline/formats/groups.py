@@ -183,10 +183,7 @@ def open_groups(path: Path) -> GroupFile:
 
 
 def size_of(line: GroupLine) -> str:
-    """The size in which a builder made the image of a line.
-
-    Returns its label `size`; 'original' if it has none.
-    """
+    """The size in which a builder made a line's image: its label `size`, 'original' if it has none."""
     return str(line.labels.get("size", ORIGINAL))
 
 

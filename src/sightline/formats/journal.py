@@ -72,7 +72,7 @@ class Journal:
             self._file.close()
 
     def header(self) -> Any:
-        """Read the description of the build. Returns the first line as data; None if there is none."""
+        """Read the first line, which describes the build, as data; None if there is none."""
         return header_of(self._folder)
 
     def begin(self, header: Mapping[str, Any]) -> None:
@@ -145,10 +145,7 @@ class Journal:
 
 
 def header_of(folder: Path) -> Any:
-    """Read the description of a build.
-
-    Returns the first line of its journal as data; None if there is no complete one.
-    """
+    """The first line of a folder's journal, which describes the build; None if none is complete."""
     try:
         with (folder / JOURNAL).open("rb") as file:
             line = file.readline()

@@ -75,16 +75,13 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
 
 
 def id_field(record: Mapping[str, Any]) -> str | None:
-    """The field that names the sample of an answer. Returns the name of the field; None if there is none."""
+    """The name of the field that names the sample of an answer; None if there is none."""
     order = ("sample", "group", "id") if record.get("variant") else IDS
     return _first(record, order)
 
 
 def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[str, str | None]:
-    """The response of a record, and the error of a failed call.
-
-    Returns the response, '' after a failed call; and the error, None if the call did not fail.
-    """
+    """The response, '' after a failed call; and the error, None if the call did not fail."""
     recorded = optional_text(record.get("error"), "error", location)
     if recorded or record.get("status") == "error":
         return "", recorded or "the file records a failed call"

@@ -128,7 +128,7 @@ def variant_of(value: object, source: PredictionFile, location: RecordLocation) 
 
 
 def optional_text(value: object, field: str, location: RecordLocation) -> str:
-    """Read an optional text. Returns the text; '' if the value is None."""
+    """Read an optional text; '' for None."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -137,7 +137,7 @@ def optional_text(value: object, field: str, location: RecordLocation) -> str:
 
 
 def texts(value: object, field: str, location: RecordLocation) -> tuple[str, ...]:
-    """Read an optional list of texts. Returns the texts; () if the value is None."""
+    """Read an optional list of texts; () for None."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):

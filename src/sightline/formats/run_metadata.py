@@ -32,10 +32,7 @@ class RunMetadata(Struct, frozen=True):
 
 
 def read_run_metadata(folder: Path) -> RunMetadata | None:
-    """Read the metadata of a run.
-
-    Returns the metadata; None if there is no metrics.json, or one of another tool.
-    """
+    """Read a run's metadata; None if there is no metrics.json, or one of another tool."""
     refuse_mixed_files(folder)
     file = folder / METRICS
     try:

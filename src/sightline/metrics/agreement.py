@@ -62,10 +62,7 @@ def levels(verdicts: Iterable[Verdict]) -> dict[int, float]:
 
 
 def agreement(codes: VerdictCodes, first: Rater, second: Rater) -> MetricValue:
-    """The share of items on which two judges agree, right or not right.
-
-    A miss and a refusal are decided and not right.
-    """
+    """The share of items on which two judges agree: right, or not right (as misses and refusals are)."""
     one, other = codes.readings(first, CORRECT), _votes(codes, second)
     votes = _votes(codes, first)
     both = one.items[(votes[one.items] != _NONE) & (other[one.items] != _NONE)]
@@ -308,7 +305,7 @@ class VerdictCodes(Struct, frozen=True):
     codes: Mapping[Rater, Sequence[Codes]]
 
     def readings(self, rater: Rater, question: str | None = None) -> Readings:
-        """What a rater says of the items of a question. `question`: the question; None for all."""
+        """What a rater says of the items of a question, or of all."""
         columns = self.codes[rater]
         used = np.zeros(len(self.rows), dtype=np.bool_)
         for column in columns:

@@ -232,8 +232,7 @@ def _centred_ranks(series: Floats, weights: Floats) -> Floats:
 
 
 def _sorted(series: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """An order that sorts the series, the start of each distinct value in it, and the value number of each
-    answer."""
+    """An order that sorts the series, where each distinct value starts, and each answer's value number."""
     _, value_number, counts = np.unique(series, return_inverse=True, return_counts=True)
     return np.argsort(value_number, kind="stable"), np.cumsum(counts) - counts, value_number
 

@@ -51,9 +51,7 @@ def share_of(holds: Callable[[Outcome], bool]) -> Callable[[Group], Iterator[Ter
 
 
 def refused(group: Group) -> Iterator[Term]:
-    """1 for an outcome that declines to answer: the verdict `refused`, or the flag of that name in
-    `scores`.
-    """
+    """1 for an outcome that declines to answer: the verdict `refused`, or that flag in `scores`."""
     for outcome in group:
         declines = outcome.verdict == "refused" or flag(outcome.scores, "refused")
         if declines is not None:

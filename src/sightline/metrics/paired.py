@@ -62,9 +62,7 @@ def output_variability(pair: Group) -> Iterator[Term]:
 
 
 def output_variability_left_out(pair: Group) -> Iterator[Term]:
-    """1 for a query that output_variability leaves out, of 1: an output failed or the judgement is
-    undecided.
-    """
+    """1 for a query that output_variability leaves out, of 1: an output failed or is undecided."""
     for outcome, without in zip(pair, pair.partners.get("no-context", ()), strict=False):
         yield Term(differ(pair, outcome, without) is None, 1)
 

@@ -39,8 +39,7 @@ _CLOSE = 1e-9
 
 
 class PairedValues(NamedTuple):
-    """The values of groups in two runs, and the number of the cluster of each group, each of shape
-    (groups,)."""
+    """The values of groups in two runs, and the number of each group's cluster, all of shape (groups,)."""
 
     before: Floats
     after: Floats

@@ -228,7 +228,7 @@ class Exchange(Protocol):
     """How the images of one request are sent."""
 
     def reference(self, file: ImageFile) -> dict[str, Any] | None:
-        """Refer to an image. Returns the part of the message; None if the bytes must be sent."""
+        """The part of the message that refers to an image; None if the bytes must be sent."""
         ...
 
     def sends(self, file: ImageFile, url: bytes) -> dict[str, Any]:

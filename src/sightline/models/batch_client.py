@@ -306,9 +306,7 @@ class Unwritable(Struct, frozen=True):
 async def input_files(
     requests: Sequence[Request], encode: Encode, settings: BatchSettings, folder: Path
 ) -> AsyncIterator[InputFile | Unwritable]:
-    """Write requests to files, one request at a time. A file may be deleted when the next one is
-    asked for.
-    """
+    """Write requests to files, one by one. A file may be deleted when the next one is asked for."""
     number, keys, size = 0, list[str](), 0
     with writing(folder), ExitStack() as stack:
         file = stack.enter_context(_path(folder, number).open("wb"))
@@ -420,10 +418,7 @@ class LineReader:
 
 
 def read_line(line: bytes, host: str) -> LineResult | None:
-    """Read a line of an output file or an error file.
-
-    Returns the key of the request and its result; None for a line that names no request.
-    """
+    """Read a line of a result file: key and result of the request; None for a line that names none."""
     if len(line) > MAX_BYTES:
         named = _ID.search(line[:4096])
         return LineResult(named[1].decode("utf-8", "replace"), too_large(host)) if named else None

@@ -40,10 +40,7 @@ class ChatRequestEncoder:
         self._encoded: dict[tuple[str, str], asyncio.Task[msgspec.Raw]] = {}
 
     async def encode(self, request: Request, exchange: Exchange | None = None) -> bytes:
-        """Encode a request.
-
-        `exchange`: refers to images that the server can do without; None: the bytes of all are sent.
-        """
+        """Encode a request. Without an `exchange`, the bytes of all images are sent."""
         body: dict[str, Any] = {
             "model": self._model,
             "messages": [await self._message(message, request, exchange) for message in request.messages],
@@ -175,10 +172,7 @@ def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
 
 
 def failure_of_status(host: str, status: int, raw: bytes, retry_after: str | None) -> Failure:
-    """Find the failure that an HTTP status other than 200 means.
-
-    `retry_after`: the Retry-After header, None without one.
-    """
+    """Find the failure that a status other than 200 means; `retry_after` is that header, if there is one."""
     words = raw[:4000].decode("utf-8", "replace").lower()
     message = f"{host}: HTTP {status}: {_start(raw)}"
     if status == 402 or (status == 429 and "insufficient_quota" in words):

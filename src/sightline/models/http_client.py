@@ -65,10 +65,7 @@ class Timeouts(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """What a server replied.
-
-    `body`: the body, decompressed: at most the first `chat.MAX_BYTES` bytes.
-    """
+    """What a server replied; `body` is decompressed and cut at `chat.MAX_BYTES` bytes."""
 
     status: int
     headers: Mapping[str, str]
@@ -155,10 +152,7 @@ class Target:
         self._fields = "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
 
     def head(self, path: str, body: bytes | None) -> bytes:
-        """The head of a request.
-
-        `body`: JSON to post; None for GET. Raises ValueError: the path contains a control character.
-        """
+        """The head of a POST of JSON or a GET; ValueError if the path contains a control character."""
         if _CONTROL.search(path):
             raise ValueError("a path contains a control character")
         target = quote(self._path + path, safe=_SAFE_IN_PATH).encode()
@@ -542,7 +536,7 @@ class ProxiedClient:
     """Calls one server through a proxy."""
 
     def __init__(self, target: Target, timeouts: Timeouts, proxy: str | None) -> None:
-        """Open a session; nothing is sent. `proxy`: URL of the proxy; None: that of the environment."""
+        """Open a session; nothing is sent. Without a `proxy`, that of the environment counts."""
         self._address = target.address
         self._timeouts = timeouts
         self._session = new_session(target, timeouts, proxy, uses_environment_proxy=proxy is None)
@@ -578,10 +572,7 @@ class ProxiedClient:
 def new_session(
     target: Target, timeouts: Timeouts, proxy: str | None, *, uses_environment_proxy: bool
 ) -> aiohttp.ClientSession:
-    """Open a session of aiohttp with a server.
-
-    `proxy`: URL of a proxy; None: none, or that of the environment.
-    """
+    """Open a session with a server; a `proxy` of None: none, or that of the environment."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
         timeout=aiohttp.ClientTimeout(total=timeouts.total, sock_connect=timeouts.connect),

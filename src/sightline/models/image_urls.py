@@ -87,7 +87,7 @@ class CachedImages:
         return _CachedImages(self, digest if options else "", takes_uuids=takes_uuids)
 
     def find(self, address: _Address) -> _Cached | None:
-        """Look up an image. Returns its uuid and length; None if the server does not have it."""
+        """Look up the uuid and length of an image; None if the server does not have it."""
         return self._cached.get(address)
 
     def used(self, address: _Address, cached: _Cached) -> None:
@@ -104,9 +104,7 @@ class CachedImages:
             )
 
     def missed(self, addresses: set[_Address]) -> None:
-        """Forget images of which the server lacks one or more, and those that were used before all
-        of them.
-        """
+        """Forget images of which the server lacks one or more, and those used before all of them."""
         if addresses.isdisjoint(self._cached):
             return
         for address in list(self._cached):

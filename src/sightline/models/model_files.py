@@ -36,7 +36,7 @@ _OF_NO_EFFECT = (
 
 
 def folder_of(name: str) -> Path | None:
-    """Find the folder that a model's name means. Returns the folder; None if the name may be on the Hub."""
+    """Find the folder that a model's name means; None if the name may be on the Hub."""
     path = Path(os.path.expanduser(name))
     if path.is_dir():
         return path
@@ -46,10 +46,7 @@ def folder_of(name: str) -> Path | None:
 
 
 def cached_folder(repository: str) -> Path | None:
-    """Find a model in the Hugging Face cache; no network is used.
-
-    Returns the folder, None if the model is not cached.
-    """
+    """Find a model in the Hugging Face cache, without the network; None if it is not cached."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

@@ -95,7 +95,7 @@ class RapidOcr:
         self._threads = threads
 
     def read(self, image: ImageFile) -> tuple[Word, ...]:
-        """Read an image. Returns the lines of words in reading order, none if there is no text."""
+        """Read the lines of words in reading order; none if there is no text."""
         import numpy as np
 
         opened = read_image(image)

@@ -70,9 +70,7 @@ class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedEndpointArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for endpoints that the user names by their URL, in addition to those for all
-    endpoints.
-    """
+    """`--model-arg` for endpoints that the user names by URL, in addition to those for all."""
 
     uuid: bool = False
 
@@ -145,9 +143,7 @@ class OpenAICompatible(Model):
         return options
 
     async def __aenter__(self) -> Self:
-        """Open a client. Raises UserError where no server listens at the address, or where it ignores the
-        references to images.
-        """
+        """Open a client; UserError where no server listens, or where it ignores references to images."""
         await self.check_reachable()
         self._client = self.new_client()
         try:
@@ -194,10 +190,7 @@ class OpenAICompatible(Model):
         return await self.read_report(self._client)
 
     async def read_report(self, client: HTTPClient) -> ServerReport | None:
-        """Read what the server says about the model.
-
-        Returns the report; None if the server does not reply with a list of models.
-        """
+        """Read what the server says about the model; None if it does not reply with a list of models."""
         try:
             reply = await client.call(MODELS, total=REACHABLE_SECONDS)
         except CallError:

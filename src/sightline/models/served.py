@@ -113,9 +113,7 @@ class Served(Model):
         return self._client.image_traffic()
 
     async def __aenter__(self) -> Self:
-        """Start the server and wait until it answers. Raises UserError with the end of its log if it does
-        not.
-        """
+        """Start the server and wait until it answers; UserError with the end of its log if it does not."""
         async with AsyncExitStack() as opened:
             # It may read files, which other users of this machine must not ask for.
             key = secrets.token_urlsafe(32)
@@ -322,10 +320,7 @@ _FLAG = re.compile(r"--?[A-Za-z]")
 
 
 class ServerKind(Struct, frozen=True):
-    """A server program that Sightline can start.
-
-    `find`: finds the program of this environment, None if there is none.
-    """
+    """A server program that Sightline can start; `find` finds that of this environment, if there is one."""
 
     name: str
     title: str
@@ -386,10 +381,7 @@ def server_command(
     starts: bool = True,
     images: Path | None = None,
 ) -> ServerCommand:
-    """Build the command that serves a model.
-
-    `images`: the folder of images that the server may read; None for none.
-    """
+    """Build the command that serves a model; the server may read the folder `images`, if there is one."""
     user_words = _words(flags, "flags")
     units = _units(user_words)
     for name, *_ in units:

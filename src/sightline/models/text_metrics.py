@@ -69,7 +69,7 @@ class RougeL:
         self.identity = _version("rouge-score")
 
     def score(self, pairs: Sequence[ResponsePair]) -> list[float]:
-        """Score pairs. Returns F x 100, 0 to 100, for each pair."""
+        """F x 100, 0 to 100, for each pair."""
         from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer(["rougeL"], use_stemmer=False)

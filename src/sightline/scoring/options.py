@@ -44,10 +44,7 @@ def chosen_letter(response: str, options: Sequence[str]) -> str | None:
 
 
 def chosen_option(outcome: Outcome) -> str | None:
-    """The text of the option that an answer chooses.
-
-    Returns the normalised text, or None if the answer chooses no option.
-    """
+    """The normalised text of the option that an answer chooses; None if it chooses none."""
     letter = chosen_letter(outcome.response, outcome.options)
     return None if letter is None else normalised(outcome.options[LETTERS.index(letter)])
 
@@ -189,10 +186,7 @@ EXTRACTIONS = {"released": extract_released, "strict": extract_strict}
 
 
 def read_option(case: Case, extraction: str = "released") -> Reading:
-    """Judge the option that an answer chose.
-
-    A refusal is a flag in `scores` next to the released verdict, never instead of it.
-    """
+    """Judge the option that an answer chose; a refusal is a flag in `scores`, never the verdict."""
     response = case.texts[0]
     letter = EXTRACTIONS[extraction](response, case.options)
     scores = flags({"refused": is_refusal(response)})

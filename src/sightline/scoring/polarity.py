@@ -290,8 +290,7 @@ def _focussed(question: str, predicate: Sequence[str], asked_stems: Sequence[str
 
 
 def _cut(tokens: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The subject and the predicate: the words before the first form of be, have, do or a modal, and after
-    it."""
+    """The subject and the predicate: the words before and after the first be, have, do or modal."""
     at = next((i for i, word in enumerate(tokens) if word in AUXILIARIES), None)
     return (tokens[:at], tokens[at + 1 :]) if at is not None else ((), tokens)
 
@@ -402,8 +401,7 @@ def _speaks_of_another(offer: Offer, tokens: tuple[str, ...]) -> bool:
 
 
 def _named(offer: Offer, tokens: tuple[str, ...]) -> Named:
-    """The options in a statement with their positions, without those that are negated or mean something
-    else."""
+    """The options in a statement with their positions, unless negated or meant otherwise."""
     positions = ((at, option) for option in offer.options for at in _positions(offer, option, tokens))
     candidates = (
         position for position in positions if tokens[position[0] : position[0] + 2] not in offer.pairs
@@ -456,8 +454,7 @@ def _denied(tokens: tuple[str, ...], at: int) -> bool:
 
 
 def _hedged(offer: Offer, tokens: tuple[str, ...], named: Named) -> bool:
-    """Whether options stand side by side ('up or down', 'including east, west and north'), or follow
-    'both'."""
+    """Whether options stand side by side ('up or down', 'east, west and north'), or follow 'both'."""
     own = {word for option in offer.options for word in option.words} | DETERMINERS | _JOINTS
     for (at, option), (then, other) in pairwise(named):
         between = set(tokens[at + 1 : then])

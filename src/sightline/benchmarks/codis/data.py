@@ -98,9 +98,7 @@ HALVES = {"output_1": "context_1", "output_2": "context_2"}
 
 
 def write_codis(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write the released list; a failed call is written as ''. The layout has no repeats: draw 0 is
-    written.
-    """
+    """Write the released list, which has no repeats: draw 0; a failed call is written as ''."""
     entries = ({"id": sample, "output": output} for sample, output in _pairs(outcomes))
     write_atomically(path, json_list(entries))
 

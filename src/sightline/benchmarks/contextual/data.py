@@ -172,10 +172,7 @@ def read_samples(
 
 
 def read_released(folder: Path | None, split: str) -> dict[str, list[str]]:
-    """Read what was released of each instance.
-
-    The responses of test were not released, so that its lines count without them.
-    """
+    """Read what was released of each instance: of test, the lines without responses."""
     table = table_name(split)
     solved = split != "test"
     return {

@@ -94,10 +94,7 @@ def read_explanations(folder: Path, split: str) -> dict[str, list[str]]:
 
 
 def images_by_path(folder: Path) -> dict[str, ImageRef] | None:
-    """List the images of every split in a folder.
-
-    Returns `local_path` -> image; None if the folder holds no split.
-    """
+    """The images of every split in a folder, by `local_path`; None if it holds no split."""
     splits = [split for split in SPLITS if (folder / f"{split}.json").is_file()]
     if not splits:
         return None

@@ -152,10 +152,7 @@ def _is_not_empty(folder: Path) -> bool:
 
 
 def generate_codis(folder: Path, *, pairs: int = 42, seed: int = 0) -> Path:
-    """Generate CODIS-like pairs, equally many of every kind of image.
-
-    `seed`: the same seed gives the same bytes.
-    """
+    """Generate CODIS-like pairs, equally many of every kind of image. Equal seeds give equal bytes."""
     random = Random(f"codis {seed}")
     images: dict[str, bytes] = {}
     records: list[dict[str, Any]] = []

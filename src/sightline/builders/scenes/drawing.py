@@ -200,7 +200,7 @@ Shapes = Mapping[str, Painter]
 
 
 def painters(*functions: Painter) -> Shapes:
-    """Name drawing functions after themselves, without the leading underscore. Returns shape -> function."""
+    """Name drawing functions after themselves, without the leading underscore: shape -> function."""
     return {function.__name__.removeprefix("_"): function for function in functions}
 
 

@@ -11,7 +11,6 @@ from sightline.builders.scenes.drawing import Fact, Phrasings, Scene, Thing
 from sightline.builders.scenes.puzzles import THINGS, VIVID
 
 PLACES = ("kitchen", "bedroom", "park", "beach", "street", "desert")
-INDOOR = ("kitchen", "bedroom")
 TYPICAL = {
     "kitchen": "cup",
     "bedroom": "gift",
@@ -39,10 +38,7 @@ PROMINENT = (0.46, 0.64)
 
 
 class Room(Struct, frozen=True):
-    """A place by day or at night, with things in the cells of a 3 x 3 grid.
-
-    The first thing can be masked if `prominent` is true.
-    """
+    """A place by day or at night, with things in the cells of a 3 x 3 grid."""
 
     place: str
     night: bool
@@ -50,7 +46,6 @@ class Room(Struct, frozen=True):
     cells: tuple[int, ...]
     sizes: tuple[str, ...]
     backdrop: tuple[Thing, ...]
-    prominent: bool = False
 
     @property
     def scene(self) -> Scene:
@@ -90,7 +85,7 @@ def room_with_large_thing(random: Random) -> Room:
         Thing(name, _position(random, corner), SIZES["small"], colour) for name, colour in kinds[1:]
     )
     cells, sizes = (3 if left else 5, corner)[: len(kinds)], ("large", "small")[: len(kinds)]
-    return Room(place, night, (big, *small), cells, sizes, backdrop(place, random), True)
+    return Room(place, night, (big, *small), cells, sizes, backdrop(place, random))
 
 
 def room_facts(room: Room) -> list[Fact]:

@@ -458,9 +458,7 @@ def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
 
 
 def find_config(name: str) -> Path:
-    """Find the folder with the config.json of a model; from the Hugging Face Hub only this file is
-    downloaded.
-    """
+    """Find the folder with a model's config.json, the only file that is downloaded from the Hub."""
     folder = folder_of(name)
     if folder is not None:
         return folder

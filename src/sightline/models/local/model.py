@@ -100,7 +100,7 @@ class LocalModel(Model):
         return effective(sampling)
 
     def training_overlap(self, folder: Path) -> str:
-        """Check whether the adapter was trained on the data. Returns a warning for the user, '' for none."""
+        """Warn if the adapter was trained on the data; '' for none."""
         return self._attachment.training_overlap(folder) if self._attachment is not None else ""
 
     async def __aenter__(self) -> Self:
@@ -275,7 +275,7 @@ class Attachment(Protocol):
 
 
 def language_model(loaded: Loaded) -> Any:
-    """Find the language model within a model. Returns the module, None if there is no separate one."""
+    """Find the language model within a model; None if there is no separate one."""
     for parent in (loaded.model, loaded.model.base_model):
         for name in ("language_model", "text_model"):
             if (module := getattr(parent, name, None)) is not None:
