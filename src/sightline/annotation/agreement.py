@@ -49,11 +49,7 @@ def independent_votes(
 
 
 def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agreement:
-    """Compute the agreement.
-
-    Args:
-        points: The most points of the growth; 0 for none.
-    """
+    """Compute the agreement, with at most `points` points of its growth; 0 for none."""
     shared = sorted(
         (number for number, of_item in votes.items() if len(of_item) > 1),
         key=lambda number: max(entry.number for entry in state.of_item(number).values()),
@@ -65,7 +61,6 @@ def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agree
 
 
 def nominal_alpha(votes: Sequence[Sequence[Hashable]], clusters: Sequence[str]) -> MetricValue:
-    """Compute Krippendorff's alpha of votes without an order."""
     import numpy as np
 
     from sightline.metrics.association import NOMINAL_ALPHA, statistic_value
@@ -95,11 +90,7 @@ ALONE = "no item has two annotators"
 
 
 class LabelAgreement(Struct, frozen=True):
-    """The agreement on one label.
-
-    Attributes:
-        share: The share of pairs of annotators who agree, in percent.
-    """
+    """The agreement on one label; `share` is that of the pairs of annotators who agree, in percent."""
 
     name: str
     share: MetricValue

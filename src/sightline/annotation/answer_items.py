@@ -107,7 +107,6 @@ def _items(
     outcomes: Sequence[Sequence[Outcome]],
     kept: Collection[str],
 ) -> tuple[list[Item], list[str]]:
-    """The items of the kept answers, and notes on their images."""
     images = _Images(request, runs, outcomes)
     items = [
         _answer_item(request, run, one, images)
@@ -207,7 +206,6 @@ class _Images:
         self.notes += self._folder.notes()
 
     def of(self, outcome: Outcome) -> Mapping[str, tuple[ItemImage, ...]]:
-        """The images of an answer's probe, as parts of an item."""
         paths = self._paths.get((outcome.sample, outcome.variant), ())
         found = self._folder.found(paths) if self._folder else ()
         return {"image": found} if found else {}
@@ -233,7 +231,6 @@ class _Images:
 
 
 def _filled(**texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Part -> its texts, without parts that have none."""
     return {name: tuple(of) for name, of in texts.items() if any(of)}
 
 
@@ -277,7 +274,6 @@ def shared_instances(runs: Sequence[Sequence[Outcome]]) -> list[Unit]:
 
 
 def wrong_answers(run: Sequence[Outcome]) -> list[Unit]:
-    """Select the answers of a run that are not right."""
     units: list[Unit] = [(outcome,) for outcome in run if outcome.verdict in WRONG]
     if not units:
         raise UserError("no answer is wrong", found=f"{len(run):,} answers", expected="judged answers")
@@ -285,11 +281,7 @@ def wrong_answers(run: Sequence[Outcome]) -> list[Unit]:
 
 
 def draw_units(units: Sequence[Unit], count: int, seed: int, by: str = "") -> list[Unit]:
-    """Draw units at random.
-
-    Args:
-        by: A label; units are drawn in proportion to its values. '' for none.
-    """
+    """Draw units at random, in proportion to the values of the label `by`; '' for none."""
     if count < 1:
         raise UserError("--items draws nothing", found=count, expected="1 or more")
     categories = [label_of(unit[0].labels, by) for unit in units]
@@ -298,7 +290,6 @@ def draw_units(units: Sequence[Unit], count: int, seed: int, by: str = "") -> li
 
 
 def sent_images(runs: Iterable[Sequence[Outcome]]) -> dict[ProbeName, tuple[str, ...]]:
-    """The images that answers say were sent."""
     images: dict[ProbeName, tuple[str, ...]] = {}
     for run in runs:
         for outcome in run:

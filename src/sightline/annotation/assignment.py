@@ -64,17 +64,12 @@ def choose(
 def is_free(
     state: State, annotators: Sequence[Annotator], annotator: Annotator, leases: Iterable[Lease], item: Item
 ) -> bool:
-    """Whether an annotator may still judge an item whose lease has ended."""
     taken = _taken(state, settlers(annotators), leases, annotator)[item.number]
     return bool(item.expected) or annotator.role == ADJUDICATOR or taken < wanted(state.project, item)
 
 
 def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotator, now: float) -> int:
-    """Estimate how many items an annotator will still get, for the progress that a page shows.
-
-    Args:
-        now: Seconds since 1970.
-    """
+    """Estimate how many items an annotator still gets, for the page; `now` is in seconds since 1970."""
     done, settling = state.of_annotator(annotator.number), settlers(annotators)
     left = [item for item in state.items.values() if item.number not in done and is_for(item, annotator)]
     if annotator.role == ADJUDICATOR:
@@ -218,11 +213,7 @@ def fails_test(state: State, annotator: Annotator, phase: str) -> bool:
 
 
 def able_raters(state: State, annotators: Iterable[Annotator], now: float) -> list[Annotator]:
-    """List the raters who can still get items of the work.
-
-    Args:
-        now: Seconds since 1970.
-    """
+    """List the raters who can still get items of the work; `now` is in seconds since 1970."""
     return [
         one
         for one in annotators
@@ -243,17 +234,12 @@ def is_for(item: Item, annotator: Annotator) -> bool:
 
 
 def sharing_raters(project: Project, annotators: Iterable[Annotator], now: float) -> frozenset[int]:
-    """Find who judges the shared queries: the same raters all of them (CODIS, appendix A).
-
-    Args:
-        now: Seconds since 1970.
-    """
+    """Find who judges the shared queries at `now`: the same raters all of them (CODIS, appendix A)."""
     raters = [one for one in annotators if one.role == RATER and not one.revoked and one.expires > now]
     return frozenset(one.number for one in raters[: project.annotators])
 
 
 def is_shared_with(item: Item, annotator: Annotator, sharing: Container[int]) -> bool:
-    """Whether an item goes to an annotator if it is a shared query."""
     return item.annotators <= 1 or annotator.role != RATER or annotator.number in sharing
 
 
@@ -280,11 +266,6 @@ class EvenShare:
     def __init__(
         self, state: State, annotators: Sequence[Annotator], annotator: Annotator, now: float
     ) -> None:
-        """Count what has been judged.
-
-        Args:
-            now: Seconds since 1970.
-        """
         self._state = state
         singles = {number for number, item in state.items.items() if item.annotators == 1}
         singles -= {number for number in singles if state.items[number].expected}

@@ -30,8 +30,8 @@ class NewProject(Struct, frozen=True):
         pick: How clusters are sampled; None: at random, if a number is known.
         annotators: How many annotators judge an item; None as the task says.
         shared: How many queries all annotators judge; None as the task says.
-        gold: A file of verdicts that are known; None for no gold items.
-        proposals: A file of verdicts of a model, which annotators confirm or change; None for none.
+        gold: A file of verdicts that are known.
+        proposals: A file of verdicts of a model, which annotators confirm or change.
     """
 
     name: str
@@ -94,18 +94,13 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
 
 
 def absent_parts(draft: Draft) -> list[str]:
-    """Name the parts of the page that no item has: one may be misspelt in a user's declaration.
-
-    Returns:
-        One note; none if each part is in some item.
-    """
+    """Name, in at most one note, the parts of the page that no item has: one may be misspelt."""
     task, texts = draft.project.task, {name for item in draft.items for name in item.texts}
     absent = [part.name for part in task.shows if part.kind in ("text", "options") and part.name not in texts]
     return [f"no item has {', '.join(absent)}: the page does not show it"] if absent else []
 
 
 def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[Pick, list[Item]]:
-    """The sample of the items, and how it was taken."""
     count = request.count if request.count is not None else request.task.sample or None
     clusters = len({item.cluster for item in made.items})
     if made.sampled or new.pick == "all" or count is None or count >= clusters:
@@ -140,11 +135,7 @@ def make_items(request: SourceRequest) -> MadeItems:
 
 
 def pick_items(items: Sequence[Item], pick: Pick, clusters: int | None, seed: int) -> list[Item]:
-    """Sample whole clusters: all items about an image are in the sample, or none.
-
-    Args:
-        clusters: The number of clusters to sample; None for all.
-    """
+    """Sample whole clusters, all items about an image or none; without a number, all clusters."""
     if pick == "all" or clusters is None:
         return list(items)
     if clusters < 1:

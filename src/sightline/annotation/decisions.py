@@ -32,7 +32,6 @@ class Decision(Struct, frozen=True):
 
 
 def wanted(project: Project, item: Item) -> int:
-    """How many annotators judge an item."""
     return item.annotators or project.annotators
 
 
@@ -42,7 +41,6 @@ def settlers(annotators: Iterable[Annotator]) -> frozenset[int]:
 
 
 def judged_by_raters(state: State, settling: Iterable[int]) -> Counter[int]:
-    """Count the raters who have judged each item."""
     judged = state.judged.copy()
     for settler in settling:
         entries = state.of_annotator(settler).items()
@@ -66,7 +64,6 @@ def vote(task: Task, values: Values) -> str | None:
 
 
 def decide(project: Project, item: Item, entries: Mapping[int, Entry], settling: Collection[int]) -> Decision:
-    """Decide about an item."""
     task = project.task
     judged = {number: entry for number, entry in entries.items() if entry.action == "judge"}
     raters = {number: entry for number, entry in judged.items() if number not in settling}
@@ -129,7 +126,6 @@ def ties_of(decisions: Mapping[int, Decision]) -> list[int]:
 
 
 def in_favour(task: Task, value: str) -> bool:
-    """Whether a vote accepts an item."""
     if len(task.decides) == 1:
         return _is_yes(task, task.decides[0], {task.decides[0]: value})
     return value == YES
@@ -167,11 +163,7 @@ def is_reconsidered(state: State, annotators: Sequence[Annotator], annotator: An
 def others_said(
     state: State, annotators: Sequence[Annotator], annotator: Annotator, item: int
 ) -> list[Entry]:
-    """List what the other raters said about an item, for who reconsiders it.
-
-    Returns:
-        Their judgements; none if the annotator does not reconsider the item.
-    """
+    """List what the others said about an item that an annotator reconsiders; none if they do not."""
     if not is_reconsidered(state, annotators, annotator, item):
         return []
     apart = {annotator.number, *settlers(annotators)}
@@ -197,7 +189,6 @@ Label = frozenset[str]
 
 
 def label_votes(task: Task, item: Item, entries: Mapping[int, Entry], name: str) -> dict[int, Label]:
-    """Collect what annotators say about a label of an item."""
     field = task.field(name)
     given = {by: as_given(entry.values) for by, entry in entries.items() if entry.action == "judge"}
     return {by: frozenset(own.get(name, ())) for by, own in given.items() if is_asked(field, item, own)}
@@ -206,11 +197,7 @@ def label_votes(task: Task, item: Item, entries: Mapping[int, Entry], name: str)
 def open_labels(
     task: Task, item: Item, entries: Mapping[int, Entry], settling: Collection[int]
 ) -> tuple[str, ...]:
-    """List the labels of an item for which no value has more than half of the votes.
-
-    Returns:
-        The names of their fields; none before anybody has judged the item.
-    """
+    """List the fields of labels without a majority; none before anybody has judged the item."""
     raters = {number: entry for number, entry in entries.items() if number not in settling}
     votes = {name: label_votes(task, item, raters, name) for name in task.labels}
     return tuple(name for name, of in votes.items() if of and majority(of.values(), absolute=True) is None)

@@ -200,11 +200,7 @@ def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list
 def import_sheets(
     store: AnnotationStore, row: ProjectRow, state: State, files: Sequence[Path], now: float
 ) -> Imported:
-    """Add the judgements of filled-in tables. Everything is checked before anything is added.
-
-    Args:
-        now: Seconds since 1970.
-    """
+    """Add the judgements of filled-in tables, all or none; `now` is in seconds since 1970."""
     found: dict[tuple[str, int], tuple[str, Mapping[str, str | tuple[str, ...]]]] = {}
     names: dict[str, str] = {}
     for path in files:

@@ -39,7 +39,6 @@ from sightline.types import Verdict
 def export_project(
     state: State, annotators: Sequence[Annotator], log: Sequence[Entry], out: Path, *, xlsx: bool
 ) -> Written:
-    """Write the files of a project."""
     out.mkdir(parents=True, exist_ok=True)
     yield _log(state, annotators, log, out)
     for name, rows in (
@@ -179,11 +178,7 @@ def _response(one: Judgement) -> str:
 
 
 def project_verdicts(store: Store, word: str) -> list[Verdict] | None:
-    """Read the verdicts of a project as they are now: those that `annotate export` would write.
-
-    Returns:
-        The verdicts; None if there is no such project.
-    """
+    """Read the verdicts of a project as `annotate export` would write them; None if there is none."""
     annotations = AnnotationStore(store, time.time)
     if word not in {name for row in annotations.projects() for name in (row.project.name, str(row.number))}:
         return None

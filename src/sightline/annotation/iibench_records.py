@@ -109,11 +109,9 @@ class AnnotatedImage(Struct, frozen=True):
         return {annotator: lines[0].values(label) for annotator, lines in self.by_annotator.items()}
 
     def decided(self, label: str) -> Values | None:
-        """Decide a label.
+        """The values of a label that were settled, or that more than half of the annotators give.
 
-        Returns:
-            The values that were settled, or that more than half of the annotators give, spelt as the first of
-            them wrote them; None if there are none.
+        Spelt as the first of them wrote them; None if there are none.
         """
         if self.settled:
             return self.settled[0].values(label)
@@ -131,7 +129,6 @@ class AnnotatedImage(Struct, frozen=True):
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The undecided labels."""
         return tuple(label for label in LABELS if self.decided(label) is None)
 
     @property
@@ -171,7 +168,6 @@ def output_paths(images: Collection[str]) -> dict[str, str]:
 
 
 def iibench_records(images: Sequence[AnnotatedImage], paths: Mapping[str, str]) -> list[IIBenchRecord]:
-    """Make II-Bench's records."""
     names = [Path(one.image).name for one in images for _ in one.lines]
     ids = iter(ids_of(names))
     return [
@@ -187,7 +183,6 @@ def iibench_records(images: Sequence[AnnotatedImage], paths: Mapping[str, str]) 
 def annotation_report(
     images: Sequence[AnnotatedImage], total: int, agreement: Sequence[LabelAgreement]
 ) -> dict[str, Any]:
-    """The content of annotation.json."""
     return {
         "schema": 1,
         "images": total,
@@ -298,7 +293,6 @@ class FormLine(Struct, frozen=True):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The six options as written."""
         return tuple(self.cells[letter] for letter in SIX_LETTERS)
 
     @property
@@ -308,7 +302,6 @@ class FormLine(Struct, frozen=True):
 
 
 def find_faults(lines: Sequence[FormLine], images: Collection[str]) -> list[UserError]:
-    """Check filled-in lines."""
     faults = [fault for line in lines for fault in _faults(line, images)]
     by_annotator: dict[tuple[str, str], list[FormLine]] = defaultdict(list)
     for line in lines:
@@ -457,7 +450,6 @@ def form_lines(item: Item, by: str, values: ItemValues) -> list[FormLine]:
 
 
 def faults(item: Item, values: ItemValues) -> Iterator[UserError]:
-    """Find what keeps an author's values out of the records."""
     for line in form_lines(item, "", values):
         for fault in find_faults([line], [line.image]):
             yield UserError(

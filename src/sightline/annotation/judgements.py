@@ -70,7 +70,6 @@ def _that_count(state: State, annotators: Sequence[Annotator]) -> Iterator[Judge
 
 
 def decided(state: State, annotators: Sequence[Annotator]) -> Mapping[int, str]:
-    """List the items that are decided."""
     settling = settlers(annotators)
     found = {
         number: decide(state.project, item, state.of_item(number), settling)

@@ -39,17 +39,12 @@ class Claim(Struct, frozen=True):
 
 
 def token_of(row: ProjectRow, annotator: Annotator) -> str:
-    """Make the token of an annotator's link."""
     body = f"{row.number}.{annotator.number}.{annotator.version}.{int(annotator.expires)}"
     return f"{body}.{_signature(row.secret, f'link {body}')}"
 
 
 def claim_of(token: str) -> Claim | None:
-    """Read a token. Its signature is not checked yet.
-
-    Returns:
-        What it claims; None if it has not the form of a token.
-    """
+    """Read a token without a check of its signature; None if it has not the form of a token."""
     parts = token.split(".")
     if (
         len(parts) != 5
@@ -62,14 +57,11 @@ def claim_of(token: str) -> Claim | None:
 
 
 def check(token: str, row: ProjectRow, annotator: Annotator | None, now: float) -> Problem | None:
-    """Check a token.
+    """Say what is wrong with a token; None if it gives access.
 
     Args:
         annotator: The annotator that it claims; None if the project has none of this number.
         now: Seconds since 1970.
-
-    Returns:
-        What is wrong; None if it gives access.
     """
     claim = claim_of(token)
     body, _, signature = token.rpartition(".")
@@ -88,11 +80,7 @@ def image_name(row: ProjectRow, item: int, digest: str) -> str:
 
 
 def form_token(row: ProjectRow, annotator: Annotator, item: int) -> str:
-    """Make the token that a form about an item holds, against forged forms.
-
-    Args:
-        item: The number of the item; 0 for a form about none.
-    """
+    """Make the token of a form against forged ones; `item` is 0 for a form about no item."""
     return _signature(row.secret, f"form {annotator.number} {annotator.version} {item}")
 
 
@@ -120,11 +108,7 @@ def invite(
     role: str = RATER,
     strata: tuple[str, ...] = (),
 ) -> Annotator:
-    """Invite somebody; an annotator who was invited before gets a new link, and the old one ends.
-
-    Args:
-        expires: When the link ends, in seconds since 1970.
-    """
+    """Invite somebody until `expires` (seconds since 1970); a new link ends an earlier one of the name."""
     name = " ".join(name.split())
     check_name(name)
     if role not in ROLES:
@@ -153,17 +137,12 @@ def invite(
 
 
 def check_name(name: str) -> None:
-    """Check the name of an annotator."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UserError("the name cannot be used", found=name, expected=f"1 to {LONGEST_NAME} characters")
 
 
 def renew(store: AnnotationStore, row: ProjectRow, number: int, expires: float) -> Annotator:
-    """Give an annotator a new link; the old one ends.
-
-    Args:
-        expires: When the link ends, in seconds since 1970.
-    """
+    """Give an annotator a new link until `expires` (seconds since 1970); the old one ends."""
     return store.change_annotator(
         row.number,
         number,
@@ -207,11 +186,6 @@ class ServedUrl(Struct, frozen=True):
 
 @repeat_if_lost
 def keep_served_url(database: Database, base: str, clock: Callable[[], float]) -> None:
-    """Record that a server of the store has started.
-
-    Args:
-        clock: Returns the seconds since 1970.
-    """
     value = msgspec.json.encode(ServedUrl(base, clock())).decode()
     with database.core_write() as connection:
         connection.execute(delete(meta).where(meta.c.name == NAME))
@@ -220,11 +194,7 @@ def keep_served_url(database: Database, base: str, clock: Callable[[], float]) -
 
 @repeat_if_lost
 def served_url(database: Database) -> ServedUrl | None:
-    """Read where the store was served last.
-
-    Returns:
-        The URL; None if the store was never served.
-    """
+    """Read where the store was served last; None if it never was."""
     with database.core_read() as connection:
         value = connection.scalar(select(meta.c.value).where(meta.c.name == NAME))
     return None if value is None else msgspec.json.decode(value, type=ServedUrl)

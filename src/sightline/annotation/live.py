@@ -55,14 +55,9 @@ class Form(Struct, frozen=True):
 
 
 class LiveProject:
-    """An open project in this process; threads may share it."""
+    """An open project in this process; threads may share it. The clock returns seconds since 1970."""
 
     def __init__(self, store: AnnotationStore, row: ProjectRow, clock: Callable[[], float]) -> None:
-        """Read the items; the log is read when it is needed.
-
-        Args:
-            clock: Returns the seconds since 1970.
-        """
         self.row = row
         self.state = State(row.project, store.items(row.number))
         self._store = store
@@ -80,11 +75,7 @@ class LiveProject:
 
     @repeat_if_lost
     def next_item(self, annotator: Annotator) -> Item | None:
-        """Give an annotator the next item, or the one in hand, for LEASE_SECONDS.
-
-        Returns:
-            The item; None if there is none for this annotator now.
-        """
+        """Give the next item, or the one in hand, for LEASE_SECONDS; None if there is none now."""
         with self._lock, self._store.transaction(self.row.number) as transaction:
             now, annotators = self._clock(), transaction.annotators()
             self._advance(transaction)
@@ -131,13 +122,11 @@ class LiveProject:
             return added
 
     def settle(self, item: int, given: Given, form: str) -> Entry:
-        """Let the owner decide an item."""
         values = checked_values(self.row.project.task, self.state.items[item], given)
         entry = Entry(0, item, OWNER, "judge", form, self._clock(), values)
         return self._store.append(self.row.number, [entry])[0]
 
     def consent(self, annotator: Annotator, form: str) -> None:
-        """Record that an annotator consents."""
         entry = Entry(0, 0, annotator.number, "consent", form, self._clock())
         self._store.append(self.row.number, [entry])
 
@@ -193,11 +182,7 @@ _WORD = re.compile(r"\w+")
 
 
 def with_similar(state: State, item: Item, given: Given) -> Item:
-    """Add the texts of other items that are similar to an item and what is filled in.
-
-    Returns:
-        The item with the texts of the parts of kind `similar`; the same item if the task has none.
-    """
+    """Add the texts of similar items, if the task has parts of kind `similar`; else the same item."""
     parts = [part.name for part in state.project.task.shows if part.kind == "similar"]
     if not parts:
         return item
@@ -240,7 +225,6 @@ def _texts_of(item: Item) -> list[str]:
 
 
 def _filled(state: State, given: Given) -> list[str]:
-    """The texts that were typed, in the order of the fields."""
     names = [field.name for field in state.project.task.fields if field.kind == "text"]
     return [text for name in names for text in given.get(name, ()) if text]
 
@@ -249,7 +233,6 @@ def _filled(state: State, given: Given) -> list[str]:
 
 
 def checked_values(task: Task, item: Item, given: Given) -> Values:
-    """Check what is filled in."""
     filled = {name: [text for text in texts if text.strip()] for name, texts in given.items()}
     values: dict[str, str | tuple[str, ...]] = {}
     for field in task.fields:

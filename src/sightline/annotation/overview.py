@@ -36,11 +36,7 @@ from sightline.types import MetricValue
 
 
 class Overview(Struct, frozen=True):
-    """A project as its owner sees it.
-
-    Attributes:
-        seconds: The median time per judgement; None without any.
-    """
+    """A project as its owner sees it; `seconds` is the median time per judgement, None without any."""
 
     items: int
     judgements: int
@@ -57,17 +53,11 @@ class Overview(Struct, frozen=True):
     stuck: Mapping[int, Sequence[int]]
 
     def with_status(self, status: str) -> list[int]:
-        """List the items of a status."""
         return [number for number, decision in self.decisions.items() if decision.status == status]
 
 
 def overview(state: State, annotators: Sequence[Annotator], now: float, growth: int = 10) -> Overview:
-    """Compute the overview of a project.
-
-    Args:
-        now: Seconds since 1970.
-        growth: The most points of the growth of the agreement; 0 for none.
-    """
+    """Compute the overview at `now` (seconds since 1970); its growth has at most `growth` points."""
     decisions = decisions_of(state, annotators)
     votes = independent_votes(state, annotators, decisions)
     agreement = agreement_of(state, votes, growth)
@@ -167,11 +157,6 @@ def annotator_row(
     now: float,
     votes: Mapping[int, Votes],
 ) -> AnnotatorRow:
-    """Sum up an annotator.
-
-    Args:
-        now: Seconds since 1970.
-    """
     entries = [entry for number, entry in state.of_annotator(annotator.number).items() if number in votes]
     actions = Counter(entry.action for entry in entries)
     seconds = [entry.seconds for entry in entries if entry.action == "judge" and entry.seconds]
@@ -221,11 +206,7 @@ def _standing(
 
 
 class PairAgreement(Struct, frozen=True):
-    """How two annotators agree.
-
-    Attributes:
-        kappa: Cohen's kappa; None if chance alone makes both agree on everything.
-    """
+    """How two annotators agree; kappa is None if chance alone makes both agree on everything."""
 
     first: int
     second: int
@@ -249,11 +230,7 @@ def pairwise(votes: Iterable[Mapping[int, str]]) -> list[PairAgreement]:
 
 
 def mean_kappa(pairs: Iterable[PairAgreement]) -> float | None:
-    """Average the kappas of pairs.
-
-    Returns:
-        The mean of those that have one; None if none has.
-    """
+    """Average the kappas of the pairs that have one; None if none has."""
     kappas = [pair.kappa for pair in pairs if pair.kappa is not None]
     return sum(kappas) / len(kappas) if kappas else None
 

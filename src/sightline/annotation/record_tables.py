@@ -219,7 +219,6 @@ def write_table_lines(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
 
 
 def reviewed_lines(request: RecordsRequest) -> list[ReviewedLine]:
-    """Decide about the lines of the tables."""
     paths = [Path(source) for source in request.state.project.sources]
     lines = {line.key: line for line in read_table_lines(paths)}
     items = {str(item.hidden["line"]): item for item in request.state.items.values() if item.phase != BLIND}
@@ -295,12 +294,7 @@ class ReviewedLine(Struct, frozen=True):
 
 
 def share_right(reviewed: Sequence[ReviewedLine]) -> MetricValue:
-    """Compute the share of accepted lines.
-
-    Returns:
-        Accepted lines of the decided ones, in percent. For ConTextual's layout the paper's own value (section
-        2.3) is attached.
-    """
+    """The accepted lines of the decided ones, in percent; of ConTextual with the paper's value (2.3)."""
     decided = [(_cluster(one.line), float(one.accepted)) for one in reviewed if one.accepted is not None]
     names = ", ".join(sorted({mark.by for one in reviewed for mark in one.marks}))
     reason = "no line is decided"
@@ -312,7 +306,6 @@ def share_right(reviewed: Sequence[ReviewedLine]) -> MetricValue:
 
 
 def verification_report(reviewed: Sequence[ReviewedLine], rule: str) -> dict[str, Any]:
-    """The content of verification.json."""
     verdicts = [one.accepted for one in reviewed]
     return {
         "schema": 1,

@@ -39,13 +39,11 @@ CHECKS: dict[Records, str] = {"iibench": "sightline.annotation.iibench_records:f
 
 
 def write_records(kind: Records, request: RecordsRequest) -> Written:
-    """Write the records of a project."""
     write = _named(WRITERS[kind])
     return cast("Callable[[RecordsRequest], Written]", write)(request)
 
 
 def proposals(kind: Records, folder: Path, split: str) -> Mapping[str, Values]:
-    """Read the records that a folder of images holds already."""
     if kind not in PROPOSALS:
         return {}
     read = _named(PROPOSALS[kind])
@@ -76,27 +74,11 @@ class RecordsRequest(Struct, frozen=True):
     out: Path
 
     def decision(self, item: Item) -> Decision:
-        """Decide about an item.
-
-        Args:
-            item: The item.
-
-        Returns:
-            The decision.
-        """
         state = self.state
         return decide(state.project, item, state.of_item(item.number), settlers(self.annotators))
 
     def copy(self, image: ItemImage, name: str) -> None:
-        """Copy an image of the project's data folder.
-
-        Args:
-            image: The image.
-            name: Its path in the folder of the records.
-
-        Raises:
-            UserError: The image has changed, or is not there any more.
-        """
+        """Copy an image of the project's data folder; raises UserError if it has changed or is gone."""
         source, target = Path(self.state.project.data) / image.path, self.out / name
         try:
             unchanged = file_digest(source) == image.digest

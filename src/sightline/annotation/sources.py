@@ -21,18 +21,14 @@ from sightline.types import ImageRef, Labels, Probe, Sample
 
 
 class SourceRequest(Struct, frozen=True):
-    """The sources of a new project.
+    """The sources of a new project, as the user named them.
 
     Attributes:
-        task: The task.
-        sources: What the user named.
         store: The store, which may hold the named runs and projects.
         data: The data folder; None if the user named none.
         split: The split of a benchmark; '' for its first one.
-        options: Options of the benchmark.
         by: The label that is the stratum of an item; '' for none.
         count: How many clusters, pairs or wrong answers are sampled; None as the task says.
-        seed: The seed of random choices.
     """
 
     task: Task
@@ -46,31 +42,18 @@ class SourceRequest(Struct, frozen=True):
     seed: int = 0
 
     def folder(self, why: str) -> Path:
-        """The data folder.
-
-        Args:
-            why: What needs it.
-
-        Returns:
-            The folder.
-
-        Raises:
-            UserError: The user named none.
-        """
+        """The data folder; a UserError says `why` it is needed if the user named none."""
         if self.data is None:
             raise UserError(f"a data folder is needed for {why}", expected="--data DIR, or SIGHTLINE_DATA")
         return self.data
 
 
 class MadeItems(Struct, frozen=True):
-    """What a maker made.
+    """What a maker made; `sampled` says whether the items are a sample already.
 
     Attributes:
-        items: The items.
         benchmark: The benchmark and setting that they are of; '' if unknown.
-        notes: Notes for the user.
         data: The folder of the images; '' without images.
-        sampled: Whether the items are a sample already.
     """
 
     items: list[Item]
@@ -96,7 +79,6 @@ class Asked(Struct, frozen=True):
 
 
 def read_probes(request: SourceRequest) -> Asked:
-    """Read the probes of a benchmark."""
     if len(request.sources) != 1:
         found = ", ".join(request.sources)
         raise UserError(
@@ -131,21 +113,13 @@ def probe_items(request: SourceRequest) -> MadeItems:
 
 
 def shown_images(sample: Sample, probe: Probe) -> Sequence[ImageRef]:
-    """The images that a human sees with a probe.
-
-    Returns:
-        The images that are sent; those of the last turn, if several are sent; of none, that of the sample.
-    """
+    """The images that a human sees: the last turn's; if none is sent, that of the sample."""
     sent = [part for part in probe.messages[-1].parts if isinstance(part, ImageRef)] if probe.messages else []
     return sent or sample.images[:1]
 
 
 def label_of(labels: Labels, name: str) -> str:
-    """The value of a label as text.
-
-    Args:
-        name: The name of the label; '' for none.
-    """
+    """The value of a label as text; '' for the name ''."""
     if not name:
         return ""
     if name not in labels:
@@ -208,7 +182,6 @@ class FolderImages:
         self._known: dict[str, ItemImage] = {}
 
     def add(self, paths: Iterable[str]) -> None:
-        """Read images."""
         new = {path for path in map(self._relative, paths) if path not in self._known}
         refs = {path: ImageRef(str(self.folder / path), str(self.folder)) for path in sorted(new)}
         checked = check_images(refs)
@@ -220,7 +193,6 @@ class FolderImages:
         return tuple(self._known[name] for name in names if name in self._known)
 
     def notes(self) -> list[str]:
-        """Say which images cannot be shown."""
         if not self.broken:
             return []
         name, reason = next(iter(self.broken.items()))

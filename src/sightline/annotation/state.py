@@ -90,7 +90,6 @@ class State:
             self._open.pop(entry.annotator, None)
 
     def has_consented(self, annotator: int) -> bool:
-        """Whether an annotator has consented."""
         return annotator in self._consented
 
     def of_item(self, item: int) -> Mapping[int, Entry]:
@@ -111,11 +110,7 @@ class State:
         return self._by_annotator.get(annotator, {})
 
     def last_item(self, annotator: int) -> Item | None:
-        """The item that an annotator saw last.
-
-        Returns:
-            The item; None if there is none.
-        """
+        """The item that an annotator saw last; None if there is none."""
         number = self._seen.get(annotator)
         return None if number is None else self.items.get(number)
 

@@ -51,14 +51,9 @@ class ProjectRow(Struct, frozen=True):
 
 
 class AnnotationStore:
-    """The annotation projects of a store. Its methods block."""
+    """The annotation projects of a store. Its methods block; the clock returns seconds since 1970."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            clock: Returns the seconds since 1970.
-        """
         self.name = store.name
         self.database = store.database
         self._clock = clock
@@ -141,7 +136,6 @@ class AnnotationStore:
     def change_annotator(
         self, project: int, number: int, change: Callable[[Annotator], Annotator]
     ) -> Annotator:
-        """Change an annotator: pause, revoke, renew the link."""
         with self._changing(project) as connection:
             found = [one for one in _annotators_of(connection, project) if one.number == number]
             if not found:
@@ -156,7 +150,6 @@ class AnnotationStore:
 
     @repeat_if_lost
     def entries(self, project: int, after: int = 0) -> list[Entry]:
-        """Read the log of a project."""
         with self.database.core_read() as connection:
             return _entries(connection, project, after)
 
@@ -205,18 +198,13 @@ class Transaction:
         self._project = project
 
     def entries(self, after: int) -> list[Entry]:
-        """Read the entries of the log after a number."""
         return _entries(self._connection, self._project, after)
 
     def annotators(self) -> list[Annotator]:
         return _annotators_of(self._connection, self._project)
 
     def find(self, form: str) -> Entry | None:
-        """Find the entry of a form.
-
-        Returns:
-            The entry; None if the form was not sent before.
-        """
+        """Find the entry of a form; None if the form was not sent before."""
         of_form = (_log.c.project == self._project) & (_log.c.form == storable_text(form))
         row = self._connection.execute(select(_log.c.id, _log.c.body).where(of_form)).one_or_none()
         return None if row is None else _entry(self._connection, *row)
@@ -234,11 +222,7 @@ class Transaction:
         return replace(entry, number=number)
 
     def leases(self, now: float) -> list[Lease]:
-        """Read the leases that have not ended; ended ones are dropped.
-
-        Args:
-            now: Seconds since 1970.
-        """
+        """Read the leases that have not ended at `now` (seconds since 1970); ended ones are dropped."""
         of_project = _leases.c.project == self._project
         self._connection.execute(delete(_leases).where(of_project, _leases.c.until <= now))
         query = select(_leases.c.item, _leases.c.annotator, _leases.c.until).where(of_project)

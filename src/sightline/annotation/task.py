@@ -52,7 +52,6 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
     @property
     def text(self) -> str:
-        """The label, or the value if it has none."""
         return self.label or self.value
 
 
@@ -74,11 +73,7 @@ class Field(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of an item that the page shows; an item that lacks it does not show it.
-
-    Attributes:
-        after: The field that must be filled in before the part is shown (II-Bench: answer first); '' if none.
-    """
+    """A part of an item, shown after the field `after` is filled in ('' if none); items may lack it."""
 
     name: str
     kind: PartKind
@@ -174,7 +169,6 @@ def task_names() -> list[str]:
 
 
 def read_task(text: str | bytes, place: str) -> Task:
-    """Read the declaration of a task."""
     declared = decode_toml(text, Task, place, "the declaration of a task")
     for fault in _faults(declared):
         raise UserError(fault, file=place, expected="a declaration as in docs/annotation.md")

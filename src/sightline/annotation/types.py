@@ -25,11 +25,7 @@ OWNER = 0
 
 
 class Project(Struct, frozen=True, omit_defaults=True):
-    """A task with its sources. It does not change after `annotate new`.
-
-    Attributes:
-        data: The data folder, in which the images are; '' if there are none.
-    """
+    """A task with its sources, unchanged after `annotate new`; `data` is '' without images."""
 
     name: str
     task: Task
@@ -51,11 +47,7 @@ class ItemImage(Struct, frozen=True):
 
 
 class Item(Struct, frozen=True, omit_defaults=True):
-    """One item of a project: what is shown, and what no page shows.
-
-    Attributes:
-        probability: The probability with which it was sampled.
-    """
+    """One item: what is shown, and what no page shows, such as the probability with which it was sampled."""
 
     number: int
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -80,11 +72,7 @@ class Item(Struct, frozen=True, omit_defaults=True):
 
 
 class Annotator(Struct, frozen=True, omit_defaults=True):
-    """Somebody who takes part in a project.
-
-    Attributes:
-        expires: When the link ends, in seconds since 1970.
-    """
+    """Somebody who takes part in a project; the link ends at `expires` (seconds since 1970)."""
 
     number: int
     name: str
@@ -98,12 +86,7 @@ class Annotator(Struct, frozen=True, omit_defaults=True):
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):
-    """One line of the append-only log of a project.
-
-    Attributes:
-        item: The number of the item; 0 if it is about none.
-        time: Seconds since 1970.
-    """
+    """One line of the append-only log; `item` is 0 if it is about none, `time` in seconds since 1970."""
 
     number: int
     item: int
@@ -146,7 +129,6 @@ DECODERS: Mapping[str, msgspec.json.Decoder[Any]] = {
 def decode(
     connection: Connection, decoder: msgspec.json.Decoder[T], table: str, number: int, body: bytes
 ) -> T:
-    """Decode the body of a row."""
     try:
         return decoder.decode(body)
     except (ValueError, TypeError) as error:

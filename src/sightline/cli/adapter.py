@@ -39,7 +39,6 @@ EXAMPLE = """examples:
 
 
 def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
     registers = {
         "train": register_train,
@@ -74,7 +73,6 @@ STEPS, BATCH, EVERY, MAX_ANSWER_TOKENS, CACHE_GB = 1000, 2, 100, 64, 2.0
 
 
 def register_train(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `adapter train`."""
     parser.description = sentence(TRAIN_SUMMARY)
     parser.epilog = TRAIN_EXAMPLE
     _add_data(parser.add_argument_group("model and data"))
@@ -103,7 +101,6 @@ def _add_data(group: ArgumentGroup) -> None:
 
 
 def add_kind(group: ArgumentGroup) -> None:
-    """Add the options of the kind and size of an adapter."""
     add = group.add_argument
     add("--kind", choices=tuple(RATES), default="bilstm", help="kind of the adapter (default: bilstm)")
     sizes = "size: prefix, hidden, layers (bilstm); prefix (prefix); rank, alpha (lora); may repeat"
@@ -206,7 +203,6 @@ def _groups(word: str) -> str:
 
 
 def adapter_config(options: argparse.Namespace) -> AdapterConfig:
-    """Convert the options of `add_kind`."""
     import msgspec
 
     from sightline.adapter.module import AdapterConfig
@@ -264,7 +260,6 @@ SHOW_EXAMPLE = """examples:
 
 
 def register_show(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `adapter show`."""
     parser.description = sentence(SHOW_SUMMARY)
     parser.epilog = SHOW_EXAMPLE
     add = parser.add_argument
@@ -276,7 +271,6 @@ def register_show(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_show(options: argparse.Namespace) -> int:
-    """Print the description; returns the exit status."""
     from sightline.adapter.loading import check_installed
 
     check_installed()
@@ -292,7 +286,6 @@ def execute_show(options: argparse.Namespace) -> int:
 
 
 def _saved(folder: Path) -> dict[str, Any]:
-    """Describe a saved adapter."""
     import msgspec
 
     from sightline.adapter.saved_adapter import SavedAdapter
@@ -309,7 +302,6 @@ def _saved(folder: Path) -> dict[str, Any]:
 
 
 def _planned(options: argparse.Namespace) -> dict[str, Any]:
-    """Compute the size of an adapter for a model."""
     import msgspec
 
     from sightline.adapter.attach import adapter_size
@@ -336,7 +328,6 @@ sides, and counted. It sends no requests.
 
 
 def register_report(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `adapter report`."""
     parser.description = sentence(REPORT_SUMMARY)
     parser.epilog = REPORT_EXAMPLE
     add = parser.add_argument
@@ -360,7 +351,6 @@ def register_report(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_report(options: argparse.Namespace) -> int:
-    """Print the tables; returns the exit status."""
     from sightline.adapter.loading import check_installed
 
     check_installed()

@@ -51,7 +51,6 @@ way.
 
 
 def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
     registers = {
         "new": register_new,
@@ -86,7 +85,6 @@ two projects with one seed and the same sources are equal.
 
 
 def register_new(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `annotate new`."""
     parser.description = sentence(NEW_SUMMARY)
     parser.epilog = NEW_EXAMPLE
     parser.add_argument("task", metavar="TASK", help="task of `annotate tasks`, or a TOML file")
@@ -115,7 +113,6 @@ def register_new(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_new(options: argparse.Namespace) -> int:
-    """Make the project."""
     from sightline.annotation.creation import NewProject, absent_parts, draft_project
     from sightline.annotation.sources import SourceRequest
     from sightline.annotation.store import AnnotationStore
@@ -211,7 +208,6 @@ UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def register_invite(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `annotate invite`."""
     parser.description = sentence(INVITE_SUMMARY)
     parser.epilog = INVITE_EXAMPLE
     add_project(parser)
@@ -232,7 +228,6 @@ def register_invite(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_invite(options: argparse.Namespace) -> int:
-    """Invite, and print the links."""
     from sightline.annotation.links import invite, served_url, token_of
 
     expires = time.time() + _seconds(options.expires)
@@ -305,7 +300,6 @@ Without PROJECT, the projects of the store are listed.
 
 
 def register_status(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `annotate status`."""
     parser.description = sentence(STATUS_SUMMARY)
     parser.epilog = STATUS_EXAMPLE
     parser.add_argument("project", nargs="?", metavar="PROJECT", help="name or number of the project")
@@ -315,7 +309,6 @@ def register_status(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_status(options: argparse.Namespace) -> int:
-    """Print the overview of a project, or the list of the projects."""
     import time
 
     from sightline.annotation.agreement import label_agreement
@@ -451,7 +444,6 @@ annotate export wrote their items.
 
 
 def register_import(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `annotate import`."""
     parser.description = sentence(IMPORT_SUMMARY)
     parser.epilog = IMPORT_EXAMPLE
     add_project(parser)
@@ -460,7 +452,6 @@ def register_import(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_import(options: argparse.Namespace) -> int:
-    """Add the judgements, and say how many there were."""
     from sightline.annotation.exchange import import_sheets
 
     with opened_project(options.project, options.store) as (store, row):
@@ -494,7 +485,6 @@ Commands with this store read verdicts without an export: --judge human:blind, j
 
 
 def register_export(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `annotate export`."""
     parser.description = sentence(EXPORT_SUMMARY)
     parser.epilog = EXPORT_EXAMPLE
     add_project(parser)
@@ -504,7 +494,6 @@ def register_export(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_export(options: argparse.Namespace) -> int:
-    """Write the files, and list them."""
     from sightline.annotation.export import export_project
 
     with opened_project(options.project, options.store) as (store, row):
@@ -526,7 +515,6 @@ CLOSE_EXAMPLE = """examples:
 
 
 def register_close(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `annotate close`."""
     parser.description = sentence(CLOSE_SUMMARY)
     parser.epilog = CLOSE_EXAMPLE
     add_project(parser)
@@ -535,7 +523,6 @@ def register_close(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_close(options: argparse.Namespace) -> int:
-    """Close or open the project."""
     with opened_project(options.project, options.store) as (store, row):
         store.close(row.number, closed=not options.reopen)
     print_line(f"{row.project.name} is {'open' if options.reopen else 'closed'}")
@@ -555,7 +542,6 @@ TASKS_EXAMPLE = """examples:
 
 
 def register_tasks(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `annotate tasks`."""
     parser.description = sentence(TASKS_SUMMARY)
     parser.epilog = TASKS_EXAMPLE
     add_printing(parser, by=False)
@@ -563,7 +549,6 @@ def register_tasks(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_tasks(options: argparse.Namespace) -> int:
-    """Print the tasks."""
     from sightline.annotation.task import task, task_names
     from sightline.reporting.table import Column, build_table
 

@@ -34,7 +34,6 @@ and compare is in projects of `sightline annotate`.
 
 
 def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
     registers: dict[str, Callable[[argparse.ArgumentParser], None]] = {}
     if subcommand in ("perturb", "mask", "restyle", "read", "caption", "scenes"):

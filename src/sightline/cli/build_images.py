@@ -60,7 +60,6 @@ mirror.py, a perturbation of your own; the labels of a variant become subsets of
 
 
 def register_perturb(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build perturb`."""
     parser.description = sentence(PERTURB_SUMMARY)
     parser.epilog = PERTURB_EXAMPLE
     add_sources(parser)
@@ -78,7 +77,6 @@ def register_perturb(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_perturb(options: argparse.Namespace) -> int:
-    """Build the folder; returns the exit status."""
     from sightline.builders.perturb import Perturb, load_perturbation
     from sightline.builders.run import BuildSpec
     from sightline.formats.digests import file_digest
@@ -133,7 +131,6 @@ NONE = "none"
 
 
 def register_mask(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build mask`."""
     parser.description = sentence(MASK_SUMMARY)
     parser.epilog = MASK_EXAMPLE
     parser.add_argument("instances", nargs="?", metavar="INSTANCES.json", help="objects in COCO's format")
@@ -299,7 +296,6 @@ torch. A process takes up to 2 GB at the default --max-pixels; fewer pixels or -
 
 
 def register_restyle(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build restyle`."""
     parser.description = sentence(RESTYLE_SUMMARY)
     parser.epilog = RESTYLE_EXAMPLE
     add_sources(parser)
@@ -338,7 +334,6 @@ def register_restyle(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_restyle(options: argparse.Namespace) -> int:
-    """Build the folder; returns the exit status."""
     from sightline.builders import restyle
     from sightline.builders.run import BuildSpec
     from sightline.data.styles import STYLES_FOLDER
@@ -404,7 +399,6 @@ store. Copies of an image are read once.
 
 
 def register_read(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build read`."""
     parser.description = sentence(READ_SUMMARY)
     parser.epilog = READ_EXAMPLE
     group = parser.add_argument_group("images")
@@ -506,7 +500,6 @@ interruption, and asks nothing if all captions are cached.
 
 
 def register_caption(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build caption`."""
     parser.description = sentence(CAPTION_SUMMARY)
     parser.epilog = CAPTION_EXAMPLE
     group = parser.add_argument_group("captions")
@@ -602,7 +595,6 @@ COUNT = 60
 
 
 def register_scenes(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build scenes`."""
     parser.description = sentence(SCENES_SUMMARY)
     parser.epilog = SCENES_EXAMPLE
     add = parser.add_argument
@@ -628,7 +620,6 @@ def register_scenes(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_scenes(options: argparse.Namespace) -> int:
-    """Make the scenes; returns the exit status."""
     from sightline.builders.scenes.build import (
         build_once,
         generate_codis,

@@ -64,11 +64,7 @@ def add_limit(group: ArgumentGroup, what: str) -> None:
 def add_output(
     group: ArgumentGroup, *, preview: str | None = None, force: str = "replace a folder with other settings"
 ) -> None:
-    """Add --preview, --force and --quiet.
-
-    Args:
-        preview: Help of --preview; None leaves it out.
-    """
+    """Add --preview with its help, unless that is None, and --force and --quiet."""
     if preview is not None:
         group.add_argument("--preview", metavar="FILE.png", help=preview)
     group.add_argument("--force", action="store_true", help=force)
@@ -89,7 +85,6 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def add_workers(group: ArgumentGroup) -> None:
-    """Add --processes, --on and --threads."""
     add = group.add_argument
     add("--processes", type=int, metavar="N", help="number of processes (default: one per core)")
     _add_on(group)
@@ -115,7 +110,6 @@ def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None
 
 
 def workers(options: argparse.Namespace) -> tuple[Execution, int]:
-    """Read --processes, --on, --threads and --quiet."""
     cores = os.cpu_count() or 1
     execution = _execution(options, cores, cpus=options.threads or 1)
     threads = options.threads
@@ -127,7 +121,6 @@ def workers(options: argparse.Namespace) -> tuple[Execution, int]:
 
 
 def _execution(options: argparse.Namespace, processes: int, *, cpus: int = 1, gpus: int = 0) -> Execution:
-    """Where the work is done; `processes` is the default of --processes."""
     from sightline.builders.run import Execution
 
     show_progress = not options.quiet
@@ -144,7 +137,6 @@ def _execution(options: argparse.Namespace, processes: int, *, cpus: int = 1, gp
 
 
 def ray_tasks(address: str, *, cpus: int = 1, gpus: int = 0) -> RayTasks:
-    """Use a Ray cluster for the work of a builder."""
     from sightline.builders.ray_tasks import RayTasks
     from sightline.replicas.on_ray import import_ray
 
@@ -169,18 +161,12 @@ def sources_of(options: argparse.Namespace) -> list[SourceItem]:
 
 
 def limited(sources: Sequence[T], options: argparse.Namespace) -> Sequence[T]:
-    """Apply --limit."""
     if options.limit is not None and options.limit < 1:
         raise UserError("--limit leaves nothing", found=options.limit, expected="1 or more")
     return sources[: options.limit]
 
 
 def preview_path(options: argparse.Namespace) -> Path | None:
-    """Read --preview.
-
-    Returns:
-        The file of the sheet; None without --preview.
-    """
     if options.preview is None:
         return None
     path = Path(options.preview)
@@ -204,8 +190,7 @@ def make(
 ) -> int:
     """Build a folder as the shared options say, print the result, draw the sheet.
 
-    Args:
-        processes: Number of processes without --processes; None means one per core.
+    `processes` is the default of --processes; None means one per core.
     """
     from msgspec.structs import replace
 
@@ -247,7 +232,6 @@ def print_built(manifest: BuildManifest, out: Path) -> None:
 
 
 def print_request_estimate(estimate: RequestEstimate, note: str = "") -> None:
-    """Print the requests that a builder would send."""
     most = f" to {estimate.to_send_at_most:,}" if estimate.to_send_at_most > estimate.to_send else ""
     print_line(f"cached requests             {estimate.cached:,}")
     print_line(f"requests to send            {estimate.to_send:,}{most}{note}")
@@ -289,11 +273,7 @@ def print_by_reason(left_out: Mapping[str, str]) -> None:
 
 
 def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
-    """Draw the sheet of --preview.
-
-    Args:
-        sheet: The file; None draws nothing.
-    """
+    """Draw the sheet of --preview; without a file, nothing."""
     if sheet is not None:
         from sightline.builders.preview import draw_folder
 

@@ -69,7 +69,6 @@ twice. Replies are cached in the store: the same command builds the same folder.
 
 
 def register_rephrase(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build rephrase`."""
     parser.description = sentence(REPHRASE_SUMMARY)
     parser.epilog = REPHRASE_EXAMPLE
     add = parser.add_argument_group("questions").add_argument
@@ -170,7 +169,6 @@ contextual_synthetic.csv. Let humans accept the instructions with `sightline ann
 
 
 def register_synthesize(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build synthesize`."""
     parser.description = sentence(SYNTHESIZE_SUMMARY)
     parser.epilog = SYNTHESIZE_EXAMPLE
     group = parser.add_argument_group("images")
@@ -274,7 +272,6 @@ PRINTED_PAIRS = 5
 
 
 def register_equivalence(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build equivalence`."""
     parser.description = sentence(EQUIVALENCE_SUMMARY)
     parser.epilog = EQUIVALENCE_EXAMPLE
     parser.add_argument("folder", metavar="DIR", help="built folder")
@@ -478,7 +475,6 @@ PREVIEW_GROUPS = 8
 
 
 def register_curate(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build curate`."""
     parser.description = sentence(CURATE_SUMMARY)
     parser.epilog = CURATE_EXAMPLE
     images = parser.add_argument_group("images")
@@ -594,7 +590,6 @@ def _draw(funnel: Funnel, sheet: Path) -> None:
 
 
 def _print_funnel(funnel: Funnel, options: argparse.Namespace) -> None:
-    """Print the counts of the steps, or curation.json."""
     if options.json:
         from sightline.builders.curate import curation_report
 
@@ -640,7 +635,6 @@ rows of val are in test too), and the images that are next to all.csv. Of ConTex
 
 
 def register_split(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `build split`."""
     parser.description = sentence(SPLIT_SUMMARY)
     parser.epilog = SPLIT_EXAMPLE
     add = parser.add_argument
@@ -659,7 +653,6 @@ def register_split(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_split(options: argparse.Namespace) -> int:
-    """Draw and write the split; returns the exit status."""
     from sightline.builders.sources import check_images
     from sightline.builders.split import split_table, write_split
 

@@ -44,7 +44,6 @@ EXAMPLE = """examples:
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `compare`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add("base", type=_words, metavar="RUN[,RUN...]", help="number, name or results folder of the base run")

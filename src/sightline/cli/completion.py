@@ -58,14 +58,12 @@ def _names_of_runs(prefix: str, store: str) -> list[str]:
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the argument of `completion`."""
     parser.epilog = EXAMPLE
     parser.add_argument("shell", choices=SHELLS, help="the shell: bash, zsh or fish")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the script."""
     from sightline.cli.printing import output_errors
 
     with output_errors():

@@ -35,7 +35,6 @@ EXAMPLE = """examples:
 
 
 def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
     registers = {
         "pull": register_pull,
@@ -61,7 +60,6 @@ PULL_EXAMPLE = """examples:
 
 
 def register_pull(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `data pull`."""
     parser.description = sentence(PULL_SUMMARY)
     parser.epilog = PULL_EXAMPLE
     add = parser.add_argument
@@ -149,7 +147,6 @@ def _pull_table(table: Path, options: argparse.Namespace) -> int:
 
 
 def _print_pulled(pulled: PulledData) -> None:
-    """Print a downloaded data set, with a table of its missing images."""
     present = "" if pulled.fetched else ", already present"
     with output_errors():
         print_line(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{present}")
@@ -208,7 +205,6 @@ MOST_PRINTED = 10
 
 
 def register_check(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `data check`."""
     parser.description = sentence(CHECK_SUMMARY)
     parser.epilog = CHECK_EXAMPLE
     add_folder(parser)
@@ -302,7 +298,6 @@ MOST_VALUES = 30
 
 
 def register_describe(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `data describe`."""
     parser.description = sentence(DESCRIBE_SUMMARY)
     parser.epilog = DESCRIBE_EXAMPLE
     add_folder(parser)
@@ -310,7 +305,6 @@ def register_describe(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_describe(options: argparse.Namespace) -> int:
-    """Describe the folder; returns the exit status."""
     from sightline.data.describe import describe_data
     from sightline.reporting.terminal import show
 
@@ -410,11 +404,7 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:
-    """Find the data set and the folder that `add_folder` describes.
-
-    Returns:
-        The release of the data set, and the data folder; None without --data and SIGHTLINE_DATA.
-    """
+    """Find the data set and folder of `add_folder`; no folder without --data and SIGHTLINE_DATA."""
     from sightline.data.pull import releases
     from sightline.errors import unknown_name
     from sightline.evaluation.spec import Spec, spec_data_folder

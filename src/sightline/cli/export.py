@@ -18,7 +18,6 @@ EXAMPLE = """examples:
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `export`."""
     formats = export_formats()
     listed = "\n".join(f"  {name}: {layout.summary}" for name, layout in formats.items())
     parser.epilog = f"{EXAMPLE}\nformats:\n{listed}"

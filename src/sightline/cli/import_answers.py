@@ -23,7 +23,6 @@ of one model, `judge-report --task` reads all.
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `import`."""
     parser.epilog = EXAMPLE
     parser.add_argument("file", metavar="FILE", help="the predictions")
     parser.add_argument(
@@ -53,7 +52,6 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write the answers and verdicts; returns the exit status."""
     from sightline.benchmarks.registry import benchmark as find_benchmark
     from sightline.errors import UserError
     from sightline.evaluation.options import setting_of, variant_of

@@ -26,7 +26,6 @@ docs/judges.md explains each number.
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `judge-report`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add(
@@ -68,7 +67,6 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the tables."""
     from sightline.cli.printing import print_tables
     from sightline.evaluation.judge_report import judge_report, report_labels
     from sightline.reporting.judges import judge_tables

@@ -21,7 +21,6 @@ EXAMPLE = """examples:
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `list`."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "benchmark",
@@ -35,7 +34,6 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the benchmarks."""
     from sightline.benchmarks.registry import benchmark_names
 
     names = [options.benchmark] if options.benchmark else benchmark_names()

@@ -32,11 +32,7 @@ def entry() -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Execute a command.
-
-    Args:
-        arguments: The words after `sightline`; None takes those of this process.
-    """
+    """Execute a command, by default the one of this process."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:

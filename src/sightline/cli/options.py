@@ -131,7 +131,6 @@ def add_plugins(group: ArgumentGroup) -> None:
 
 
 def add_store(group: ArgumentGroup) -> None:
-    """Add --store and --plugin."""
     add_options(group, ["store"])
     add_plugins(group)
 
@@ -259,11 +258,7 @@ def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
 def add_plot(
     parser: argparse.ArgumentParser, kinds: Sequence[str] = (), *, drawn: str, metrics: bool = False
 ) -> None:
-    """Add --plot, its width, and its kind and metrics where the table leaves a choice.
-
-    Args:
-        kinds: The kinds of charts that the table can have besides its own; none if there is no choice.
-    """
+    """Add --plot and its width; its kind and metrics only where the table leaves a choice."""
     group = parser.add_argument_group("plot")
     add = group.add_argument
     add(
@@ -296,11 +291,7 @@ def add_plot(
 
 
 def chart_request(options: argparse.Namespace) -> ChartRequest | None:
-    """Read the options of --plot, and check the file before any work.
-
-    Returns:
-        What the user asks; None without --plot.
-    """
+    """Read the options of --plot, and check the file before any work; None without --plot."""
     kind, metrics = getattr(options, "plot_kind", None), tuple(getattr(options, "plot_metric", ()))
     if options.plot is None:
         if kind or metrics:

@@ -69,7 +69,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]:
-    """Build the parser of a command line; only the module of its command is imported."""
     command, subcommand = [*words, "", ""][:2]
     parser = Parser(
         prog="sightline",
@@ -135,12 +134,7 @@ def add_subcommands(
     chosen: str,
     registers: Mapping[str, Callable[[argparse.ArgumentParser], None]],
 ) -> argparse.ArgumentParser:
-    """Add the subcommands of a command, with the options of the chosen one.
-
-    Args:
-        chosen: The word after the command; '' if there is none.
-        registers: What adds the options of each.
-    """
+    """Add the subcommands; the chosen one ('' for none) gets its options by its register."""
     if chosen and not chosen.startswith("-") and chosen not in summaries:
         raise unknown_name(f"subcommand of {command}", chosen, summaries)
     parser.set_defaults(execute=lambda _: _print_help(parser))

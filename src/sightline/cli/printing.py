@@ -41,11 +41,7 @@ def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def print_results(results: Sequence[Result], form: str, by: str | None, runs: Sequence[str] = ()) -> None:
-    """Print results; a single result in JSON is that of metrics.json.
-
-    Args:
-        by: The label whose values get a row each; None for no breakdown.
-    """
+    """Print results; a single result in JSON is that of metrics.json."""
     if form == "json":
         print_json(results[0] if len(results) == 1 else list(results))
         return
@@ -73,23 +69,14 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
 
 
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None, name: str | None = None) -> int:
-    """Print the results of an evaluation, and the summary of its run.
-
-    Args:
-        by: The label whose values get a row each; None for no breakdown.
-        name: The name of the run; None without one.
-    """
+    """Print the results of an evaluation, and the summary of its run, by its name if it has one."""
     print_results([evaluation.result], form, by, [name] if name else ())
     print_run_summary(evaluation)
     return evaluation.exit_status
 
 
 def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> None:
-    """Print several results as one table, with a row for each model and a column for each varied value.
-
-    Args:
-        by: The label whose values get a table each; None for no breakdown.
-    """
+    """Print several results as one table, with a row for each model and a column for each varied value."""
     from sightline.reporting.pivot import pivot
 
     print_tables(pivot(points, by), form)
@@ -142,12 +129,7 @@ def print_saved(what: str, counts: Counts) -> None:
 
 
 def saved_lines(counts: Counts) -> list[str]:
-    """Describe what was saved, as far as servers report it.
-
-    Returns:
-        A line for the bytes of images, one for the prefix cache and one for equal requests, where there is
-        something to say.
-    """
+    """Describe what was saved by images, prefix cache and equal requests, as far as servers report it."""
     spending, equal, images, lines = counts.spending, counts.equal, counts.images, []
     if images.not_sent or images.resent:
         resent = f"; {counted(images.resent, 'request')} sent again with all images" if images.resent else ""
@@ -184,7 +166,6 @@ def print_budget_stop(what: str) -> None:
 
 
 def print_conditions_met(conditions: Iterable[str]) -> None:
-    """Print the conditions of --fail-if that hold."""
     for condition in conditions:
         print_note(f"--fail-if {condition}")
 
@@ -260,11 +241,7 @@ def _cost(cost: float | None) -> str:
 
 @contextmanager
 def output_errors() -> Iterator[None]:
-    """Handle errors of standard output inside the block: a closed pipe ends the block without an error.
-
-    Yields:
-        None.
-    """
+    """Handle errors of standard output: a closed pipe ends the block without an error."""
     try:
         yield
         sys.stdout.flush()

@@ -46,7 +46,6 @@ class Task(NamedTuple):
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `quickstart`."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "--out",

@@ -50,7 +50,6 @@ PLOT_KINDS = ("forest", "bars", "radar", "scatter", "curves", "matrix")
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `report`."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "runs",
@@ -160,7 +159,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _print_saved(counts: Mapping[str, Counts]) -> None:
-    """Print what runs of a store saved while they ran."""
     from sightline.cli.printing import print_saved
 
     for run, requests in counts.items():
@@ -269,9 +267,7 @@ def write_html(
 ) -> list[Result]:
     """Index the runs, write their report and say where it is.
 
-    Args:
-        groups: The groups of each part; None for the default.
-        against: The rows of published tables to compare with; none takes those of each run.
+    Without `groups`, each part has the default number; without `against`, the published rows of each run.
     """
     from sightline.evaluation.published import add_published
     from sightline.evaluation.runs import name_or_number

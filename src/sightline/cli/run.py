@@ -18,7 +18,6 @@ EXAMPLE = """examples:
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `run`."""
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, RunOptions)
     add_dry_run(groups["requests"])
@@ -26,7 +25,6 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run the benchmark; returns the exit status of the evaluation."""
     import asyncio
 
     spec = spec_of(options.task, options_of(options, RunOptions), RunOptions)

@@ -39,7 +39,6 @@ accept its number or its name.
 
 
 def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
     registers = {
         "list": register_list,
@@ -69,7 +68,6 @@ DAMAGED_REMEDY = "its description cannot be read; `sightline runs delete` delete
 
 
 def register_list(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `runs list`."""
     parser.description = sentence(LIST_SUMMARY)
     parser.epilog = LIST_EXAMPLE
     add = parser.add_argument
@@ -82,7 +80,6 @@ def register_list(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_list(options: argparse.Namespace) -> int:
-    """Print the list."""
     from sightline.evaluation.runs import list_runs, select_runs
     from sightline.store.store import Store
 
@@ -170,7 +167,6 @@ SHOW_EXAMPLE = """examples:
 
 
 def register_show(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `runs show`."""
     parser.description = sentence(SHOW_SUMMARY)
     parser.epilog = SHOW_EXAMPLE
     add_run(parser)
@@ -181,7 +177,6 @@ def register_show(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_show(options: argparse.Namespace) -> int:
-    """Print the run."""
     import msgspec
 
     from sightline.config import load_config
@@ -222,7 +217,6 @@ RENAME_EXAMPLE = """examples:
 
 
 def register_rename(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `runs rename`."""
     parser.description = sentence(RENAME_SUMMARY)
     parser.epilog = RENAME_EXAMPLE
     add_run(parser)
@@ -233,7 +227,6 @@ def register_rename(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_rename(options: argparse.Namespace) -> int:
-    """Rename the run."""
     from sightline.formats.run_metadata import check_run_name
 
     if options.remove == (options.name is not None):
@@ -270,7 +263,6 @@ TAG_EXAMPLE = """examples:
 
 
 def register_tag(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `runs tag`."""
     parser.description = sentence(TAG_SUMMARY)
     parser.epilog = TAG_EXAMPLE
     add_run(parser)
@@ -309,7 +301,6 @@ NOTE_EXAMPLE = """examples:
 
 
 def register_note(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `runs note`."""
     parser.description = sentence(NOTE_SUMMARY)
     parser.epilog = NOTE_EXAMPLE
     add_run(parser)
@@ -342,7 +333,6 @@ STAYS = "kept: all answers of models and judges, and results folders (--out)"
 
 
 def register_delete(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `runs delete`."""
     parser.description = sentence(DELETE_SUMMARY)
     parser.epilog = DELETE_EXAMPLE
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers or names of runs")
@@ -352,7 +342,6 @@ def register_delete(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_delete(options: argparse.Namespace) -> int:
-    """Ask, then delete the runs."""
     from sightline.evaluation.runs import find_run, list_runs
     from sightline.store.runs import no_run
     from sightline.store.store import Store
@@ -381,7 +370,6 @@ def execute_delete(options: argparse.Namespace) -> int:
 
 
 def _is_confirmed(runs: Sequence[RunLine]) -> bool:
-    """Ask the user in the terminal."""
     if not sys.stdin.isatty():
         raise UserError("runs delete asks before it deletes, and there is no terminal", expected="--yes")
     for run in runs:

@@ -23,7 +23,6 @@ folder.
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `score`."""
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, ScoreOptions)
     parser.add_argument("file", metavar="FILE", help="the answers")
@@ -49,7 +48,6 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Score the file; returns the exit status of the evaluation."""
     import asyncio
 
     from sightline.cli.printing import print_evaluation

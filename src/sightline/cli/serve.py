@@ -29,7 +29,6 @@ From another computer, use an SSH tunnel: ssh -L 8765:127.0.0.1:8765 HOST
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `serve`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add(

@@ -29,7 +29,6 @@ answer, then the least similar answers. Groups without an answer to each probe c
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `show`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add(

@@ -33,11 +33,7 @@ def add_answer_task(group: ArgumentGroup) -> None:
 
 
 def answer_task(options: argparse.Namespace) -> AnswerTask | None:
-    """Read the options of `add_answer_task`.
-
-    Returns:
-        What files of answers answer; None without --task.
-    """
+    """Read the options of `add_answer_task`; None without --task."""
     from sightline.viewer.opened import AnswerTask
 
     if options.task is None and options.split is not None:

@@ -39,7 +39,6 @@ MOST_PRINTED = 1000
 
 
 def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    """Add the subcommands; returns the parser of the chosen one."""
     parser.epilog = EXAMPLE
     options = {
         "info": _add_info,

@@ -30,7 +30,6 @@ Commas separate values, except inside JSON: --gen 'stop=["a","b"],null' has two 
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `sweep`."""
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, SweepOptions)
     add_dry_run(groups["requests"])

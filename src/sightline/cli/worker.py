@@ -27,7 +27,6 @@ Each call needs the key: that in SIGHTLINE_WORKER_KEY, or that in --key-file, wh
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `worker`."""
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add(

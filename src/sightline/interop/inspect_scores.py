@@ -75,7 +75,7 @@ class SampleMetadata(Struct, frozen=True):
     """The metadata of an inspect sample: one probe and its group.
 
     `probe` is the record that a run stores, without draw and key: each epoch is a draw, and gets its own.
-    `position` is the position of the probe in the plan, `group_size` the number of probes of its sample.
+    `position` is that of the probe in the plan, `group_size` the number of probes of its sample.
     """
 
     probe: StoredProbe
@@ -83,11 +83,7 @@ class SampleMetadata(Struct, frozen=True):
     group_size: int
 
     def stored(self, draw: int, key: str) -> StoredProbe:
-        """The record of one draw.
-
-        Args:
-            draw: The number of the draw, from 0.
-        """
+        """The record of one draw, from 0."""
         return replace(self.probe, draw=draw, key=key)
 
 
@@ -159,11 +155,7 @@ class SingleAnswerJudge:
         self.max_attempts = self._model.max_attempts
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
-        """The judge prompt about a single answer; None for a comparison.
-
-        Args:
-            attempt: The number of the attempt, from 0.
-        """
+        """The judge prompt about a single answer; None for a comparison. Attempts count from 0."""
         return self._model.request(case, repeat, attempt) if case.question == "correct" else None
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
@@ -173,7 +165,6 @@ class SingleAnswerJudge:
 
 
 def make_judge(evaluation: EvaluationDescription, benchmark: Benchmark) -> Judge:
-    """The only judge of an inspect task."""
     (name,) = evaluation.judges
     if judge_kind(name) == "rules":
         return RulesJudge(benchmark, evaluation.benchmark_options)
@@ -213,7 +204,6 @@ async def _generate(model: Model, request: Request) -> Answer | Failure:
 
 
 def _prediction(probe: StoredProbe, result: Answer | Failure, key: str = "") -> Prediction:
-    """An answer to a probe; with a key, the reply of a judge to the request of that key."""
     if isinstance(result, Failure):
         return Prediction(
             probe.sample, probe.variant, response="", draw=probe.draw, error=result.message, key=key

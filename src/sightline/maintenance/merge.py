@@ -73,10 +73,9 @@ MERGE_LOCK = 7_316_449
 
 
 def merge(sources: Sequence[str], target: str, *, show_progress: bool) -> Iterator[MergedStore]:
-    """Add everything that stores hold to another store. Merged twice, or in another order, it is the same.
+    """Add everything that stores hold to another store; twice, or in another order, it is the same.
 
-    Each source is copied in one transaction. Rows are checked as `verify` checks them; damaged ones are left
-    out.
+    Each source is copied in one transaction, without the rows that `verify` calls damaged.
     """
     for source in sources:
         if _is_same(source, target):
@@ -142,7 +141,6 @@ class _Merge:
         self._lost: defaultdict[str, dict[str, str]] = defaultdict(dict)
 
     def lost(self) -> list[LostRows]:
-        """The rows that were left out, by table."""
         return [
             LostRows(table=table, rows=len(rows), first=first, problem=problem)
             for table, rows in self._lost.items()
@@ -263,7 +261,6 @@ class _Merge:
             drop_answered(self.target)
 
     def _inserted(self, table: Table, values: Mapping[str, Any]) -> int:
-        """Insert a row; returns its number."""
         return int(self.core.execute(insert_into(table).values(**values).returning(table.c.id)).scalar_one())
 
     def copy_annotations(self) -> list[str]:

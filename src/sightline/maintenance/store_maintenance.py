@@ -69,12 +69,7 @@ class Dropped(Struct, frozen=True, kw_only=True):
 
 
 class Cleaning(Struct, frozen=True, kw_only=True):
-    """What was dropped, or would be.
-
-    Attributes:
-        cache_bytes: The bytes in the caches that stay.
-        bytes_after: Its size now; None after a dry run.
-    """
+    """What was dropped, or would be; sizes in bytes. `bytes_after` is None after a dry run."""
 
     dropped: Sequence[Dropped]
     cache_bytes: int
@@ -83,7 +78,6 @@ class Cleaning(Struct, frozen=True, kw_only=True):
 
 
 def clean(url: str, options: CleaningOptions) -> Cleaning:
-    """Drop what no run needs."""
     _refuse_busy_file(url)
     with closing(Store.open(url, create=False)) as store:
         with store.database.core_read() as connection:
@@ -310,9 +304,8 @@ class TableSize(Struct, frozen=True, kw_only=True):
 class FileSizes(Struct, frozen=True, kw_only=True):
     """The room of a whole store.
 
-    Attributes:
-        log_bytes: The write-ahead log beside the file; None on a server.
-        free_bytes: Room in the file that `gc` gives back; None on a server, which reuses it by itself.
+    `log_bytes`, the write-ahead log beside the file, and `free_bytes`, which `gc` gives back, are None on a
+    server, which reuses its room by itself.
     """
 
     database: str
@@ -333,11 +326,7 @@ class RunSize(Struct, frozen=True, kw_only=True):
 
 
 class Inventory(Struct, frozen=True, kw_only=True):
-    """What a store holds.
-
-    Attributes:
-        first_answer: When the first attempt was stored (local time); None without attempts.
-    """
+    """What a store holds; `first_answer` is the local time of the first attempt, None without attempts."""
 
     store: str
     schema_version: int
@@ -388,7 +377,6 @@ def take_inventory(url: str) -> Inventory:
 
 
 def file_sizes(connection: CoreConnection) -> FileSizes:
-    """Measure a store."""
     version = ".".join(str(part) for part in connection.dialect.server_version_info or ())
     if connection.dialect.name == "postgresql":
         size = connection.execute(select(func.pg_database_size(func.current_database()))).scalar_one()
@@ -445,11 +433,7 @@ Record = Mapping[str, Any]
 
 
 def export_records(url: str, kind: str, out: Path, run: str | None, *, show_progress: bool) -> int:
-    """Write records of a store as JSON Lines; the file appears complete or not at all.
-
-    Args:
-        run: Only the records of the run of this number or name; None for all.
-    """
+    """Write records of all runs, or of one, as JSON Lines; the file appears complete or not at all."""
     if kind not in KINDS:
         raise unknown_name("kind of records", kind, KINDS)
     count = 0

@@ -45,11 +45,7 @@ NOT_KEPT = {"cache-control": "no-store"}
 
 
 class Cookie(Struct, frozen=True):
-    """A cookie that scripts and other sites cannot use.
-
-    Attributes:
-        seconds: How long browsers keep it; None: until they end.
-    """
+    """A cookie that scripts and other sites cannot use; kept for `seconds`, or until the browser ends."""
 
     name: str
     value: str
@@ -58,7 +54,6 @@ class Cookie(Struct, frozen=True):
 
 
 def refusal(status: int, reason: str, title: str = "Not allowed") -> Response:
-    """Refuse a request."""
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Sightline</title>'
@@ -133,11 +128,9 @@ class Access(Struct, frozen=True):
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie that holds the token."""
         return f"sightline-{self.port}"
 
     def accepts_host(self, header: str) -> bool:
-        """Whether a Host header names this server."""
         try:
             parts = urlsplit(f"//{header}")
             name, _ = parts.hostname, parts.port
@@ -156,17 +149,12 @@ class AccessControl:
     """The ASGI application around the pages: refuses what `Access` and the gate do not allow."""
 
     def __init__(self, app: ASGIApp, access: Access, gate: Gate | None = None) -> None:
-        """Wrap an application.
-
-        Args:
-            gate: Who may use the pages of annotators; None if nobody may.
-        """
+        """Wrap an application; without a gate nobody may use the pages of annotators."""
         self._app = app
         self._access = access
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -182,7 +170,6 @@ class AccessControl:
         await answer(scope, receive, send_with_headers)
 
     async def _answer(self, scope: Scope) -> Response | None:
-        """The response to a request that is not passed on."""
         if scope["type"] != "http":
             return refusal(400, "Only HTTP is supported.")
         headers = Headers(scope=scope)
@@ -272,7 +259,6 @@ class Gate:
         self._guesses = Guesses()
 
     def is_for(self, path: str) -> bool:
-        """Whether a path is one of annotators."""
         return path == ROOT or path.startswith(f"{ROOT}/")
 
     def shares(self, scope: Scope, cookies: Mapping[str, str]) -> bool:
@@ -283,11 +269,7 @@ class Gate:
         return any(isinstance(self._holder(scope, token), Holder) for token in tokens)
 
     def answer(self, scope: Scope, cookies: Mapping[str, str]) -> Response | None:
-        """Refuse a request, or set the cookie, or let the request pass with its holder.
-
-        Returns:
-            The response; None if the request passes.
-        """
+        """Refuse a request or set the cookie; None lets the request pass with its holder."""
         if link := _LINK.fullmatch(scope["path"]):
             if scope["method"] != "GET":
                 return refusal(405, "A link can only be opened.")
@@ -349,11 +331,7 @@ class Guesses:
         self._times: dict[str, dict[bytes, float]] = {}
 
     def add(self, address: str, token: str, now: float) -> None:
-        """Note a wrong token.
-
-        Args:
-            now: Seconds since 1970.
-        """
+        """Note a wrong token; `now` is in seconds since 1970."""
         digest = bytes.fromhex(text_digest(token))
         with self._lock:
             if len(self._times) > MOST_ADDRESSES:
@@ -364,11 +342,7 @@ class Guesses:
             self._times[address] = times
 
     def is_stopped(self, address: str, now: float) -> bool:
-        """Whether an address has tried too many wrong tokens.
-
-        Args:
-            now: Seconds since 1970.
-        """
+        """Whether an address has tried too many wrong tokens; `now` is in seconds since 1970."""
         with self._lock:
             return len(self._recent(address, now)) >= WRONG_TOKENS
 

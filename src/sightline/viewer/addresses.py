@@ -14,28 +14,19 @@ Word = TypeVar("Word", bound=str)
 
 
 def with_query(request: Request, **changed: str | None) -> str:
-    """The address of this page with other parameters.
-
-    Args:
-        **changed: The new values by name; None or '' removes a parameter.
-    """
+    """The address of this page with other parameters; None or '' removes one."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changed]
     query = urlencode([*kept, *((name, value) for name, value in changed.items() if value)])
     return f"{request.url.path}?{query}" if query else request.url.path
 
 
 def number_of(request: Request, name: str) -> int | None:
-    """A parameter that is a number.
-
-    Returns:
-        The number; None without the parameter.
-    """
+    """A parameter that is a number; None without it."""
     text = request.query_params.get(name, "")
     return read_number(name, text) if text else None
 
 
 def read_number(name: str, text: str) -> int:
-    """Read a number of an address."""
     if not text.isdecimal() or len(text) > 15:
         raise UserError("no number", field=name, found=text, expected="a number")
     return int(text)

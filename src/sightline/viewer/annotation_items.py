@@ -89,7 +89,6 @@ class ItemView(Struct, frozen=True):
 def view_item(
     task: Task, item: Item, given: Given, image_url: Callable[[ItemImage], str], step: int
 ) -> ItemView:
-    """Choose what the page of an item shows."""
     steps = _steps(task, item)
     filled = [] if step == ALL_STEPS else [field for fields in steps[:step] for field in fields]
     asked = [field for fields in steps for field in fields] if step == ALL_STEPS else steps[step]
@@ -113,18 +112,15 @@ def view_item(
 
 
 def fields_until(task: Task, item: Item, step: int) -> tuple[Field, ...]:
-    """List the fields that are filled in up to a step."""
     return tuple(field for fields in _steps(task, item)[: step + 1] for field in fields)
 
 
 def can_go_back(task: Task, item: Item, step: int) -> bool:
-    """Whether an annotator can go back from a step to the one before."""
     before = {field.name for field in _steps(task, item)[step - 1]}
     return all(part.kind == "similar" for part in task.shows if part.after in before)
 
 
 def steps_of(task: Task, item: Item) -> int:
-    """Count the steps in which an item is filled in."""
     return len(_steps(task, item))
 
 
@@ -221,11 +217,7 @@ def one(fields: Fields, name: str) -> str:
 
 
 def number(fields: Fields, name: str) -> float:
-    """Look a number up.
-
-    Returns:
-        The number; 0 if the form holds none.
-    """
+    """A number of a form; 0 if the form holds none."""
     try:
         found = float(one(fields, name))
     except ValueError:

@@ -56,14 +56,12 @@ def start(viewer: Viewer, request: Request) -> Response:
 
 
 def consent_page(viewer: Viewer, request: Request) -> Response:
-    """The text to which annotators consent."""
     desk = desk_of(viewer, request)
     check = form_token(desk.holder.live.row, desk.holder.annotator, 0)
     return desk.page("task_consent_page.html", {"check": check, "given": not desk.needs_consent})
 
 
 def consent(viewer: Viewer, request: Request, fields: Fields) -> Response:
-    """Record that the annotator consents."""
     desk = desk_of(viewer, request)
     live, annotator = desk.holder.live, desk.holder.annotator
     if not is_form_token(one(fields, "check"), live.row, annotator, 0):
@@ -73,7 +71,6 @@ def consent(viewer: Viewer, request: Request, fields: Fields) -> Response:
 
 
 def guidelines_page(viewer: Viewer, request: Request) -> Response:
-    """The guidelines, before the first item or again."""
     return desk_of(viewer, request).page("task_guidelines_page.html", {})
 
 
@@ -135,7 +132,6 @@ def feedback_page(viewer: Viewer, request: Request) -> Response:
 
 
 def image(viewer: Viewer, request: Request) -> Response:
-    """An image of an item. A fault names no path."""
     return item_image(viewer, holder_of(request).live, request)
 
 
@@ -236,12 +232,10 @@ class Desk(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The path of the project's pages."""
         return f"{ROOT}/{self.holder.live.row.number}"
 
     @property
     def needs_consent(self) -> bool:
-        """Whether the annotator has to consent first."""
         task = self.holder.live.row.project.task
         return bool(task.consent) and not self.state.has_consented(self.holder.annotator.number)
 
@@ -251,7 +245,6 @@ class Desk(Struct, frozen=True):
         return self.state.of_annotator(self.holder.annotator.number)
 
     def go(self, path: str) -> Response:
-        """Continue at another page of the project."""
         return RedirectResponse(f"{self.place}/{path}", 303)
 
     def image_url(self, item: Item) -> Callable[[ItemImage], str]:
@@ -283,7 +276,6 @@ class Desk(Struct, frozen=True):
 
 
 def desk_of(viewer: Viewer, request: Request) -> Desk:
-    """Look up who asks."""
     holder = holder_of(request)
     return Desk(viewer, holder, holder.live.refresh())
 

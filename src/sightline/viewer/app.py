@@ -73,11 +73,7 @@ def create_app(
     *,
     is_lasting: bool = True,
 ) -> Starlette:
-    """Make the application. `AccessControl` goes around it.
-
-    Args:
-        projects: The annotation projects, which the gate of annotators shares; None without a gate.
-    """
+    """Make the application; `AccessControl` goes around it. None for `projects` leaves annotators out."""
     static = StaticFiles((FOLDER / "sightline.css", *STATIC.iterdir()))
     index = OutcomeIndex(store, data)
     viewer = Viewer(

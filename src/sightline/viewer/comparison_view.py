@@ -112,7 +112,6 @@ class ComparisonView(Struct, frozen=True):
     metric: str = ""
 
     def count(self, change: Change) -> int:
-        """The number of groups, or answers, with a change."""
         found: int = getattr(self.counts, change)
         return found
 
@@ -134,11 +133,7 @@ def comparison_view(
     shown: Sequence[str] = (),
     by: str = "",
 ) -> ComparisonView:
-    """Arrange a comparison for a page.
-
-    Args:
-        by: The metric that is shown by label; the first one that is shown if it is none of them.
-    """
+    """Arrange a comparison for a page; `by` is the metric by label, if it is shown, else the first one."""
     counts = comparison.counts[-1]
     changes = dict(comparison.by_label)
     overall = [one for one in comparison.metrics if one.difference.subset == "all"]
@@ -160,13 +155,11 @@ def comparison_view(
 
 
 def change_list(change: Change, page: ChangePage, shown: ImageSource) -> ChangeList:
-    """Arrange the groups with one change."""
     groups = tuple(changed_group_view(one, shown) for one in page.rows)
     return ChangeList(TITLES[change], page.total, groups)
 
 
 def changed_group_view(changed: ChangedGroup, shown: ImageSource) -> ChangedGroupView:
-    """Arrange a group of both runs."""
     view = group_view(changed.base, shown)
     row = changed.base.row
     return ChangedGroupView(
@@ -195,7 +188,6 @@ def _sides(base: Outcome, other: Outcome) -> tuple[Side, Side]:
 def _by_label(
     metrics: Sequence[ComparedMetric], metric: str, changes: Mapping[str, ChangeCounts]
 ) -> list[DifferenceTable]:
-    """A metric under each label with several values."""
     labelled: dict[str, list[ComparedMetric]] = {}
     for one in metrics:
         label, _ = label_of(one.difference)

@@ -21,7 +21,6 @@ MOST_PAIRS = 100
 
 
 def data_page(viewer: Viewer, request: Request) -> Response:
-    """The data folders and groups files that `serve --data` named."""
     sets = []
     for place, path in enumerate(viewer.data):
         try:
@@ -33,7 +32,6 @@ def data_page(viewer: Viewer, request: Request) -> Response:
 
 
 def folder_page(viewer: Viewer, request: Request) -> Response:
-    """A data set: its items, label counts and near-duplicates."""
     place, path = _named(viewer, request)
     data = read_data_set(path)
     parameters = request.query_params.multi_items()
@@ -73,7 +71,6 @@ def search_duplicates(viewer: Viewer, request: Request) -> Response:
 
 
 def data_thumbnail(viewer: Viewer, request: Request) -> Response:
-    """The first image of an item, small."""
     _, path = _named(viewer, request)
     items = read_data_set(path).items
     number = request.path_params["number"]

@@ -61,7 +61,6 @@ class DataSet(Struct, frozen=True, eq=False, dict=True):
         return ["\n".join((item.id, item.question, *item.references)).casefold() for item in self.items]
 
     def selected(self, labels: Sequence[tuple[str, str]], search: str) -> Sequence[int]:
-        """Find the items with all labels whose id, question or references contain a text."""
         if not labels and not search:
             return range(len(self.items))
         return _selected(self, tuple(labels), search.casefold())
@@ -165,11 +164,7 @@ class DuplicateSearches:
         self._lock = threading.Lock()
 
     def state(self, path: Path) -> DuplicateState | None:
-        """Say how far the search in a data set is.
-
-        Returns:
-            The state; None before a search.
-        """
+        """Say how far the search in a data set is; None before a search."""
         return self._states.get(path)
 
     def start(self, path: Path, data: DataSet) -> None:

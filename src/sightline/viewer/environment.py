@@ -53,7 +53,6 @@ def environment() -> Environment:
 
 @cache
 def stylesheet() -> str:
-    """The stylesheet of all pages."""
     return (FOLDER / "sightline.css").read_text(encoding="utf-8")
 
 
@@ -82,10 +81,7 @@ NO_VALUE = "–"
 
 
 def number(value: float | None, unit: Unit = "percent") -> str:
-    """A rounded number.
-
-    Args:
-        value: The number; None if there is none.
+    """A rounded number; a dash for None.
 
     >>> number(38.24), number(-0.5, "number"), number(None)
     ('38.2', '−0.500', '–')
@@ -94,10 +90,7 @@ def number(value: float | None, unit: Unit = "percent") -> str:
 
 
 def signed(value: float | None, unit: Unit = "percent") -> str:
-    """A rounded difference.
-
-    Args:
-        value: The difference; None if there is none.
+    """A rounded difference; a dash for None.
 
     >>> signed(3.72), signed(-1.81)
     ('+3.7', '−1.8')

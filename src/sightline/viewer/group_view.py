@@ -35,11 +35,7 @@ ABSENCES = {"empty": "[empty response]", "not_sent": "[not sent]", "error": "[no
 
 
 class ShownImage(Struct, frozen=True):
-    """An image on a page.
-
-    Attributes:
-        width: The width of the shown image in pixels.
-    """
+    """An image on a page; the width is that of the shown image, in pixels."""
 
     name: str
     source: str = ""
@@ -64,8 +60,7 @@ class JudgeLine(Struct, frozen=True):
 class ProbeView(Struct, frozen=True):
     """A probe beside the others of its group: its own parts, without those that all share.
 
-    Attributes:
-        notice: What of the response is not shown, or why there is none.
+    `notice` says what of the response is not shown, or why there is none.
     """
 
     number: int
@@ -135,24 +130,20 @@ class GroupView(Struct, frozen=True):
 
     @property
     def has_own_images(self) -> bool:
-        """Whether each probe has images of its own."""
         return any(probe.images for probe in self.probes)
 
     @property
     def has_own_references(self) -> bool:
-        """Whether the references differ."""
         return any(probe.references for probe in self.probes)
 
     @property
     def own_part(self) -> str:
-        """The name of what differs between the probes."""
         if any(probe.outcome.context for probe in self.probes):
             return "Context"
         return "Variant" if self.question else "Question"
 
 
 def group_view(detail: GroupDetail, shown: ImageSource) -> GroupView:
-    """Arrange a group for a page."""
     outcomes = detail.outcomes
     same_images = len(set(detail.images)) == 1
     same_question = len({outcome.question for outcome in outcomes}) == 1
@@ -373,11 +364,7 @@ QUALITY = 60
 
 
 def thumbnails(images: RunImages, side: int = SIDE) -> ImageSource:
-    """Show images as parts of the page itself.
-
-    Args:
-        side: The longest side in pixels.
-    """
+    """Show images as parts of the page itself, at most `side` pixels wide and high."""
 
     @cache
     def shown(image: IndexedImage) -> ShownImage:

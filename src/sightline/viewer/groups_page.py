@@ -90,7 +90,6 @@ def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respon
 
 @with_index
 def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
-    """A group: every probe beside the others."""
     number, shown = request.path_params["number"], _shown(request)
     index = viewer.index.open(summary.run)
     detail = index.group(number)
@@ -152,7 +151,6 @@ class _Shown(Struct, frozen=True):
 
     @property
     def query(self) -> str:
-        """Both as the query of an address."""
         order = [] if self.order == "informative" else [("order", self.order)]
         return urlencode([*self.wanted.to_query(), *order])
 
@@ -224,7 +222,6 @@ class AskAgain(Struct, frozen=True):
 
 
 def ask_again(run: StoredRun, line: RunLine, store: str) -> AskAgain:
-    """Write the commands that ask the model of a run again."""
     folder = run.folders[0] if len(run.folders) == 1 else DIR
     words = ["sightline", "run", run.task, "--model", line.model, "--data", folder]
     if tuple(line.judges) != ("rules",):

@@ -193,7 +193,6 @@ class GroupList(Struct, frozen=True):
 
     @property
     def verdicts(self) -> list[str]:
-        """The verdicts that occur, for the legend."""
         return list(dict.fromkeys(probe.verdict for view in self.views for probe in view.probes))
 
 
@@ -241,7 +240,6 @@ class Report(Struct, frozen=True):
 
 
 def report_page(parts: Sequence[PartContent], date: str, notice: str = "") -> str:
-    """The HTML of a report."""
     made = tuple(map(_report_part, parts))
     report = Report(_title(parts), date, _lede(parts, made), made, notice=notice)
     template = environment().get_template("report.html")
@@ -291,7 +289,6 @@ def _lede(parts: Sequence[PartContent], made: Sequence[ReportPart]) -> tuple[str
 
 
 def _result_line(runs: Sequence[NamedResult]) -> str:
-    """The first metric in a sentence, for each run."""
     name = leading(runs)[0]
     values = [
         f"{run.name} {number(one.value, one.unit)}{UNITS[one.unit]}"

@@ -76,15 +76,12 @@ class OutcomeIndex:
                 schema.index_metadata.create_all(connection)
 
     def runs(self) -> list[RunSummary]:
-        """List the runs of the store."""
         return list(map(self._summary, list_runs(self._store)))
 
     def summary(self, run: int) -> RunSummary:
-        """Describe a run."""
         return self._summary(read_run_line(self._store, run))
 
     def state(self, run: int) -> IndexState:
-        """Say whether the index of a run can be read."""
         return self._state(run, self._complete(run))
 
     def build(self, run: int, progress: Progress = lambda done, total: None) -> None:
@@ -187,11 +184,7 @@ LISTED: Mapping[ChangeList, Callable[[GroupChange], bool]] = {
 
 
 class ComparisonBody(Struct, frozen=True):
-    """A comparison as the table has it.
-
-    Attributes:
-        other: The position of each pair of groups in the other run, from 0.
-    """
+    """A comparison as the table has it; `other` holds the other run's position of each pair, from 0."""
 
     summary: RunComparison
     other: bytes
@@ -203,7 +196,6 @@ class ComparisonBody(Struct, frozen=True):
 def make_comparison(
     runs: tuple[int, int], names: tuple[str, str], indexes: tuple[RunIndex, RunIndex]
 ) -> ComparisonBody:
-    """Compare two runs by the lines of their indexes."""
     base, other = map(_judged_run, names, indexes)
     comparison = compare([(base, other)])
     (pairs,) = comparison.answers.pairs
@@ -290,17 +282,12 @@ class ComparedRuns:
 
     @property
     def summary(self) -> RunComparison:
-        """Its numbers."""
         return self._body.summary
 
     def page(
         self, name: ChangeList, wanted: GroupFilter = EVERY, after: int | None = None, limit: int = PAGE
     ) -> ChangePage:
-        """Read a page of the groups behind a number.
-
-        Args:
-            after: `next` of the page before; None for the first page.
-        """
+        """Read a page of the groups behind a number, after `next` of the page before; None for the first."""
         with reading(self._other.store.name, "index_comparisons", self._base.id):
             listed = decode_ranks(self._body.lists[name], self._other.groups)
         page = self._other.page_of(listed & self._other.select(wanted), after, limit)
@@ -334,11 +321,7 @@ class RunComparisons:
         self._making = Lock()
 
     def find(self, base: int, other: int) -> ComparedRuns | None:
-        """Find the comparison of two runs.
-
-        Returns:
-            The comparison; None before it is made.
-        """
+        """Find the comparison of two runs; None before it is made."""
         return self._find(self._index_of(base), self._index_of(other))
 
     def build(self, base: int, other: int) -> ComparedRuns:
@@ -379,11 +362,7 @@ class RunComparisons:
 
 
 class RecurringGroup(Struct, frozen=True):
-    """A group that a filter selects in several runs.
-
-    Attributes:
-        draw: The repeat, from 0.
-    """
+    """A group that a filter selects in several runs; draws count from 0."""
 
     sample: str
     draw: int
@@ -394,7 +373,6 @@ class RecurringGroup(Struct, frozen=True):
 
 
 def recurring_groups(indexes: Sequence[RunIndex], wanted: GroupFilter) -> list[RecurringGroup]:
-    """Find the groups that a filter selects in most runs."""
     benchmarks = list(dict.fromkeys(index.result.benchmark for index in indexes))
     if len(benchmarks) > 1:
         raise UserError(

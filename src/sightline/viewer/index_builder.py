@@ -101,7 +101,6 @@ class _Agreement(NamedTuple):
 
 
 def group_entry(group: Group, verdicts: list[Verdict], digest: bytes = b"") -> GroupEntry:
-    """Derive what the index keeps of a group."""
     pairs = list(_agreements(group))
     wrong = [pair for pair in pairs if pair.same != pair.expected]
     consistency = _consistency(group, pairs)
@@ -142,7 +141,6 @@ def group_entry(group: Group, verdicts: list[Verdict], digest: bytes = b"") -> G
 
 
 def response_length(words: int) -> ResponseLength:
-    """The class of the longest response of a group."""
     if words <= 5:
         return "1-5" if words else "empty"
     if words <= 50:
@@ -151,10 +149,9 @@ def response_length(words: int) -> ResponseLength:
 
 
 def same_answer(group: Group, first: int, second: int) -> bool | None:
-    """Whether two answers of a group are the same: by a verdict on them, otherwise by their normalised texts.
+    """Whether two answers are the same: by a verdict on them, else by their normalised texts.
 
-    Returns:
-        The decision; None if an answer is missing or empty, or the verdict on them is undecided.
+    None if an answer is missing or empty, or the verdict on them is undecided.
     """
     one, other = group.outcomes[first], group.outcomes[second]
     if not (one.answered and other.answered):
@@ -262,7 +259,6 @@ _outcome = msgspec.json.Decoder(Outcome)
 
 
 def read_lines(lines: Lines) -> tuple[tuple[Outcome, ...], tuple[Verdict, ...]]:
-    """Decode the lines of a group."""
     # In JSON, line breaks within texts are escaped.
     outcomes = tuple(map(_outcome.decode, lines.answers.splitlines()))
     return outcomes, tuple(map(decode_verdict, lines.verdicts.splitlines()))
@@ -274,17 +270,12 @@ def group_detail(
     verdicts: tuple[Verdict, ...],
     images: Mapping[str, IndexedImage],
 ) -> GroupDetail:
-    """Put a group together."""
     shown = tuple(tuple(images[path] for path in outcome.images) for outcome in outcomes)
     return GroupDetail(row, outcomes, verdicts, shown, similarity_matrix(outcomes, verdicts))
 
 
 def similarity_matrix(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> SimilarityMatrix | None:
-    """Arrange the similarities of the answers of a group.
-
-    Returns:
-        The similarities; None if none was measured.
-    """
+    """Arrange the similarities of the answers of a group; None if none was measured."""
     measured = {
         frozenset(verdict.targets): verdict.value
         for verdict in verdicts
@@ -310,11 +301,7 @@ MOST_WAITING = 500
 
 
 class Awaited(Struct, frozen=True):
-    """Requests that had no answer when a run was indexed.
-
-    Attributes:
-        last_attempt: The latest attempt in the store, if judges failed; otherwise None.
-    """
+    """Requests without an answer when a run was indexed; `last_attempt` is None unless judges failed."""
 
     keys: tuple[str, ...] = ()
     attempts: bytes = b""
@@ -371,11 +358,9 @@ class StoredBody(Generic[T]):
         self._table = table
 
     def encode(self, content: T) -> bytes:
-        """Encode a body."""
         return _compressor.compress(msgspec.msgpack.encode(content))
 
     def decode(self, body: bytes, store: str, row: int) -> T:
-        """Decode a body: the inverse of `encode`."""
         with reading(store, self._table, row):
             return self._decoder.decode(_compressor.decompress(body))
 
@@ -450,7 +435,6 @@ class IndexBuilder:
 
     @property
     def samples(self) -> int:
-        """The number of samples so far."""
         return self._samples
 
     def add(self, judged: JudgedGroup) -> None:
@@ -514,12 +498,10 @@ class IndexBuilder:
                 )
 
     def abandon(self) -> None:
-        """Drop what was written."""
         with self._store.database.core_write() as connection:
             schema.drop_indexes(connection, [self._id])
 
     def _write(self) -> None:
-        """Write the groups that were added."""
         sent = self._digests(
             [outcome for judged in self._judged for outcome in judged.group if outcome.images]
         )
@@ -574,7 +556,6 @@ class IndexBuilder:
 
 
 def facet_key(name: FacetName) -> bytes:
-    """The key of a value of a filter."""
     return hashlib.sha256(msgspec.msgpack.encode(name)).digest()[:16]
 
 

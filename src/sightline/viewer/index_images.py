@@ -59,11 +59,7 @@ class RunImages(NamedTuple):
             raise ImageError(str(error)) from None
 
     def thumbnail(self, path: str, digest: str) -> bytes:
-        """Read a small version of an image; it is made once.
-
-        Returns:
-            A WebP image, at most SIDE pixels wide and high.
-        """
+        """Read a WebP image of at most SIDE pixels wide and high; it is made once."""
         table = CacheTable(self.store.database, schema.thumbnails.name)
         key = bytes.fromhex(digest or self.find(path, digest).digest)
         body = table.look_up([key]).get(key)
@@ -73,7 +69,6 @@ class RunImages(NamedTuple):
         return body
 
     def find(self, path: str, digest: str) -> ImageFile:
-        """Find an image in the data folders."""
         problems = []
         for found in self._candidates(path):
             if isinstance(found, ImageError):
@@ -122,8 +117,6 @@ ImageDigests = Callable[[Sequence[Outcome]], Mapping[str, Sequence[str]]]
 
 
 def image_digests(store: Store, folders: Sequence[Path]) -> ImageDigests:
-    """Make the function that finds the digests of images."""
-
     def find(outcomes: Sequence[Outcome]) -> Mapping[str, Sequence[str]]:
         keys = sorted({outcome.key for outcome in outcomes})
         sent = store.answers.images(keys) if keys else {}
@@ -167,11 +160,7 @@ class IndexedImages:
         self._id = index_id
 
     def path(self, digest: str) -> str:
-        """Look up where an image is.
-
-        Args:
-            digest: The SHA-256 of the image, in hexadecimal.
-        """
+        """Look up where an image is by its SHA-256 in hexadecimal."""
         path = self._path(bytes.fromhex(digest)) if _DIGEST.fullmatch(digest) else None
         if path is None:
             raise ImageError(

@@ -55,11 +55,7 @@ class IndexState(Struct, frozen=True):
 
 
 class RunSummary(Struct, frozen=True):
-    """A run of the store, and its result if the run is indexed.
-
-    Attributes:
-        result: The content of metrics.json; None without an index.
-    """
+    """A run of the store, and the content of its metrics.json; None without an index."""
 
     line: RunLine
     state: IndexState
@@ -68,15 +64,13 @@ class RunSummary(Struct, frozen=True):
 
     @property
     def run(self) -> int:
-        """The number of the run."""
         return self.line.number
 
 
 class IndexedImage(Struct, frozen=True):
     """An image of an answer.
 
-    Attributes:
-        digest: The SHA-256 of the file when it was sent or indexed, in hexadecimal; '' if it is not recorded.
+    `digest` is the SHA-256 of the file when it was sent or indexed, in hexadecimal; '' if not recorded.
     """
 
     path: str
@@ -93,7 +87,6 @@ class Mark(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The text of the mark."""
         return f"{self.variant}: {self.verdict}"
 
 
@@ -110,7 +103,6 @@ class GroupFacts(Struct, frozen=True):
 
     Attributes:
         draw: The repeat, from 0.
-        right: Whether all, some or none of its answers are right.
         consistency: Whether its answers fit together; None for a group of one probe.
         similarity: The smallest similarity of two of its answers, 0 to 1; None if it was not measured.
     """
@@ -128,12 +120,7 @@ class GroupFacts(Struct, frozen=True):
 
 
 class GroupRow(GroupFacts, frozen=True):
-    """A group in a list.
-
-    Attributes:
-        rank: Its rank from 0; the most informative group comes first.
-        image: The first image; None without images.
-    """
+    """A group in a list; rank 0 is the most informative one, `image` the first image (None without)."""
 
     number: int
     rank: int
@@ -156,11 +143,7 @@ class GroupPage(Struct, frozen=True):
 
 
 class SimilarityMatrix(Struct, frozen=True):
-    """The similarity of each pair of answers of a group.
-
-    Attributes:
-        values: The similarities, 0 to 1; None where a pair was not measured.
-    """
+    """The similarity of each pair of answers of a group, 0 to 1; None where it was not measured."""
 
     variants: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
@@ -168,11 +151,7 @@ class SimilarityMatrix(Struct, frozen=True):
 
 
 class GroupDetail(Struct, frozen=True):
-    """Everything about a group.
-
-    Attributes:
-        similarity: The similarity of its answers; None if it was not measured.
-    """
+    """Everything about a group; `similarity` is None if it was not measured."""
 
     row: GroupRow
     outcomes: tuple[Outcome, ...]
@@ -234,11 +213,7 @@ class ChangedGroup(Struct, frozen=True):
 
 
 class ChangePage(Struct, frozen=True):
-    """A page of changed groups.
-
-    Attributes:
-        next: The rank to continue after; None on the last page.
-    """
+    """A page of changed groups; `next` is the rank to continue after, None on the last page."""
 
     rows: tuple[ChangedGroup, ...]
     next: int | None
@@ -250,8 +225,8 @@ class ComparedMetric(Struct, frozen=True):
 
     Attributes:
         p: The p-value of the difference; None without a test.
-        if_decided: The lowest and the highest difference that undecided verdicts allow; None if no verdict
-            that the metric uses is undecided.
+        if_decided: The lowest and the highest difference that undecided verdicts allow; None if the metric
+            uses no undecided verdict.
     """
 
     base: MetricValue
@@ -290,11 +265,7 @@ LABEL = "label."
 
 
 class GroupFilter(Struct, frozen=True):
-    """The groups that fulfil every condition; None and '' are no condition.
-
-    Attributes:
-        right: Whether all, some or none of the answers are right.
-    """
+    """The groups that fulfil every condition; None and '' are no condition."""
 
     right: RightShare | None = None
     consistency: Consistency | Comparability | None = None
@@ -305,7 +276,6 @@ class GroupFilter(Struct, frozen=True):
     search: str = ""
 
     def to_query(self) -> list[tuple[str, str]]:
-        """The filter as the parameters of a URL."""
         fields = [(name, value) for name in CHOICES if (value := getattr(self, name)) is not None]
         labels = [(LABEL + name, value) for name, value in self.labels]
         return [*fields, *labels, *([("search", self.search)] if self.search else [])]
@@ -367,21 +337,13 @@ def ranks_after(ranks: int, after: int) -> Iterator[int]:
 
 
 def last_before(ranks: int, before: int) -> int | None:
-    """The highest rank of a set below a rank.
-
-    Returns:
-        The rank; None if there is none.
-    """
+    """The highest rank of a set below a rank; None if there is none."""
     below = ranks & ((1 << before) - 1)
     return below.bit_length() - 1 if below else None
 
 
 def page_before(ranks: int, after: int, limit: int) -> int | None:
-    """Where the page before begins.
-
-    Returns:
-        The rank that it continues after; None if it is the first page.
-    """
+    """The rank after which the page before begins; None if it is the first page."""
     rank: int | None = min(after, ranks.bit_length()) + 1
     for _ in range(limit + 1):
         rank = None if rank is None else last_before(ranks, rank)
@@ -389,11 +351,7 @@ def page_before(ranks: int, after: int, limit: int) -> int | None:
 
 
 def encode_ranks(ranks: Iterable[int], size: int) -> bytes:
-    """Encode a set: as a list if it is small, otherwise as compressed bits.
-
-    Returns:
-        The set as bytes.
-    """
+    """Encode a set: as a list if it is small, otherwise as compressed bits."""
     found = sorted(ranks)
     if len(found) * 32 < size:
         return _LIST + integers_to_bytes(found)
@@ -402,31 +360,18 @@ def encode_ranks(ranks: Iterable[int], size: int) -> bytes:
 
 
 def decode_ranks(body: bytes, size: int) -> int:
-    """Decode a set: the inverse of `encode_ranks`.
-
-    Args:
-        body: The set as bytes.
-    """
     if body[:1] == _LIST:
         return set_of(integers_of_bytes(body[1:]), size)
     return int.from_bytes(_compressor.decompress(body[1:]), "little")
 
 
 def integers_to_bytes(values: Iterable[int]) -> bytes:
-    """Encode whole numbers from 0 to 2**32 - 1.
-
-    Returns:
-        Four bytes for each, little-endian.
-    """
+    """Encode whole numbers from 0 to 2**32 - 1, each in four bytes, little-endian."""
     return _little(array("I", values)).tobytes()
 
 
 def integers_of_bytes(body: bytes) -> array[int]:
-    """Decode whole numbers: the inverse of `integers_to_bytes`.
-
-    Args:
-        body: Four bytes for each number.
-    """
+    """Decode whole numbers: the inverse of `integers_to_bytes`."""
     values = array("I")
     values.frombytes(body)
     return _little(values)
@@ -448,11 +393,7 @@ similar answers first."""
 def stored_orders(
     ranks: array[int], words: array[int], similarities: array[float]
 ) -> Mapping[Order, NDArray[np.uint32]]:
-    """Sort the groups of a run by what only its index knows.
-
-    Args:
-        similarities: The smallest similarity of two of its answers; NaN if it was not measured.
-    """
+    """Sort the groups by what only the index knows; a similarity that was not measured is NaN."""
     of_group = np.array(ranks, dtype=np.uint32)
     keys: dict[Order, NDArray[np.float64]] = {
         "length": -np.array(words, dtype=np.float64),
@@ -495,11 +436,7 @@ class StoredOrders:
         return tuple(order for order in get_args(Order) if order in stored)
 
     def page(self, order: Order, chosen: int, after: int | None, limit: int) -> OrderedPage:
-        """Read a page of a set of groups.
-
-        Args:
-            after: The place of the last group of the page before; None for the first page.
-        """
+        """Read a page of a set of groups, after the place of the last group before it; None for the first."""
         sequence = self._sequence(order)
         places = _places_of(sequence, chosen)
         begin = 0 if after is None else int(np.searchsorted(places, after, side="right"))
@@ -511,11 +448,7 @@ class StoredOrders:
         )
 
     def neighbours(self, order: Order, chosen: int, rank: int) -> tuple[int | None, int | None]:
-        """Find the groups beside a group.
-
-        Returns:
-            The ranks of the groups before and after it; None at the ends of the list.
-        """
+        """Find the ranks of the groups before and after a group; None at the ends of the list."""
         sequence = self._sequence(order)
         places = _places_of(sequence, chosen)
         place = int(np.flatnonzero(np.asarray(sequence) == rank)[0])

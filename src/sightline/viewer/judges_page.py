@@ -108,11 +108,7 @@ class AgreementMatrix(Struct, frozen=True):
 def agreement_matrix(
     result: Result, judges: Sequence[str], humans: Mapping[str, MetricValue]
 ) -> AgreementMatrix:
-    """Arrange the agreement of every two judges.
-
-    Returns:
-        The matrix, with the humans last; None where there is no value, and on the diagonal.
-    """
+    """Arrange the agreement of every two judges, humans last; None on the diagonal and without value."""
     values = {one.subset: one for one in result.metrics if one.metric == "agreement"}
 
     def of(first: str, second: str) -> MetricValue | None:
@@ -128,10 +124,9 @@ def agreement_matrix(
 def report_against_humans(
     index: RunIndex, model: str, annotated: AnnotatedRun
 ) -> tuple[JudgeReport | None, str]:
-    """Compare the judges of a run with its humans. The reports of the latest runs are kept.
+    """Compare the judges of a run with its humans; the reports of the latest runs are kept.
 
-    Returns:
-        The judge report with a notice if it leaves out groups, or the reason why there is none.
+    Returns the report with a notice if it leaves out groups, or None with the reason.
     """
     own = index.numbers_of(GroupFilter(judges="human"))
     judged = sorted({*own, *annotated.by_group})
@@ -212,7 +207,6 @@ def annotated_run(viewer: Viewer, index: RunIndex) -> AnnotatedRun:
 
 
 def annotated_runs(viewer: Viewer) -> set[int]:
-    """List the runs of which projects were made and judged."""
     found = set()
     for row in _judging(viewer):
         if not any(viewer.projects.live(row.number).refresh().judged.values()):
@@ -226,7 +220,6 @@ def annotated_runs(viewer: Viewer) -> set[int]:
 
 
 def with_annotators(found: Sequence[Verdict], added: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Put verdicts of projects beside those of a run."""
     newer = {(one.judge, one.targets) for one in added}
     kept = (one for one in found if one.kind != "human" or (one.judge, one.targets) not in newer)
     return (*kept, *added)

@@ -52,7 +52,6 @@ def leaderboard_csv(viewer: Viewer, request: Request) -> Response:
 
 
 def leaderboard_latex(viewer: Viewer, request: Request) -> Response:
-    """The leaderboard as a table of a paper."""
     board = build_leaderboard(viewer.index.runs(), _choice(request))
     return _file(latex([paper_table(board)]), "text/x-tex", "leaderboard.tex")
 
@@ -443,10 +442,9 @@ class LeaderColumn(Struct, frozen=True):
 
 
 class LeaderCell(Struct, frozen=True):
-    """A value in the table.
+    """A value in the table, None if there is none.
 
     Attributes:
-        value: The value; None if there is none.
         facts: n and the judge, or the table of the paper.
         run: The number of the run; None for a published value.
         figure: The published value; None for a measured one.
@@ -496,7 +494,6 @@ class Leaderboard(Struct, frozen=True):
         return list(dict.fromkeys(point.kind for one in self.entries() for point in one.cell.plot.points))
 
     def entries(self) -> Iterator[LeaderEntry]:
-        """All cells, row by row."""
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
                 yield LeaderEntry(row, column, cell)

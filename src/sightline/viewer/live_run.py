@@ -35,11 +35,7 @@ class LastResponse(Struct, frozen=True):
 
 
 class LiveView(Struct, frozen=True):
-    """What the page of a run shows while it is not finished.
-
-    Attributes:
-        seconds_left: The estimated time to the end; None without a rate.
-    """
+    """What the page of an unfinished run shows; `seconds_left` is estimated, None without a rate."""
 
     counts: ProgressCounts
     total: int
@@ -58,11 +54,7 @@ class LiveRuns:
         self._lock = threading.Lock()
 
     def view(self, run: StoredRun, now: float) -> LiveView:
-        """Read the progress of a run.
-
-        Args:
-            now: The time, in seconds since 1970.
-        """
+        """Read the progress of a run; `now` is in seconds since 1970."""
         with self._lock:
             if run.number not in self._progress:
                 began = next(row.created for row in self._store.runs.all() if row.number == run.number)
@@ -151,11 +143,7 @@ class RunProgress:
     """The progress of one run."""
 
     def __init__(self, store: Store, run: int, began: float) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            began: When it began, in seconds since 1970.
-        """
+        """Read nothing yet; `began` is in seconds since 1970."""
         self._store = store
         self._database = store.database
         self._run = run
@@ -172,11 +160,7 @@ class RunProgress:
 
     @repeat_if_lost
     def update(self, now: float) -> ProgressCounts:
-        """Read what was added since the last call.
-
-        Args:
-            now: The time, in seconds since 1970.
-        """
+        """Read what was added since the last call; `now` is in seconds since 1970."""
         with self._lock:
             if self._last_attempt < 0:
                 self._last_attempt = self._store.answers.last_attempt()
@@ -197,7 +181,6 @@ class RunProgress:
             )
 
     def _read_probes(self) -> None:
-        """Read the keys of new probes, and the attempts that they have already."""
         new: dict[bytes, int] = {}
         for chunk in self._store.runs.chunks(self._run, self._last_place):
             new |= dict.fromkeys(own_keys(chunk), chunk.first)

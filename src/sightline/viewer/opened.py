@@ -35,11 +35,7 @@ from sightline.viewer.index_images import image_digests
 def opened_store(
     url: str, paths: Sequence[Path], data: Sequence[Path], task: AnswerTask | None = None
 ) -> Iterator[Store]:
-    """Open what is shown.
-
-    Args:
-        task: What the files answer; None if there are none.
-    """
+    """Open what is shown; `task` is what files answer, None if there are none."""
     with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
         temporary = str(Path(scratch, "results.db"))
         if paths:
@@ -82,11 +78,7 @@ def _folders(path: Path, task: AnswerTask | None, data: Sequence[Path], scratch:
 def import_results(
     store: Store, folder: Path, data: Sequence[Path] = (), *, source: Path | None = None
 ) -> int:
-    """Make a run of a results folder, and index it.
-
-    Args:
-        source: What the note of the run names; None for the folder.
-    """
+    """Make a run of a results folder, and index it; its note names `source`, or else the folder."""
     judged = read_judged_run(folder)
     by_answer = _verdicts_by_answer(read_recorded_verdicts(folder / "verdicts.jsonl"))
     body = {
@@ -161,8 +153,7 @@ class AnswerTask(NamedTuple):
 def scored_folders(file: Path, task: AnswerTask, data: Path | None, scratch: Path) -> list[Path]:
     """Score a file by rules, as `sightline score --allow-missing` does.
 
-    Args:
-        data: The data folder; None if the file holds questions and references.
+    The data folder is None if the file holds questions and references.
     """
     benchmark = find_benchmark(task.task.partition(":")[0])
     variant = variant_of(benchmark, setting_of(benchmark, task.task))

@@ -43,7 +43,6 @@ MOST_DAYS = 365
 
 
 def projects_page(viewer: Viewer, request: Request) -> Response:
-    """The annotation projects of the store."""
     rows = []
     for row in viewer.projects.rows():
         live = viewer.projects.live(row.number)
@@ -82,7 +81,6 @@ def project_page(viewer: Viewer, request: Request) -> Response:
 
 
 def items_page(viewer: Viewer, request: Request) -> Response:
-    """The items of a project with their state."""
     live = viewer.projects.live(request.path_params["project"])
     state, annotators = live.refresh(), live.annotators()
     seen = overview(state, annotators, viewer.projects.clock(), growth=0)
@@ -141,7 +139,6 @@ def settle(viewer: Viewer, request: Request, fields: Fields) -> Response:
 
 
 def invite_annotator(viewer: Viewer, request: Request, fields: Fields) -> Response:
-    """Make a personal link."""
     row = viewer.projects.row(request.path_params["project"])
     now = viewer.projects.clock()
     invite(
@@ -170,7 +167,6 @@ def change_annotator(viewer: Viewer, request: Request, fields: Fields) -> Respon
 
 
 def close(viewer: Viewer, request: Request, fields: Fields) -> Response:
-    """Close a project, or open it again."""
     row = viewer.projects.row(request.path_params["project"])
     viewer.projects.annotations.close(row.number, closed=one_value(fields, "action") == "close")
     return RedirectResponse(f"/projects/{row.number}", 303)
@@ -195,7 +191,6 @@ def export(viewer: Viewer, request: Request) -> Response:
 
 
 def owner_image(viewer: Viewer, request: Request) -> Response:
-    """An image of an item."""
     return item_image(viewer, viewer.projects.live(request.path_params["project"]), request)
 
 
@@ -294,11 +289,7 @@ class PersonalLink(Struct, frozen=True):
 
 
 def growth_chart(points: Sequence[AgreementPoint]) -> GrowthChart | None:
-    """Draw the agreement as it grows.
-
-    Returns:
-        The chart from 0 to 1; None with fewer than two points that have a value.
-    """
+    """Draw the agreement as it grows, from 0 to 1; None with fewer than two points that have a value."""
     drawn = [point for point in points if point.value.value is not None]
     if len(drawn) < 2:
         return None
@@ -325,11 +316,7 @@ def growth_chart(points: Sequence[AgreementPoint]) -> GrowthChart | None:
 
 
 def quality_of(seen: Overview) -> LabelQuality | str:
-    """Estimate labels and annotators by Dawid and Skene.
-
-    Returns:
-        The quality, or why there is none. Items and annotators are named by their numbers.
-    """
+    """Estimate labels and annotators, by their numbers, with Dawid and Skene, or say why not."""
     return label_quality(
         Vote(str(item), str(annotator), vote)
         for item, votes in seen.votes.items()
@@ -340,11 +327,7 @@ def quality_of(seen: Overview) -> LabelQuality | str:
 def doubtful_items(
     state: State, seen: Overview, annotators: Sequence[Annotator], quality: LabelQuality | str
 ) -> list[Doubtful]:
-    """List the items to adjudicate: those without a decision, then those whose majority is doubtful.
-
-    Args:
-        quality: The labels by Dawid and Skene; a reason if there are none.
-    """
+    """List the items to adjudicate: those without a decision, then those whose majority is doubtful."""
     names = {one.number: one.name for one in annotators}
     labels = {} if isinstance(quality, str) else {int(one.item): one for one in quality.items}
     order = [*labels, *(number for number in seen.decisions if number not in labels)]
@@ -377,11 +360,7 @@ def item_text(task: Task, item: Item) -> str:
 def personal_links(
     row: ProjectRow, annotators: Sequence[Annotator], base: str, now: float
 ) -> list[PersonalLink]:
-    """List the personal links of a project.
-
-    Args:
-        now: Seconds since 1970.
-    """
+    """List the personal links of a project; `now` is in seconds since 1970."""
     links = []
     for one in annotators:
         days = (one.expires - now) / DAY
@@ -391,7 +370,6 @@ def personal_links(
 
 
 def said(task: Task, values: Values) -> str:
-    """Write values in one line, with the labels of their options."""
     labels = {(field.name, option.value): option.text for field in task.fields for option in field.options}
     words = []
     for field in task.fields:
@@ -403,11 +381,7 @@ def said(task: Task, values: Values) -> str:
 
 
 def seconds_of(entries: Sequence[Entry]) -> float | None:
-    """Average the time that annotators took for an item.
-
-    Returns:
-        The mean in seconds; None without any.
-    """
+    """The mean time in seconds that annotators took for an item; None without entries."""
     seconds = [entry.seconds for entry in entries if entry.action == "judge" and entry.seconds]
     return sum(seconds) / len(seconds) if seconds else None
 

@@ -50,7 +50,6 @@ class Scale(Struct, frozen=True):
         return f"{MARGIN + (100 - 2 * MARGIN) * share:.2f}%"
 
     def tick_text(self, tick: float) -> str:
-        """The number below a grid line."""
         text = f"{tick:+g}" if self.zero and tick else f"{tick:g}"
         return text.replace("-", "\N{MINUS SIGN}")
 
@@ -77,7 +76,6 @@ class PlotCell(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The plot in words."""
         form = signed if self.scale.zero else number_text
         words = [
             f"{f'{point.name} ' if point.name else ''}{form(point.value, self.unit)}{UNIT_WORDS[self.unit]}"
@@ -91,7 +89,6 @@ class PlotCell(Struct, frozen=True):
 
 
 def scale_of(bounds: Range, values: Iterable[float | None]) -> Scale:
-    """The scale of a metric."""
     if bounds == PERCENT:
         return PERCENT_SCALE
     low, high = bounds
@@ -115,11 +112,7 @@ def difference_scale(values: Iterable[float | None]) -> Scale:
 def metric_plot(
     metric: MetricValue, scale: Scale, *, humans: Sequence[str] = (), chance: float | None = None
 ) -> PlotCell:
-    """The plot of a value beside published figures that are comparable.
-
-    Args:
-        humans: The rows of humans in the paper.
-    """
+    """The plot of a value beside comparable published figures; `humans` are rows of the paper."""
     published = [
         PlotPoint("human" if one.row in humans else "published", one.value, name=_row_words(one.row, humans))
         for one in metric.published or ()
@@ -226,8 +219,6 @@ class Value2D(Struct, frozen=True):
 
 
 def scatter(points: Sequence[Value2D], x: Scale, y: Scale, names: tuple[str, str]) -> Scatter:
-    """Draw points of two metrics."""
-
     def at_x(value: float) -> float:
         return round(LEFT + (WIDTH - LEFT - RIGHT) * (value - x.low) / (x.high - x.low), 1)
 
@@ -316,11 +307,7 @@ class RocChart(Struct, frozen=True):
 
 
 def roc_chart(rows: Sequence[JudgeResult]) -> RocChart | None:
-    """Draw the curves of judges.
-
-    Returns:
-        The chart, with the largest areas first; None if humans call all answers right, or all wrong.
-    """
+    """Draw the curves of judges, the largest areas first; None if humans call all answers alike."""
     drawn = sorted((row for row in rows if row.curve), key=lambda row: -(row.roc_auc.value or 0.0))
     if not drawn:
         return None
@@ -357,18 +344,13 @@ def _y(share: float) -> float:
 
 
 class NamedResult(Struct, frozen=True):
-    """A result, and what the page calls it.
-
-    Attributes:
-        count: The number of groups that a filter selects; None where the answers are not indexed.
-    """
+    """A result, what the page calls it, and the number of groups (None if it is not indexed)."""
 
     name: str
     result: Result
     count: Callable[[GroupFilter], int] | None = None
 
     def value(self, metric: str, subset: str = "all") -> MetricValue | None:
-        """The value of a metric over a subset; None if the result has none."""
         found = (one for one in self.result.metrics if one.metric == metric and one.subset == subset)
         return next(found, None)
 

@@ -31,20 +31,11 @@ class Holder(Struct, frozen=True):
 
 
 class Projects:
-    """The annotation projects of a store; threads may share it.
-
-    Attributes:
-        clock: Returns the seconds since 1970.
-    """
+    """The annotation projects of a store; threads may share it. The clock returns seconds since 1970."""
 
     def __init__(
         self, store: Store, clock: Callable[[], float], data: Sequence[Path] = (), base: str = ""
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            clock: Returns the seconds since 1970.
-        """
         self.annotations = AnnotationStore(store, clock)
         self.data = data
         self.clock = clock
@@ -88,7 +79,6 @@ class Projects:
 
 @cache
 def as_html(markdown: str) -> Markup:
-    """Write a text of a task as HTML."""
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 

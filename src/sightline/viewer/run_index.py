@@ -85,7 +85,6 @@ class RunIndex:
 
     @cached_property
     def result(self) -> Result:
-        """The content of metrics.json."""
         return msgspec.json.decode(self.result_json, type=Result)
 
     def page(
@@ -95,11 +94,7 @@ class RunIndex:
         limit: int = PAGE,
         order: Order = "informative",
     ) -> GroupPage:
-        """Read a page of the groups.
-
-        Args:
-            after: `next` of the page before; None for the first page.
-        """
+        """Read a page of the groups, after `next` of the page before; None for the first page."""
         chosen = self.select(wanted)
         if order == "informative":
             return self.page_of(chosen, after, limit)
@@ -107,15 +102,10 @@ class RunIndex:
 
     @property
     def orders(self) -> tuple[Order, ...]:
-        """The orders in which the groups can be read."""
         return self._orders.names
 
     def page_of(self, chosen: int, after: int | None, limit: int) -> GroupPage:
-        """Read a page of a set of groups.
-
-        Args:
-            after: The rank of the last group of the page before; None for the first page.
-        """
+        """Read a page of a set of groups, after the last rank of the page before; None for the first page."""
         ranks = list(islice(ranks_after(chosen, -1 if after is None else after), limit + 1))
         previous = None if after is None else page_before(chosen, after, limit)
         following = ranks[limit - 1] if len(ranks) > limit else None
@@ -124,7 +114,6 @@ class RunIndex:
     def neighbours(
         self, number: int, wanted: GroupFilter = EVERY, order: Order = "informative"
     ) -> Neighbours:
-        """Find the groups beside a group in a list."""
         self._check(number)
         chosen, rank = self.select(wanted), self.ranks[number - 1]
         if order == "informative":
@@ -134,19 +123,15 @@ class RunIndex:
         return Neighbours(*(None if one is None else self.numbers[one] + 1 for one in (before, behind)))
 
     def select(self, wanted: GroupFilter) -> int:
-        """Find the groups that fulfil a filter."""
         return self._sets.select(wanted)
 
     def count(self, wanted: GroupFilter) -> int:
-        """Count the groups that fulfil a filter."""
         return self.select(wanted).bit_count()
 
     def numbers_of(self, wanted: GroupFilter) -> list[int]:
-        """Find the groups that fulfil a filter."""
         return sorted(self.numbers[rank] + 1 for rank in all_ranks(self.select(wanted)))
 
     def facets(self, wanted: GroupFilter = EVERY) -> Facets:
-        """Count the groups of each value of a filter."""
         return self._sets.facets(wanted)
 
     def group(self, number: int) -> GroupDetail:
@@ -155,7 +140,6 @@ class RunIndex:
         return detail
 
     def details(self, rows: Sequence[GroupRow]) -> list[GroupDetail]:
-        """Read the answers and verdicts of groups."""
         numbers = sorted({row.number for row in rows})
         read = dict(zip(numbers, map(read_lines, self.blocks.lines(numbers)), strict=True))
         images = self.images.of([one for outcomes, _ in read.values() for one in outcomes])
@@ -244,14 +228,12 @@ class FilterSets:
         self._found = lru_cache(KEPT_SETS)(search)
 
     def select(self, wanted: GroupFilter) -> int:
-        """Find the groups that fulfil a filter."""
         chosen = (1 << self._groups) - 1
         for name in _conditions(wanted):
             chosen &= self._facet(name)
         return chosen & self._found(wanted.search) if wanted.search else chosen
 
     def facets(self, wanted: GroupFilter) -> Facets:
-        """Count the groups of each value of a filter."""
         listed: dict[tuple[str, str], list[str]] = {}
         for field, label, value in self._listed:
             listed.setdefault((field, label), []).append(value)
@@ -366,11 +348,7 @@ class TextIndex:
             self._insert(connection, [row for row in numbered if row[0] >= there])
 
     def find(self, search: str) -> list[int]:
-        """Find the groups that contain all words of a search.
-
-        Returns:
-            The numbers of the groups in their order; none for a search without a word.
-        """
+        """Find the numbers of the groups with all words of a search; none for a search without a word."""
         words = sorted(words_of(search))
         if not words:
             return []
@@ -390,7 +368,6 @@ class TextIndex:
             return [number for (number,) in rows]
 
     def _create(self, connection: Connection) -> None:
-        """Create the table, unless it exists."""
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql(
                 f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._sqlite_table} USING "

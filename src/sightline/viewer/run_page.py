@@ -34,7 +34,6 @@ class VerdictCount(Struct, frozen=True):
 
 
 def run_page(viewer: Viewer, request: Request) -> Response:
-    """The overview of a run."""
     run = request.path_params["run"]
     summary = viewer.index.summary(run)
     live = _live(viewer, summary)
@@ -59,7 +58,6 @@ def run_page(viewer: Viewer, request: Request) -> Response:
 
 
 def metrics_json(viewer: Viewer, request: Request) -> Response:
-    """The content of metrics.json of a run."""
     run = request.path_params["run"]
     content = msgspec.json.format(viewer.index.open(run).result_json)
     return Response(

@@ -78,7 +78,6 @@ class BarRow(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The bar in words."""
         return f"{self.name}: " + ", ".join(f"{part} {count:,.10g}" for part, count, _ in self.parts)
 
     @property
@@ -105,11 +104,7 @@ class Bars(Struct, frozen=True):
 
 
 def pair_counts(section: PairCounts, runs: Sequence[NamedResult]) -> Bars | None:
-    """The pairs of which both answers, one or none are right, by label.
-
-    Returns:
-        The section; None without numbers.
-    """
+    """The pairs of which both answers, one or none are right, by label; None without numbers."""
     found = [
         (name, run.name, counts, run.value(section.differ, _subset(section, name)))
         for name in [
@@ -165,11 +160,7 @@ def _pair_row(
 
 
 def shares(section: Shares, runs: Sequence[NamedResult]) -> Bars | None:
-    """The shares of responses that add up to all, by label.
-
-    Returns:
-        The section; None without numbers.
-    """
+    """The shares of responses that add up to all, by label; None without numbers."""
     first = section.parts[0][0]
     rows = []
     for name in dict.fromkeys(name for run in runs for name in run.by_label(first, section.label)):
@@ -219,11 +210,7 @@ class DifferencesSection(Struct, frozen=True):
 
 
 def differences_section(section: Differences, runs: Sequence[NamedResult]) -> DifferencesSection | None:
-    """Draw metrics beside those of other answers.
-
-    Returns:
-        The section; None if no run measures a difference.
-    """
+    """Metrics beside those of other answers; None if no run measures a difference."""
     listed = [
         (run, here, found)
         for name, difference in section.metrics
@@ -298,11 +285,7 @@ class Forest(Struct, frozen=True):
 
 
 def by_label(section: ByLabel, runs: Sequence[NamedResult]) -> Forest | None:
-    """A metric under each value of a label.
-
-    Returns:
-        The section; None without numbers.
-    """
+    """A metric under each value of a label; None without numbers."""
     found = [(run, run.by_label(section.metric, section.label)) for run in runs]
     names = list(dict.fromkeys(name for _, values in found for name in values))
     cells = [(name, run.name, values[name]) for name in names for run, values in found if name in values]
@@ -319,11 +302,7 @@ def by_label(section: ByLabel, runs: Sequence[NamedResult]) -> Forest | None:
 
 
 def together(section: Together, runs: Sequence[NamedResult]) -> Forest | None:
-    """Several metrics over all samples.
-
-    Returns:
-        The section; None without numbers.
-    """
+    """Several metrics over all samples; None without numbers."""
     cells = [
         (name, run.name, value)
         for name in section.metrics
@@ -339,11 +318,7 @@ def together(section: Together, runs: Sequence[NamedResult]) -> Forest | None:
 
 
 def by_judge(section: ByJudge, runs: Sequence[NamedResult]) -> Forest | None:
-    """The metric by each judge; the agreement of the judges is a note.
-
-    Returns:
-        The section; None without numbers.
-    """
+    """The metric by each judge, with their agreement as a note; None without numbers."""
     cells = [
         (judge, run.name, value)
         for run in runs
@@ -440,11 +415,7 @@ class ScatterSection(Struct, frozen=True):
 
 
 def against(section: Against, runs: Sequence[NamedResult]) -> ScatterSection | None:
-    """One metric against another, with the rows of the paper that print both.
-
-    Returns:
-        The section; None without numbers.
-    """
+    """One metric against another, with the rows of the paper that print both; None without numbers."""
     points = [
         Value2D(run.name, x.value, y.value, True)
         for run in runs
@@ -465,7 +436,6 @@ def against(section: Against, runs: Sequence[NamedResult]) -> ScatterSection | N
 
 
 def _published_points(section: Against, run: NamedResult) -> list[Value2D]:
-    """The rows of the paper that print both metrics."""
     paper = paper_of(run.result.benchmark)
     if paper is None:
         return []
@@ -539,11 +509,7 @@ class Stat(Struct, frozen=True):
 
 
 class ResultRow(Struct, frozen=True):
-    """A row of a table of results: a run, humans, a published row, or chance.
-
-    Attributes:
-        name: The run or the row of the paper.
-    """
+    """A row of a table of results: a run, humans, a row of the paper by its name, or chance."""
 
     name: str
     source: str
@@ -566,7 +532,6 @@ class ResultTable(Struct, frozen=True):
 
 
 def stats(run: NamedResult) -> list[Stat]:
-    """The leading metrics of a run."""
     benchmark = run.result.benchmark
     found = [value for name in leading([run]) if (value := run.value(name)) is not None]
     return [

@@ -27,11 +27,9 @@ SECONDS_TO_END = 2
 
 
 class Listening(Struct, frozen=True, kw_only=True):
-    """Where the server listens.
+    """Where the server listens; without a certificate there is no TLS.
 
-    Attributes:
-        certificate: The file of the TLS certificate; None without TLS.
-        key: The file of its key; None if the certificate's file holds it.
+    The key is None if the certificate's file holds it.
     """
 
     host: str = "127.0.0.1"
@@ -43,7 +41,6 @@ class Listening(Struct, frozen=True, kw_only=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this computer can connect."""
         if self.host == "localhost":
             return True
         try:
@@ -53,7 +50,6 @@ class Listening(Struct, frozen=True, kw_only=True):
 
 
 def bind(listening: Listening) -> socket.socket:
-    """Reserve the port."""
     host, port = listening.host, listening.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -78,7 +74,6 @@ def bind(listening: Listening) -> socket.socket:
 
 
 def check_certificate(listening: Listening) -> None:
-    """Refuse a certificate or key that cannot be used."""
     if listening.certificate is None:
         if listening.key is not None:
             raise UserError("--tls-key has no certificate", expected="--tls-certificate FILE too")
@@ -112,7 +107,6 @@ def url_of(listening: Listening, access: Access) -> str:
 
 
 def base_url(listening: Listening, access: Access) -> str:
-    """The URL of the server, before the paths of pages."""
     if listening.url:
         return listening.url
     host = listening.host
@@ -124,7 +118,6 @@ def base_url(listening: Listening, access: Access) -> str:
 
 
 def read_url(url: str) -> str:
-    """Read the URL of a reverse proxy."""
     expected = "--url https://HOST, without a path: the paths of pages begin at the host"
     try:
         parts = urlsplit(url)
@@ -143,11 +136,7 @@ def read_url(url: str) -> str:
 
 
 def warning_of(listening: Listening) -> str:
-    """What to warn of.
-
-    Returns:
-        The warning; '' if there is none.
-    """
+    """What to warn of; '' if there is nothing."""
     if listening.is_local or listening.certificate is not None:
         return ""
     return (
@@ -187,11 +176,7 @@ MOST_RUNS = 20
 
 
 def missing_images_note(store: Store, data: Sequence[Path]) -> str:
-    """Look for one image of each of the latest indexed runs.
-
-    Returns:
-        Which runs lack their images, and the remedy; '' if none does.
-    """
+    """Look for one image of each of the latest indexed runs; name those without, and the remedy."""
     index = OutcomeIndex(store, data)
     ready = [one.run for one in index.runs() if one.state.step == "ready"][-MOST_RUNS:]
     problems = {run: problem for run in ready if (problem := _problem(index, run)) is not None}

@@ -43,11 +43,9 @@ class StaticFiles:
             self._files[name] = StaticFile(content, TYPES[path.suffix])
 
     def url(self, name: str) -> str:
-        """The URL of a file."""
         return f"/static/{self._names[name]}"
 
     async def respond(self, request: Request) -> Response:
-        """Answer a request for a file."""
         file = self._files.get(request.path_params["name"])
         if file is None:
             raise NotFoundError("There is no such file.")

@@ -143,12 +143,10 @@ class Builds:
 
 
 def run_name(run: RunLine) -> str:
-    """What pages call a run."""
     return run.name or without_servers(run.model) or f"run {run.number}"
 
 
 def names_of_two(base: RunLine, other: RunLine) -> tuple[str, str]:
-    """What the page of a comparison calls its two runs."""
     names = run_name(base), run_name(other)
     if names[0] != names[1]:
         return names
@@ -191,14 +189,12 @@ def shown_images(viewer: Viewer, run: int, *, small: bool = False) -> ImageSourc
 
 
 def image(viewer: Viewer, request: Request) -> Response:
-    """An image as it was sent."""
     run, digest = request.path_params["run"], request.path_params["digest"]
     found = viewer.index.images(run).content(viewer.index.open(run).images.path(digest), digest)
     return Response(found.body, media_type=found.media_type, headers={"cache-control": KEPT})
 
 
 def thumbnail(viewer: Viewer, request: Request) -> Response:
-    """An image, small."""
     run, digest = request.path_params["run"], request.path_params["digest"]
     body = viewer.index.images(run).thumbnail(viewer.index.open(run).images.path(digest), digest)
     return Response(body, media_type="image/webp", headers={"cache-control": KEPT})
@@ -221,11 +217,7 @@ def with_index(page: RunPage) -> Page:
 
 
 def waiting_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response | None:
-    """The page that is shown until the index of a run can be read.
-
-    Returns:
-        The page; None if the index can be read.
-    """
+    """The page that is shown until the index of a run can be read; None if it can be read."""
     state = viewer.builds.state(summary)
     if state.step in READABLE:
         return None
@@ -243,7 +235,6 @@ def progress_page(
 
 
 def build_again(viewer: Viewer, request: Request) -> Response:
-    """Build the index of a run again; its page follows."""
     run = viewer.index.summary(request.path_params["run"]).run
     viewer.builds.start(run)
     return RedirectResponse(f"/runs/{run}", status_code=303)
