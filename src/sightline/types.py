@@ -648,7 +648,7 @@ class CorrectedValue(Struct, frozen=True, kw_only=True):
         partly: The number of further clusters with some label, which are left out.
         judged: The judge's value of all clusters.
         human: The humans' value of the labelled clusters.
-        sampled: The judge's value of the labelled clusters; None in files of earlier versions.
+        sampled: The judge's value of the labelled clusters; None if nothing can be corrected.
         corrected: The corrected value.
         bias: The judge's value minus the humans', of the labelled clusters.
         weight: How much the judge counts in the corrected value, 0-1; None without one.

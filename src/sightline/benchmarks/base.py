@@ -484,7 +484,7 @@ def answer_cases(group: Group, question: str = "correct") -> Iterator[Case]:
         )
 
 
-# -- What the report of a benchmark shows besides its leading metrics; `reporting/html` draws it
+# -- What the report of a benchmark shows besides its leading metrics; `viewer/sections.py` draws it
 
 
 class ByLabel(Struct, frozen=True):

@@ -52,7 +52,7 @@ def changed_files(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 
 _DIGITS = 32
-"""Hexadecimal digits of a digest. Earlier versions wrote 64, of the samples in their order."""
+"""Hexadecimal digits of a digest."""
 
 _BETWEEN = "-"
 """Stands between the digest of the texts and that of the first images."""

@@ -294,7 +294,7 @@ def read_recorded_verdicts(path: Path) -> list[Verdict]:
 
 
 def decode_verdict(line: bytes) -> Verdict:
-    """Decode one verdict that `verdict_line` encoded, in this version or an earlier one."""
+    """Decode one verdict: a line of `verdict_line`, or of a human, who leaves fields out."""
     return msgspec.convert(_completed(msgspec.json.decode(line)), Verdict)
 
 

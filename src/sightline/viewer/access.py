@@ -2,7 +2,7 @@
 
 Every request passes `AccessControl` first. On a shared machine, each user can connect to a loopback address,
 so that the token is needed there too. The token of the owner opens all pages but those of annotators, whose
-personal links open only them: `annotation/gate.py` decides there.
+personal links open only them: `Gate` decides there.
 """
 
 from __future__ import annotations
