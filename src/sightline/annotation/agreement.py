@@ -1,4 +1,4 @@
-"""The agreement of the votes of a project: alpha, and how it grew.
+"""The agreement of the votes of a project: alpha, how it grew, and the agreement on each label.
 
 Votes count as they were cast before annotators saw those of others: a consensus is no agreement.
 """

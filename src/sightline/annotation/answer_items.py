@@ -1,4 +1,4 @@
-"""Items of answers: one answer with its reference, or two answers whose meaning is compared."""
+"""Items of answers, alone or in pairs, and the judged runs that they are drawn from."""
 
 from __future__ import annotations
 

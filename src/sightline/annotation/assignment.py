@@ -1,4 +1,4 @@
-"""Which item an annotator gets next: a pure function of the state, the leases and the time."""
+"""Who can work on which items, and which one comes next: pure functions of state, leases and time."""
 
 from __future__ import annotations
 

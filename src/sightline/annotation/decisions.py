@@ -1,4 +1,4 @@
-"""What the judgements of an item decide: majority, a number of votes, an adjudicator."""
+"""What the judgements of an item decide, the consensus step, the labels, and the results of gold items."""
 
 from __future__ import annotations
 

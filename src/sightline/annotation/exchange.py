@@ -1,4 +1,4 @@
-"""Items and judgements in the formats of Label Studio and Potato.
+"""Items and judgements as tables, and in the formats of Label Studio and Potato.
 
 Label Studio: tasks as JSON with a labeling configuration, and annotated tasks (its "JSON" export). Potato:
 items as JSON Lines, and lines of annotated_instances.jsonl. Hidden facts of items are in neither.

@@ -1,4 +1,4 @@
-"""The files that `annotate export` writes: verdicts, answers, the log, tables."""
+"""The files that `annotate export` writes: verdicts, answers, the log, tables; and a project as verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Personal links: tokens that are signed with the secret of a project, expire, and can be revoked.
+"""Personal links: signed tokens that expire and can be revoked, invitations, and the URL they begin with.
 
 They hold no name, only numbers, and give access to the items of one annotator.
 """

@@ -1,4 +1,4 @@
-"""A project that is being worked on: its state, kept up to date, and the annotators' work on its items."""
+"""A project that is being worked on: its state, the work on its items, and checks of what is filled in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items of what authors wrote in another project: their drafts, for the other authors to check."""
+"""Items of drafts, images, captions, table lines, and variants beside their originals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of a project for its owner: progress, annotators, agreement, what is to be settled."""
+"""The numbers of a project for its owner: progress, annotators, their agreement, what is to be settled."""
 
 from __future__ import annotations
 

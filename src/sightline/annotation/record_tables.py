@@ -1,4 +1,4 @@
-"""Pairs in CODIS' layout: data.json and images/, of authors' drafts or of those that the others accepted."""
+"""Writes what humans judged in the layouts of CODIS, ConTextual and II-Bench, or as verified tables."""
 
 from __future__ import annotations
 

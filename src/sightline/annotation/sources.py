@@ -1,4 +1,4 @@
-"""What a maker of items gets: the sources that the user named, and the options of `annotate new`."""
+"""What a maker of items gets, the items of probes, and the images of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declaration of an annotation task: what is shown, what is filled in, what the judgements become."""
+"""The declaration of an annotation task: what is shown, filled in, and becomes of it; and how it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of annotation projects: project, item, annotator, and the entry of the log."""
+"""The records of annotation projects: project, item, annotator, entry of the log; fields that are asked."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import ArgumentGroup, add_printing, add_quiet, add_store, pairs
-from sightline.cli.parser import add_subcommands, sentence
+from sightline.cli.parser import add_subcommands
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 from sightline.text import print_line, print_note
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 SUBCOMMANDS = {
-    "train": "train an adapter on groups of perturbed images or questions",
-    "report": "compare runs with and without an adapter, as in Table 6 of MM-R3",
-    "show": "describe an adapter, or the size of one for a model",
+    "train": "train an adapter for a frozen local model on groups of `sightline build` (MM-R3, section 5)",
+    "report": "compare runs with and without an adapter, as in Table 6 of MM-R3, and show its cost",
+    "show": "describe an adapter, or compute the size of one for a model",
 }
 
 EXAMPLE = """examples:
@@ -50,8 +50,6 @@ def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.Argum
 
 # -- `sightline adapter train`: train an adapter for a frozen local model on groups of builders
 
-TRAIN_SUMMARY = "train an adapter for a frozen local model on groups of `sightline build` (MM-R3, section 5)"
-
 TRAIN_EXAMPLE = """examples:
   sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline adapter train --model mini --data train/mmr3/restyling --data train/mmr3/context \\
@@ -73,7 +71,6 @@ STEPS, BATCH, EVERY, MAX_ANSWER_TOKENS, CACHE_GB = 1000, 2, 100, 64, 2.0
 
 
 def register_train(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(TRAIN_SUMMARY)
     parser.epilog = TRAIN_EXAMPLE
     _add_data(parser.add_argument_group("model and data"))
     add_kind(parser.add_argument_group("the adapter"))
@@ -251,8 +248,6 @@ def _print(trained: TrainedAdapter, as_json: bool) -> None:
 
 # -- `sightline adapter show`: describe an adapter, or compute the size of one for a model
 
-SHOW_SUMMARY = "describe an adapter, or compute the size of one for a model"
-
 SHOW_EXAMPLE = """examples:
   sightline adapter show adapter
   sightline adapter show --kind bilstm --model hf/llava-hf/llava-1.5-7b-hf
@@ -260,7 +255,6 @@ SHOW_EXAMPLE = """examples:
 
 
 def register_show(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(SHOW_SUMMARY)
     parser.epilog = SHOW_EXAMPLE
     add = parser.add_argument
     add("folder", nargs="?", metavar="DIR", help="output of `sightline adapter train`")
@@ -312,8 +306,6 @@ def _planned(options: argparse.Namespace) -> dict[str, Any]:
 
 # -- `sightline adapter report`: the effect of an adapter on the tasks that it ran on, and its cost
 
-REPORT_SUMMARY = "compare runs with and without an adapter, as in Table 6 of MM-R3, and show its cost"
-
 REPORT_EXAMPLE = """examples:
   sightline run mmr3:restyling --model mini --data test/mmr3
   sightline run mmr3:restyling --model mini --data test/mmr3 --model-arg adapter=adapter
@@ -328,7 +320,6 @@ sides, and counted. It sends no requests.
 
 
 def register_report(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(REPORT_SUMMARY)
     parser.epilog = REPORT_EXAMPLE
     add = parser.add_argument
     add("folder", nargs="+", metavar="DIR", help="output of `sightline adapter train`; several are pooled")

@@ -1,4 +1,4 @@
-"""`sightline annotate SUBCOMMAND`: annotation projects; only the executed subcommand is imported."""
+"""`sightline annotate SUBCOMMAND`: annotation projects from their start to the export."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_printing, add_project, add_store, opened_project, pairs, state_of
-from sightline.cli.parser import add_subcommands, sentence
+from sightline.cli.parser import add_subcommands
 from sightline.cli.printing import print_json, print_tables
 from sightline.errors import UserError, unknown_name
 from sightline.text import counted, local_time, print_line, print_note, print_url
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 SUBCOMMANDS = {
-    "tasks": "list the tasks that humans can do",
-    "new": "start a project: a task, its items, their sample and order",
-    "invite": "make personal links for annotators, or end one",
-    "status": "print progress, agreement and items without a decision",
-    "export": "write verdicts, answers, data or tables of what humans judged",
-    "import": "add judgements of a filled-in table",
-    "close": "close a project, so that nothing is added any more",
+    "tasks": "list the tasks that humans can do: what they are about, what they produce",
+    "new": "start a project: make the items of a task, sample and order them",
+    "invite": "make personal links, each for the items of one annotator, or end one",
+    "status": "print progress, annotators, agreement and items without a decision",
+    "export": "write verdicts, answers or data, the log, and tables of what humans judged",
+    "import": "add the judgements of filled-in tables, or of annotated tasks of Label Studio and Potato",
+    "close": "close a project, so that nothing is added any more; its judgements stay",
 }
 
 EXAMPLE = """examples:
@@ -66,8 +66,6 @@ def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.Argum
 
 # -- `sightline annotate new`: start a project
 
-NEW_SUMMARY = "start a project: make the items of a task, sample and order them"
-
 NEW_EXAMPLE = """examples:
   sightline annotate new rate results/a results/b --name blind --data data/contextual --items 40
   sightline annotate new judge 3 4 --name table8 --data data/codis --seed 7
@@ -85,7 +83,6 @@ two projects with one seed and the same sources are equal.
 
 
 def register_new(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(NEW_SUMMARY)
     parser.epilog = NEW_EXAMPLE
     parser.add_argument("task", metavar="TASK", help="task of `annotate tasks`, or a TOML file")
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="what the items are made of")
@@ -188,8 +185,6 @@ def _wanted(created: Draft) -> int:
 
 # -- `sightline annotate invite`: make personal links for annotators
 
-INVITE_SUMMARY = "make personal links for annotators; each link opens one annotator's items"
-
 INVITE_EXAMPLE = """examples:
   sightline annotate invite blind Anna Ben Chloe
   sightline annotate invite table8 Dora --role adjudicator
@@ -208,7 +203,6 @@ UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def register_invite(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(INVITE_SUMMARY)
     parser.epilog = INVITE_EXAMPLE
     add_project(parser)
     add = parser.add_argument
@@ -288,8 +282,6 @@ def _seconds(text: str) -> float:
 
 # -- `sightline annotate status`: progress and agreement of a project
 
-STATUS_SUMMARY = "print progress, annotators, agreement and items without a decision"
-
 STATUS_EXAMPLE = """examples:
   sightline annotate status
   sightline annotate status blind
@@ -300,7 +292,6 @@ Without PROJECT, the projects of the store are listed.
 
 
 def register_status(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(STATUS_SUMMARY)
     parser.epilog = STATUS_EXAMPLE
     parser.add_argument("project", nargs="?", metavar="PROJECT", help="name or number of the project")
     add_printing(parser, by=False)
@@ -429,8 +420,6 @@ def _notes(seen: Overview) -> list[str]:
 
 # -- `sightline annotate import`: add judgements of a filled-in table
 
-IMPORT_SUMMARY = "add the judgements of filled-in tables, or of annotated tasks of Label Studio and Potato"
-
 IMPORT_EXAMPLE = """examples:
   sightline annotate export blind --out blind          (blind/items.csv is the table to fill in)
   sightline annotate import blind anna.csv ben.xlsx
@@ -444,7 +433,6 @@ annotate export wrote their items.
 
 
 def register_import(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(IMPORT_SUMMARY)
     parser.epilog = IMPORT_EXAMPLE
     add_project(parser)
     parser.add_argument("files", nargs="+", metavar="FILE", help="filled-in table")
@@ -469,8 +457,6 @@ def execute_import(options: argparse.Namespace) -> int:
 
 # -- `sightline annotate export`: write what humans judged
 
-EXPORT_SUMMARY = "write verdicts, answers or data, the log, and tables of what humans judged"
-
 EXPORT_EXAMPLE = """examples:
   sightline annotate export blind --out blind
   sightline annotate export humans --out humans
@@ -485,7 +471,6 @@ Commands with this store read verdicts without an export: --judge human:blind, j
 
 
 def register_export(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(EXPORT_SUMMARY)
     parser.epilog = EXPORT_EXAMPLE
     add_project(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
@@ -506,8 +491,6 @@ def execute_export(options: argparse.Namespace) -> int:
 
 # -- `sightline annotate close`: close a project
 
-CLOSE_SUMMARY = "close a project, so that nothing is added any more; its judgements stay"
-
 CLOSE_EXAMPLE = """examples:
   sightline annotate close blind
   sightline annotate close blind --reopen
@@ -515,7 +498,6 @@ CLOSE_EXAMPLE = """examples:
 
 
 def register_close(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(CLOSE_SUMMARY)
     parser.epilog = CLOSE_EXAMPLE
     add_project(parser)
     parser.add_argument("--reopen", action="store_true", help="open it again")
@@ -531,8 +513,6 @@ def execute_close(options: argparse.Namespace) -> int:
 
 # -- `sightline annotate tasks`: list the tasks that humans can do
 
-TASKS_SUMMARY = "list the tasks that humans can do: what they are about, what they produce"
-
 TASKS_EXAMPLE = """examples:
   sightline annotate tasks
   sightline annotate tasks --json
@@ -542,7 +522,6 @@ TASKS_EXAMPLE = """examples:
 
 
 def register_tasks(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(TASKS_SUMMARY)
     parser.epilog = TASKS_EXAMPLE
     add_printing(parser, by=False)
     parser.set_defaults(execute=execute_tasks)

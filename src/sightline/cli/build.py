@@ -1,4 +1,4 @@
-"""`sightline build SUBCOMMAND`: adds the builders; only the executed one is imported."""
+"""`sightline build SUBCOMMAND`: the builders, in the chapters of images and of questions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 from sightline.cli.parser import add_subcommands
 
 SUBCOMMANDS = {
-    "rephrase": "write three rephrasings of each question with a chat model",
-    "restyle": "restyle images: candy, mosaic, udnie and grayscale, or your own styles",
-    "mask": "mask one object per image in three ways, from COCO's instances",
+    "rephrase": "write three rephrasings of each question with a chat model (MM-R3)",
+    "restyle": "restyle images: candy, mosaic, udnie and grayscale (MM-R3), or your own styles",
+    "mask": "mask an object of each COCO image in three ways (MM-R3, context reasoning)",
     "perturb": "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own",
-    "scenes": "generate synthetic scenes in the formats of the benchmarks, for the embedded model `mini`",
-    "caption": "caption images with a model (CODIS)",
-    "read": "read the text in images by OCR (ConTextual)",
-    "equivalence": "measure whether variants have the same meaning as their originals",
+    "scenes": "generate synthetic scenes in the formats of the four benchmarks, for the model `mini`",
+    "caption": "caption images with a model, for text-only models (CODIS, section 5.1)",
+    "read": "read the text in images by OCR, word by word with boxes (ConTextual, section 3.1)",
+    "equivalence": "measure whether variants mean the same as originals: by humans, a judge, similarity",
     "curate": "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)",
-    "synthesize": "write instructions with responses for images, with a model (ConTextual)",
-    "split": "sample a validation split in proportion to the categories (ConTextual)",
+    "synthesize": "write instructions with responses for images, with a model (ConTextual, Appendix H)",
+    "split": "sample a validation split in proportion to the categories (ConTextual, Appendix C)",
 }
 
 EXAMPLE = """example:

@@ -1,4 +1,4 @@
-"""`sightline build perturb`: applies a perturbation to images: crop, jpeg, rotate, blur, or a plugin's."""
+"""`sightline build`: what makes images (perturb, mask, restyle, scenes) or reads them (read, caption)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from sightline.cli.build_options import (
     workers,
 )
 from sightline.cli.options import add_plugins, add_store, model_client_options
-from sightline.cli.parser import sentence
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 from sightline.text import print_line, print_note
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from sightline.store.store import OcrResult
 
 
-PERTURB_SUMMARY = "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own"
+# -- `sightline build perturb`: applies a perturbation to images: crop, jpeg, rotate, blur, or a plugin's
 
 PERTURB_EXAMPLE = """examples:
   sightline build perturb photos --kind jpeg --out compressed --preview sheet.png
@@ -60,7 +59,6 @@ mirror.py, a perturbation of your own; the labels of a variant become subsets of
 
 
 def register_perturb(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(PERTURB_SUMMARY)
     parser.epilog = PERTURB_EXAMPLE
     add_sources(parser)
     add = parser.add_argument
@@ -115,8 +113,6 @@ def _refuse_missing_questions(sources: list[SourceItem], prompt: str) -> None:
 
 # -- `sightline build mask`: masks an object of each COCO image in three ways, for context reasoning
 
-MASK_SUMMARY = "mask an object of each COCO image in three ways (MM-R3, context reasoning)"
-
 MASK_EXAMPLE = """examples:
   sightline build mask instances_val2017.json --images val2017 --out masked --limit 500
   sightline build mask instances.json --images coco --out test --spec types.json --labels labels.json
@@ -131,7 +127,6 @@ NONE = "none"
 
 
 def register_mask(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(MASK_SUMMARY)
     parser.epilog = MASK_EXAMPLE
     parser.add_argument("instances", nargs="?", metavar="INSTANCES.json", help="objects in COCO's format")
     parser.add_argument("--images", metavar="DIR", help="folder of the images that it names")
@@ -280,8 +275,6 @@ def _file_digest(path: Path) -> dict[str, str]:
 
 # -- `sightline build restyle`: repaints images in the styles of MM-R3, or in your own styles
 
-RESTYLE_SUMMARY = "restyle images: candy, mosaic, udnie and grayscale (MM-R3), or your own styles"
-
 RESTYLE_EXAMPLE = """examples:
   sightline build restyle indoor/Images --out restyled --preview sheet.png
   sightline build restyle train.csv --images landmarks --labels train_label_to_category.csv --out restyled
@@ -296,7 +289,6 @@ torch. A process takes up to 2 GB at the default --max-pixels; fewer pixels or -
 
 
 def register_restyle(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(RESTYLE_SUMMARY)
     parser.epilog = RESTYLE_EXAMPLE
     add_sources(parser)
     styles = parser.add_argument_group("styles")
@@ -385,8 +377,6 @@ def _sizes(words: str | None, most: int) -> tuple[int, ...]:
 
 # -- `sightline build read`: reads the text in images by OCR
 
-READ_SUMMARY = "read the text in images by OCR, word by word with boxes (ConTextual, section 3.1)"
-
 READ_EXAMPLE = """examples:
   sightline build read data/contextual --out read.jsonl
   sightline build read sign.jpg menu.png --text layout
@@ -399,7 +389,6 @@ store. Copies of an image are read once.
 
 
 def register_read(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(READ_SUMMARY)
     parser.epilog = READ_EXAMPLE
     group = parser.add_argument_group("images")
     add = group.add_argument
@@ -487,8 +476,6 @@ def _print_result(gallery: CheckedImages, unread: Mapping[str, str], out: Path |
 
 # -- `sightline build caption`: writes captions of images with a model that takes images
 
-CAPTION_SUMMARY = "caption images with a model, for text-only models (CODIS, section 5.1)"
-
 CAPTION_EXAMPLE = """examples:
   sightline build caption data/codis --model http://localhost:8000/v1#llava --out captions.json
   sightline run codis:captions --set captions=captions.json --model openai/gpt-4o --data data/codis
@@ -500,7 +487,6 @@ interruption, and asks nothing if all captions are cached.
 
 
 def register_caption(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(CAPTION_SUMMARY)
     parser.epilog = CAPTION_EXAMPLE
     group = parser.add_argument_group("captions")
     add = group.add_argument
@@ -575,10 +561,6 @@ def _ask(
 
 # -- `sightline build scenes`: synthetic scenes in the released formats, for the embedded model `mini`
 
-SCENES_SUMMARY = (
-    "generate synthetic scenes in the formats of the four benchmarks, for the embedded model `mini`"
-)
-
 SCENES_EXAMPLE = """examples:
   sightline build scenes --out scenes
   sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
@@ -595,7 +577,6 @@ COUNT = 60
 
 
 def register_scenes(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(SCENES_SUMMARY)
     parser.epilog = SCENES_EXAMPLE
     add = parser.add_argument
     add("--out", required=True, metavar="DIR", help="folder, with a subfolder for each benchmark")

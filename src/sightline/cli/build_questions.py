@@ -1,4 +1,4 @@
-"""`sightline build rephrase`: three rephrasings of each long question, by a chat model."""
+"""`sightline build`: what writes or measures texts (rephrase, synthesize, equivalence), curates or splits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ from sightline.cli.options import (
     model_client_options,
     pairs,
 )
-from sightline.cli.parser import sentence
 from sightline.cli.printing import print_budget_stop, print_json
 from sightline.errors import UserError, some_of
 from sightline.text import print_line, print_note
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from sightline.reporting.table import ReportTable
 
 
-REPHRASE_SUMMARY = "write three rephrasings of each question with a chat model (MM-R3)"
+# -- `sightline build rephrase`: three rephrasings of each long question, by a chat model
 
 REPHRASE_EXAMPLE = """examples:
   sightline build rephrase OpenEnded_mscoco_val2014_questions.json --images val2014 --out rephrased
@@ -69,7 +68,6 @@ twice. Replies are cached in the store: the same command builds the same folder.
 
 
 def register_rephrase(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(REPHRASE_SUMMARY)
     parser.epilog = REPHRASE_EXAMPLE
     add = parser.add_argument_group("questions").add_argument
     add("sources", nargs="+", metavar="SOURCE", help="questions: OKVQA's, InfographicVQA's, JSONL or CSV")
@@ -150,10 +148,6 @@ def _build_rephrasings(
 
 # -- `sightline build synthesize`: instructions for images, with responses, by a model that takes images
 
-SYNTHESIZE_SUMMARY = (
-    "write instructions with responses for images, with a model that accepts images (ConTextual, Appendix H)"
-)
-
 SYNTHESIZE_EXAMPLE = """examples:
   sightline build synthesize --model openai/gpt-4o --images raw --examples data/contextual --out written
   sightline annotate new verify written/contextual_synthetic.csv --name synthetic
@@ -169,7 +163,6 @@ contextual_synthetic.csv. Let humans accept the instructions with `sightline ann
 
 
 def register_synthesize(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(SYNTHESIZE_SUMMARY)
     parser.epilog = SYNTHESIZE_EXAMPLE
     group = parser.add_argument_group("images")
     add = group.add_argument
@@ -255,10 +248,6 @@ def _build_synthesis(
 
 # -- `sightline build equivalence`: measures how far variants mean the same as their originals
 
-EQUIVALENCE_SUMMARY = (
-    "measure whether variants have the same meaning as originals: by humans, a judge, sentence similarity"
-)
-
 EQUIVALENCE_EXAMPLE = """examples:
   sightline annotate new equivalence rephrased --name pairs           (then invite, serve, export --out pairs)
   sightline build equivalence rephrased --human pairs/verdicts.jsonl
@@ -272,7 +261,6 @@ PRINTED_PAIRS = 5
 
 
 def register_equivalence(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(EQUIVALENCE_SUMMARY)
     parser.epilog = EQUIVALENCE_EXAMPLE
     parser.add_argument("folder", metavar="DIR", help="built folder")
     add = parser.add_argument_group("measures").add_argument
@@ -446,8 +434,6 @@ def _equivalence_table(report: EquivalenceReport) -> ReportTable:
 
 # -- `sightline build curate`: selects raw images worth annotating, and records why others are dropped
 
-CURATE_SUMMARY = "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)"
-
 CURATE_EXAMPLE = """examples:
   sightline build curate raw --out candidates --preview near-duplicates.png
   sightline build curate raw --max-text 0.3 --write list.csv
@@ -475,7 +461,6 @@ PREVIEW_GROUPS = 8
 
 
 def register_curate(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(CURATE_SUMMARY)
     parser.epilog = CURATE_EXAMPLE
     images = parser.add_argument_group("images")
     help_data = "folders of images, data folders, or image files"
@@ -620,8 +605,6 @@ def _funnel_table(funnel: Funnel, out: Path | None) -> ReportTable:
 
 # -- `sightline build split`: draws a validation split in proportion to the categories
 
-SPLIT_SUMMARY = "sample a validation split in proportion to the categories (ConTextual, Appendix C)"
-
 SPLIT_EXAMPLE = """examples:
   sightline build split all.csv --out data/mine
   sightline build split all.csv --out data/mine --count 50 --seed 1
@@ -635,7 +618,6 @@ rows of val are in test too), and the images that are next to all.csv. Of ConTex
 
 
 def register_split(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(SPLIT_SUMMARY)
     parser.epilog = SPLIT_EXAMPLE
     add = parser.add_argument
     add("table", metavar="TABLE", help="CSV in ConTextual's layout, with responses")

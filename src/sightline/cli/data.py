@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_plugins, add_quiet
-from sightline.cli.parser import add_subcommands, sentence
+from sightline.cli.parser import add_subcommands
 from sightline.cli.printing import by_reason, output_errors, print_json
 from sightline.errors import UserError, unknown_name
 from sightline.text import print_line, print_note
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 SUBCOMMANDS = {
-    "pull": "download a data set at its pinned revision",
-    "check": "verify the records and images of a data folder",
-    "describe": "count the labels, lengths and verbs of a data folder",
+    "pull": "download a data set, checked against its pinned revision, or the images of a table of URLs",
+    "check": "verify the records and images of a data folder; compare it with the release",
+    "describe": "count the samples, labels, lengths and verbs of a data folder",
 }
 
 EXAMPLE = """examples:
@@ -46,10 +46,6 @@ def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.Argum
 
 # -- `sightline data pull`: download a data set, then the images that its records, or a table, name by URL
 
-PULL_SUMMARY = (
-    "download a data set at its pinned revision and verify its checksums, or the images of a table of URLs"
-)
-
 PULL_EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
   sightline data pull contextual                         the records, then 506 images by their URLs
@@ -60,7 +56,6 @@ PULL_EXAMPLE = """examples:
 
 
 def register_pull(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(PULL_SUMMARY)
     parser.epilog = PULL_EXAMPLE
     add = parser.add_argument
     add(
@@ -193,8 +188,6 @@ def _missing(images: ImageDownload, folder: str) -> ReportTable:
 
 # -- `sightline data check`: verify the records and images of a data folder
 
-CHECK_SUMMARY = "verify the records and images of a data folder; compare it with the release"
-
 CHECK_EXAMPLE = """examples:
   sightline data check codis --data data/codis
   sightline data check iibench --data data/iibench --split test
@@ -205,7 +198,6 @@ MOST_PRINTED = 10
 
 
 def register_check(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(CHECK_SUMMARY)
     parser.epilog = CHECK_EXAMPLE
     add_folder(parser)
     parser.set_defaults(execute=execute_check)
@@ -286,8 +278,6 @@ def _print_faults(kind: str, faults: list[ImageFault]) -> None:
 
 # -- `sightline data describe`: print tables of the samples, labels, texts and verbs of a data set
 
-DESCRIBE_SUMMARY = "count the samples, labels, lengths and verbs of a data folder"
-
 DESCRIBE_EXAMPLE = """examples:
   sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
   sightline data describe contextual --data data/contextual --split val --json
@@ -298,7 +288,6 @@ MOST_VALUES = 30
 
 
 def register_describe(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(DESCRIBE_SUMMARY)
     parser.epilog = DESCRIBE_EXAMPLE
     add_folder(parser)
     parser.set_defaults(execute=execute_describe)

@@ -15,7 +15,7 @@ COMMANDS = {
     "MM-R3, without a download",
     "list": "list benchmarks, their settings, options and published rows",
     "build": "build your own data: rephrase, restyle, mask, perturb, scenes, caption, read, equivalence, "
-    "curate, annotate, synthesize, verify, rate, split",
+    "curate, synthesize, split",
     "annotate": "let humans rate, answer, compare and write: projects, links, progress, export",
     "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
     "data": "download public data sets; check or describe a data folder",
@@ -111,7 +111,7 @@ def option_names(parser: argparse.ArgumentParser) -> list[str]:
     return names
 
 
-# -- Commands with subcommands; only the module of the executed subcommand is imported
+# -- Commands with subcommands: all with their summaries, the executed one with its options
 
 AnyParser = TypeVar("AnyParser", bound=argparse.ArgumentParser)
 

@@ -1,4 +1,4 @@
-"""`sightline runs SUBCOMMAND`: the runs in a store; only the executed subcommand is imported."""
+"""`sightline runs SUBCOMMAND`: the runs in a store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import add_printing, add_run, add_store, opened_run
-from sightline.cli.parser import add_subcommands, sentence
+from sightline.cli.parser import add_subcommands
 from sightline.cli.printing import print_json, print_tables
 from sightline.errors import UserError
 from sightline.text import print_line, print_note
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 SUBCOMMANDS = {
-    "list": "list the runs",
-    "show": "print everything that the store knows about a run",
-    "rename": "give a run a name, another name, or none",
+    "list": "list the runs in the store, with their numbers, names, tags and options",
+    "show": "print the name, tags, note, state, data, model, options, counts, tokens and cost of a run",
+    "rename": "give a run a name or another name, or remove its name",
     "tag": "add tags to a run, or remove them",
-    "note": "write a note on a run",
-    "delete": "delete runs; the answers stay",
+    "note": "write a note on a run, in the place of its former note",
+    "delete": "delete runs; the answers of models and judges stay",
 }
 
 EXAMPLE = """examples:
@@ -53,8 +53,6 @@ def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.Argum
 
 # -- `sightline runs list`: list the runs in a store, all or those with a tag, a benchmark, a model
 
-LIST_SUMMARY = "list the runs in the store, with their numbers, names, tags and options"
-
 LIST_EXAMPLE = """examples:
   sightline runs list
   sightline runs list --tag july --benchmark codis
@@ -68,7 +66,6 @@ DAMAGED_REMEDY = "its description cannot be read; `sightline runs delete` delete
 
 
 def register_list(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(LIST_SUMMARY)
     parser.epilog = LIST_EXAMPLE
     add = parser.add_argument
     add("--tag", action="append", default=[], metavar="TAG", help="only runs with this tag; may repeat")
@@ -158,8 +155,6 @@ def _fields() -> Sequence[Field[RunLine]]:
 
 # -- `sightline runs show`: print everything that the store knows about a run
 
-SHOW_SUMMARY = "print the name, tags, note, state, data, model, options, counts, tokens and cost of a run"
-
 SHOW_EXAMPLE = """examples:
   sightline runs show 3
   sightline runs show base --json
@@ -167,7 +162,6 @@ SHOW_EXAMPLE = """examples:
 
 
 def register_show(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(SHOW_SUMMARY)
     parser.epilog = SHOW_EXAMPLE
     add_run(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -207,8 +201,6 @@ def _text(value: Any) -> str:
 
 # -- `sightline runs rename`: give a run a name, another name, or none
 
-RENAME_SUMMARY = "give a run a name or another name, or remove its name"
-
 RENAME_EXAMPLE = """examples:
   sightline runs rename 3 base
   sightline runs rename base base-july
@@ -217,7 +209,6 @@ RENAME_EXAMPLE = """examples:
 
 
 def register_rename(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(RENAME_SUMMARY)
     parser.epilog = RENAME_EXAMPLE
     add_run(parser)
     parser.add_argument("name", nargs="?", metavar="NAME", help="the new name")
@@ -254,8 +245,6 @@ def execute_rename(options: argparse.Namespace) -> int:
 
 # -- `sightline runs tag`: add tags to a run, or remove them
 
-TAG_SUMMARY = "add tags to a run, or remove them"
-
 TAG_EXAMPLE = """examples:
   sightline runs tag base july paper
   sightline runs tag 3 july --remove
@@ -263,7 +252,6 @@ TAG_EXAMPLE = """examples:
 
 
 def register_tag(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(TAG_SUMMARY)
     parser.epilog = TAG_EXAMPLE
     add_run(parser)
     parser.add_argument("tags", nargs="+", metavar="TAG", help="the tags")
@@ -292,8 +280,6 @@ def execute_tag(options: argparse.Namespace) -> int:
 
 # -- `sightline runs note`: write a note on a run
 
-NOTE_SUMMARY = "write a note on a run, in the place of its former note"
-
 NOTE_EXAMPLE = """examples:
   sightline runs note base "server restarted with --max-model-len 8192"
   sightline runs note base ""                                              removes the note
@@ -301,7 +287,6 @@ NOTE_EXAMPLE = """examples:
 
 
 def register_note(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(NOTE_SUMMARY)
     parser.epilog = NOTE_EXAMPLE
     add_run(parser)
     parser.add_argument("text", metavar="TEXT", help="the note; an empty one removes the former note")
@@ -318,8 +303,6 @@ def execute_note(options: argparse.Namespace) -> int:
 
 # -- `sightline runs delete`: delete runs from the store; the answers of models and judges stay
 
-DELETE_SUMMARY = "delete runs; the answers of models and judges stay"
-
 DELETE_EXAMPLE = """examples:
   sightline runs delete 3
   sightline runs delete base 7 --yes
@@ -333,7 +316,6 @@ STAYS = "kept: all answers of models and judges, and results folders (--out)"
 
 
 def register_delete(parser: argparse.ArgumentParser) -> None:
-    parser.description = sentence(DELETE_SUMMARY)
     parser.epilog = DELETE_EXAMPLE
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers or names of runs")
     parser.add_argument("--yes", action="store_true", help="do not ask")

@@ -1,4 +1,4 @@
-"""Parameters in the addresses of pages."""
+"""Parameters in the addresses of pages, and the error of an address without a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of an item shows: parts and fields in the order of the task, for all tasks alike."""
+"""The page of an item, for all tasks alike: parts and fields in the order of the task, form, images."""
 
 from __future__ import annotations
 

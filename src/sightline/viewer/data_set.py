@@ -1,4 +1,4 @@
-"""A data folder or a groups file, read by the benchmark whose format it has."""
+"""A data folder or a groups file, read by the benchmark whose format it has, and its near-duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Jinja environment of all HTML: every text is escaped, and shown as `sightline.errors` shows it."""
+"""The Jinja environment of all HTML, which escapes every text, and how it shows numbers and long texts."""
 
 from __future__ import annotations
 

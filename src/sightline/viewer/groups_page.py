@@ -1,4 +1,4 @@
-"""The pages of groups: a list with filters, a group, and the export of a list."""
+"""The pages of groups: a list with filters, a gallery, a group, the export, and commands to ask again."""
 
 from __future__ import annotations
 

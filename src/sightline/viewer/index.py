@@ -1,4 +1,4 @@
-"""The index of outcomes of a store: which runs are indexed, building, and reading."""
+"""The index of outcomes of a store: building and reading it, comparisons of runs, groups of several runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Writes the index of a run from its judged groups. Its memory is some bytes for each group."""
+"""Writes the index of a run: what it keeps of each judged group, its key, its bodies and blocks.
+
+Its memory is some bytes for each group.
+"""
 
 from __future__ import annotations
 
@@ -557,14 +560,6 @@ class IndexBuilder:
 
 def facet_key(name: FacetName) -> bytes:
     return hashlib.sha256(msgspec.msgpack.encode(name)).digest()[:16]
-
-
-def drop_index(store: Store, run: int) -> None:
-    """Drop the indexes of a run, complete or not."""
-    table = schema.indexes
-    with store.database.core_write() as connection:
-        found = connection.scalars(select(table.c.id).where(table.c.run == run)).all()
-        schema.drop_indexes(connection, found)
 
 
 def _most_frequent(counts: Mapping[FacetName, int]) -> Iterable[FacetName]:

@@ -1,4 +1,4 @@
-"""The records of the index: runs, rows of groups, facets, pages, and comparisons of runs."""
+"""The records of the index (runs, groups, facets, comparisons), its filters, and sets and orders of ranks."""
 
 from __future__ import annotations
 

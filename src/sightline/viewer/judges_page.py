@@ -1,4 +1,4 @@
-"""The page of judges: how far they agree, with each other and with humans, and where they differ."""
+"""The page of judges: how far they agree with each other and with humans, also those of projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the leaderboard, and its table as CSV and LaTeX."""
+"""The leaderboard: its table of models by benchmark, its page, and the table as CSV and LaTeX."""
 
 from __future__ import annotations
 

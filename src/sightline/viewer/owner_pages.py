@@ -1,4 +1,4 @@
-"""The owner's pages: projects, one project, its items, and the forms that change it."""
+"""The owner's pages: projects, one project, its items, the forms that change it, corrected metrics."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Plots in table cells: values with confidence intervals on one scale, in percent of the width of the cell.
+"""Plots in table cells (in percent of their width), scatter plots, radars and ROC curves, as SVG.
 
-Each plot repeats numbers that are also in its row. The macros of `plots.html` draw them as SVG.
+Each plot repeats numbers that are also in its row or table. The macros of `plots.html` draw them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of a run: what was run, its metrics and plots, its verdicts, and its progress while it runs."""
+"""The list of runs, and the page of a run: what was run, metrics and plots, verdicts, progress."""
 
 from __future__ import annotations
 

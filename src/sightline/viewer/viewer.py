@@ -1,4 +1,4 @@
-"""What the pages share: the store, its index, the templates and the static files."""
+"""What the pages share: the store, its index, what is built for them, the names and images of runs."""
 
 from __future__ import annotations
 
