@@ -189,7 +189,6 @@ def _work_done(state: State, annotator: Annotator) -> list[int]:
 
 
 def may_not_work(state: State, annotator: Annotator) -> str:
-    """Say why an annotator gets nothing at all."""
     if annotator.revoked:
         return "revoked"
     if annotator.paused:

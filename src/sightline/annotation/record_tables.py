@@ -109,7 +109,6 @@ CONTEXTUAL_FOLDER, SPLIT, TASKS = "data", "val", "tasks.csv"
 
 
 def write_contextual(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Write the table with its images, and the labels of the tasks."""
     rows = [list(COLUMNS)]
     tasks = [["image_url", "task"]]
     for one in judgements(request.state, request.annotators):
@@ -135,7 +134,6 @@ KEEP = "keep"
 
 
 def write_images(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Copy the kept images, and write the decisions."""
     rows = [["image", "decision", "votes", "reasons"]]
     kept = 0
     for item in request.state.items.values():

@@ -26,13 +26,13 @@ ItemKind = Literal[
     "table-lines",
     "drafts",
 ]
-"""How items are made of the sources; see items.py."""
+"""How items are made of the sources; see `MAKERS` in creation.py."""
 
 PartKind = Literal["image", "text", "options", "similar"]
 FieldKind = Literal["choice", "choices", "text", "pair"]
 Product = Literal["verdicts", "answers", "records", "judgements"]
 Records = Literal["", "images", "captions", "table-lines", "questions", "codis", "iibench", "contextual"]
-"""What is written of the judgements, if a task produces records; see records/__init__.py."""
+"""What is written of the judgements, if a task produces records; see `WRITERS` in records.py."""
 
 Ties = Literal["open", "adjudicate", "consensus"]
 PhaseKind = Literal["work", "training", "qualification"]

@@ -393,7 +393,6 @@ def _runs(store: Store, adapters: Sequence[SavedAdapter], named: Sequence[str]) 
 
 
 def _cost(store: Store, adapter: SavedAdapter, pairs: Sequence[tuple[int, int]]) -> Cost:
-    """What one adapter costs, by its files and by the answers of its runs."""
     from sightline.evaluation.adapter_report import adapter_of, mean_latency
     from sightline.reporting.adapter import Cost
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 
 def index_run(index: OutcomeIndex, store: Store, run: int, *, quiet: bool = False) -> None:
-    """Index a run, unless its index is ready."""
     from sightline.evaluation.runs import read_stored_run
     from sightline.progress import progress
 

@@ -212,7 +212,6 @@ def _value(text: str) -> Any:
 
 
 def add_run(group: ArgumentGroup) -> None:
-    """Add the argument RUN of the subcommands of `runs`."""
     group.add_argument("run", metavar="RUN", help="number or name of the run")
 
 
@@ -307,7 +306,6 @@ def chart_request(options: argparse.Namespace) -> ChartRequest | None:
 
 
 def add_project(group: ArgumentGroup) -> None:
-    """Add the argument PROJECT, and --store."""
     group.add_argument("project", metavar="PROJECT", help="name or number of the project")
     add_store(group)
 

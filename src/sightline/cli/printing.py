@@ -117,7 +117,6 @@ def print_run_summary(evaluation: Evaluation) -> None:
 
 
 def _print_requests(what: str, counts: Counts) -> None:
-    """Print the summary of requests, and what the server's prefix cache and equal requests saved."""
     print_note(f"{what}: {requests_summary(counts)}")
     print_saved(what, counts)
 

@@ -309,7 +309,6 @@ class Gate:
 
 
 def holder_of(request: Request) -> Holder:
-    """The holder of the link with which a request came."""
     holder: Holder = request.scope[_KEY]
     return holder
 

@@ -20,7 +20,7 @@ from sightline.annotation.store import ProjectClosedError
 from sightline.annotation.task import Task
 from sightline.annotation.types import Action, Entry, Given, Item, ItemImage, Values, as_given
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.viewer.access import ROOT, holder_of
+from sightline.viewer.access import NOT_KEPT, ROOT, holder_of
 from sightline.viewer.addresses import NotFoundError, read_word
 from sightline.viewer.annotation_items import (
     ALL_STEPS,
@@ -219,9 +219,6 @@ def _said(desk: Desk, entry: Entry) -> str:
 
 # -- What the pages of an annotator share: who asks, the state of the project, the frame of each page
 
-NOT_KEPT = {"cache-control": "no-store"}
-"""A page that a browser kept would hold a form that was sent before."""
-
 
 class Desk(Struct, frozen=True):
     """What the pages of one request share."""
@@ -271,6 +268,7 @@ class Desk(Struct, frozen=True):
             "form": secrets.token_urlsafe(18),
         }
         response = self.viewer.page(template, shared | dict(context), status)
+        # A page that a browser kept would hold a form that was sent before.
         response.headers.update(NOT_KEPT)
         return response
 

@@ -302,7 +302,6 @@ class ComparedRuns:
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        """The place of a pair of groups by its position in the other run."""
         return {number: place for place, number in enumerate(integers_of_bytes(self._body.other))}
 
     @cached_property

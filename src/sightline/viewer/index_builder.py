@@ -328,7 +328,6 @@ def index_key(store: Store, run: int) -> bytes:
 
 
 def awaited(store: Store, keys: tuple[str, ...], *, judges_failed: bool) -> Awaited:
-    """Note what may be answered later."""
     last = store.answers.last_attempt() if judges_failed else None
     return Awaited(keys, _attempts(store, keys), last)
 
@@ -563,7 +562,6 @@ def facet_key(name: FacetName) -> bytes:
 
 
 def _most_frequent(counts: Mapping[FacetName, int]) -> Iterable[FacetName]:
-    """The values that are listed, of each field and label."""
     by_label: defaultdict[tuple[str, str], list[FacetName]] = defaultdict(list)
     for name in counts:
         by_label[name[:2]].append(name)

@@ -46,7 +46,6 @@ def leaderboard(viewer: Viewer, request: Request) -> Response:
 
 
 def leaderboard_csv(viewer: Viewer, request: Request) -> Response:
-    """The leaderboard as CSV, with the rows and settings that the reader chose."""
     board = build_leaderboard(viewer.index.runs(), _choice(request))
     return _file(csv_text(csv_table(board)), "text/csv", "leaderboard.csv")
 

@@ -32,6 +32,7 @@ from sightline.metrics.label_quality import LabelQuality, Vote, label_quality
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import corrected_tables
 from sightline.types import Verdict
+from sightline.viewer.access import NOT_KEPT
 from sightline.viewer.addresses import NotFoundError, number_of
 from sightline.viewer.annotation_items import ALL_STEPS, Fields, given_values, item_image, view_item
 from sightline.viewer.annotation_items import one as one_value
@@ -116,11 +117,6 @@ def items_page(viewer: Viewer, request: Request) -> Response:
     )
 
 
-def owner_item_page(viewer: Viewer, request: Request) -> Response:
-    """An item with its judgements, which the owner can settle."""
-    return _item_page(viewer, request)
-
-
 def settle(viewer: Viewer, request: Request, fields: Fields) -> Response:
     """Decide an item as the owner; then the next one to settle follows."""
     live = viewer.projects.live(request.path_params["project"])
@@ -131,7 +127,7 @@ def settle(viewer: Viewer, request: Request, fields: Fields) -> Response:
     try:
         live.settle(number, given_values(task, item, fields), one_value(fields, "form"))
     except UserError as error:
-        return _item_page(viewer, request, fault=str(error))
+        return owner_item_page(viewer, request, fault=str(error))
     ties = ties_of(decisions_of(live.refresh(), live.annotators()))
     place = f"/projects/{live.row.number}"
     following = next((tie for tie in ties if tie > number), ties[0] if ties else None)
@@ -185,7 +181,7 @@ def export(viewer: Viewer, request: Request) -> Response:
             archive.write(path, path.relative_to(scratch))
     headers = {
         "content-disposition": f'attachment; filename="project-{live.row.number}.zip"',
-        "cache-control": "no-store",
+        **NOT_KEPT,
     }
     return Response(out.getvalue(), media_type="application/zip", headers=headers)
 
@@ -194,7 +190,8 @@ def owner_image(viewer: Viewer, request: Request) -> Response:
     return item_image(viewer, viewer.projects.live(request.path_params["project"]), request)
 
 
-def _item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
+def owner_item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
+    """An item with its judgements, which the owner can settle; `fault` says why that failed."""
     live, number = viewer.projects.live(request.path_params["project"]), request.path_params["number"]
     state, annotators = live.refresh(), live.annotators()
     if number not in state.items:
@@ -226,7 +223,7 @@ def _item_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
         "said": said,
     }
     response = viewer.page("owner_item_page.html", context, 422 if fault else 200)
-    response.headers["cache-control"] = "no-store"
+    response.headers.update(NOT_KEPT)
     return response
 
 

@@ -398,5 +398,4 @@ def number_of(value: MetricValue | None) -> float:
 
 
 def words_of(label: str) -> str:
-    """What a page calls a label."""
     return label.replace("_", " ")

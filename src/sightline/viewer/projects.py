@@ -60,7 +60,6 @@ class Projects:
             return self._live[number]
 
     def holder(self, token: str) -> Holder | Problem:
-        """Find who holds a personal link."""
         claim = claim_of(token)
         if claim is None:
             return "invalid"

@@ -316,7 +316,6 @@ def words_of(text: str) -> set[str]:
 
 
 def searched_text(outcomes: Iterable[Outcome]) -> str:
-    """The text of a group that can be found."""
     texts = dict.fromkeys(
         text
         for one in outcomes

@@ -280,7 +280,6 @@ class Forest(Struct, frozen=True):
 
     @property
     def kinds(self) -> set[str]:
-        """The signs of the plots."""
         return {point.kind for row in self.rows for point in row.plot.points}
 
 
@@ -337,7 +336,6 @@ def by_judge(section: ByJudge, runs: Sequence[NamedResult]) -> Forest | None:
 
 
 def corrected(metric: str, runs: Sequence[NamedResult]) -> Forest:
-    """A metric by judge, humans and both."""
     found = [(run, one) for run in runs for one in run.result.corrected if one.metric == metric]
     cells = [
         (name, run.name, value)
