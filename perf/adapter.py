@@ -19,8 +19,8 @@ import msgspec
 import torch
 
 import sightline
+from sightline.adapter.architectures import ARCHITECTURES, AdapterConfig, Lora
 from sightline.adapter.attach import with_adapter
-from sightline.adapter.module import ARCHITECTURES, AdapterConfig, Lora
 from sightline.adapter.saved_adapter import AdapterMetadata, save_adapter
 from sightline.builders.scenes.build import generate_mmr3
 from sightline.models.local.load import load

@@ -24,7 +24,7 @@ import torch
 
 from local import make, prepare_libraries
 from report import Report, new_parser
-from sightline.adapter.module import ARCHITECTURES, AdapterConfig
+from sightline.adapter.architectures import ARCHITECTURES, AdapterConfig
 from sightline.adapter.trainer import Recipe, TrainingStep
 from sightline.adapter.training import Training, train_adapter
 from sightline.builders.scenes.build import generate_mmr3

@@ -16,8 +16,8 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
 import torch
 from msgspec.structs import replace
 
+from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.attach import with_adapter
-from sightline.adapter.module import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.saved_adapter import (
     AdapterMetadata,
     SavedAdapter,

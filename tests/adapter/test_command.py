@@ -21,7 +21,7 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
 from msgspec.structs import replace
 from tests.adapter.training import Folder, attached_to, run_training, small_training, write_groups
 
-from sightline.adapter.module import AdapterConfig, BiLstm, Lora, Prefix
+from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.training import train_adapter
 from sightline.cli.main import main
 from sightline.errors import UserError

@@ -19,11 +19,11 @@ from tests.adapter.training import (
     encoder_of,
 )
 
+from sightline.adapter.architectures import BiLstm, Prefix
 from sightline.adapter.attach import with_adapter
 from sightline.adapter.batch import IGNORED, EncodedExample, ExampleEncoder, training_batch
 from sightline.adapter.examples import read_examples
 from sightline.adapter.loss import cross_entropy, disagreement
-from sightline.adapter.module import BiLstm, Prefix
 from sightline.adapter.trainer import Recipe, Trainer, TrainingStep, answer_logits
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel

@@ -14,7 +14,8 @@ if find_spec("torch") is None:
 
 import torch
 
-from sightline.adapter.module import BiLstm, BiLstmPrefix, FreePrefix, Prefix
+from sightline.adapter.architectures import BiLstm, Prefix
+from sightline.adapter.module import BiLstmPrefix, FreePrefix
 
 WIDTH = 5
 Floats = NDArray[np.float64]

@@ -17,8 +17,8 @@ from PIL import Image
 from tests.adapter.training import Folder, run_training, small_training, write_groups
 
 import sightline
+from sightline.adapter.architectures import Prefix
 from sightline.adapter.examples import read_content, refuse_overlap
-from sightline.adapter.module import Prefix
 from sightline.cli.main import main
 from sightline.errors import UserError
 

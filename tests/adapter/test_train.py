@@ -22,10 +22,10 @@ from tests.adapter.training import (
     small_training,
 )
 
+from sightline.adapter.architectures import BiLstm, Prefix
 from sightline.adapter.attach import with_adapter
 from sightline.adapter.batch import EncodedExample, ExampleEncoder
 from sightline.adapter.examples import TrainingExample, read_examples
-from sightline.adapter.module import BiLstm, Prefix
 from sightline.adapter.saved_adapter import read_metadata, read_weights
 from sightline.adapter.trainer import Recipe, Trainer, Validation
 from sightline.errors import UserError

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from PIL import Image
 
+from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.attach import AdaptedModel, with_adapter
 from sightline.adapter.batch import ExampleEncoder
-from sightline.adapter.module import AdapterConfig, BiLstm, Lora, Prefix
 from sightline.adapter.trainer import Recipe, TrainingStep, Validation
 from sightline.adapter.training import TrainedAdapter, Training, train_adapter
 from sightline.models.local.load import load

@@ -95,7 +95,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_damaged_adapter(capsys: pytest.CaptureFixture[str], name: str) -> None:
     import torch
 
-    from sightline.adapter.module import Lora
+    from sightline.adapter.architectures import Lora
     from sightline.adapter.saved_adapter import AdapterMetadata, read_weights, save_adapter
 
     weights = {"first": torch.nn.Parameter(torch.zeros(3, 8)), "second": torch.nn.Parameter(torch.ones(2))}

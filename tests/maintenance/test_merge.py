@@ -340,7 +340,7 @@ def test_a_newer_source_is_refused_before_anything_is_written(tmp_path: Path) ->
     with store.database.core_write() as connection:
         connection.exec_driver_sql("UPDATE meta SET value = '99'")
     store.close()
-    with pytest.raises(UserError, match="newer Sightline"):
+    with pytest.raises(UserError, match="another version of Sightline"):
         _merge([source, newer], tmp_path / "t.db")
     assert not (tmp_path / "t.db").exists()
 

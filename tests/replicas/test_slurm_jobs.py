@@ -226,7 +226,7 @@ class Queue:
         self.cancelled = 0
         self.cancelled_jobs: list[str] = []
         self._looks = [[], *looks]
-        for name in ("submit", "check", "jobs", "cancel", "cancel_job"):
+        for name in ("submit", "check", "list_jobs", "cancel", "cancel_job"):
             monkeypatch.setattr(slurm, name, getattr(self, name))
 
     async def submit(self, script: Path, count: int) -> str:
@@ -236,7 +236,7 @@ class Queue:
     async def check(self, script: Path) -> None:
         pass
 
-    async def jobs(self, name: str) -> list[Job]:
+    async def list_jobs(self, name: str) -> list[Job]:
         return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
 
     async def cancel(self, name: str) -> None:
@@ -431,7 +431,7 @@ def test_a_dry_run_shows_the_script_and_submits_nothing(
 
 @pytest.mark.parametrize(
     ("fails", "message"),
-    [("jobs", "Slurm does not answer: refused"), ("check", "profile gpu cannot be used: refused")],
+    [("list_jobs", "Slurm does not answer: refused"), ("check", "profile gpu cannot be used: refused")],
 )
 def test_where_slurm_refuses_before_a_job_exists_nothing_is_cancelled_and_no_live_server_loses_its_folder(
     fails: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -448,4 +448,4 @@ def test_where_slurm_refuses_before_a_job_exists_nothing_is_cancelled_and_no_liv
         asyncio.run(started.run(lambda replica: None, lambda name, reason, is_explained=False: None))
     assert (queue.submitted, queue.cancelled) == ([], 0)
     # Without an answer, jobs of an earlier driver may run: they read their key here when they start again.
-    assert len(list(tmp_path.iterdir())) == (1 if fails == "jobs" else 0)
+    assert len(list(tmp_path.iterdir())) == (1 if fails == "list_jobs" else 0)

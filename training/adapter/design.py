@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sightline.adapter.module import AdapterConfig, BiLstm, Lora, Prefix
+from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
 
 Loss = Literal["ce", "ce+consistency"]
 Training = Literal["parted", "whole", "sentences"]

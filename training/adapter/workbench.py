@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import torch
 from msgspec.structs import replace
 
+from sightline.adapter.architectures import AdapterConfig, Lora, Prefix
 from sightline.adapter.attach import AdaptedModel, merge_lora, with_adapter
 from sightline.adapter.batch import EncodedExample, ExampleEncoder, Template
 from sightline.adapter.examples import VALIDATION_TOKENS, ExampleGroups, TrainingExample
-from sightline.adapter.module import AdapterConfig, Lora, Prefix
 from sightline.adapter.trainer import DivergedError, Recipe, Trainer, TrainingStep, validate
 from sightline.models.embedder import embedder
 from sightline.models.local.encode import collate, to_device, with_encoded

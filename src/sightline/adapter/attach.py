@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from torch import Tensor
 
-from sightline.adapter.module import AdapterConfig, Lora, PrefixModule, prefix_module
+from sightline.adapter.architectures import AdapterConfig, Lora
+from sightline.adapter.module import PrefixModule, prefix_module
 from sightline.errors import UserError
 from sightline.models.local.load import Loaded, first_line, silent
 from sightline.models.local.model import embedding_receiver, language_model

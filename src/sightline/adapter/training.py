@@ -11,10 +11,10 @@ import msgspec
 import torch
 from msgspec import Struct, field
 
+from sightline.adapter.architectures import AdapterConfig, BiLstm
 from sightline.adapter.attach import AdaptedModel, with_adapter
 from sightline.adapter.batch import ExampleEncoder
 from sightline.adapter.examples import ExampleGroups, read_content, read_examples, refuse_overlap, split
-from sightline.adapter.module import AdapterConfig, BiLstm
 from sightline.adapter.saved_adapter import METADATA, AdapterMetadata, TrainingCheckpoint, save_adapter
 from sightline.adapter.trainer import CONSISTENCY, Recipe, Trainer, TrainingStep, Validation, validate
 from sightline.errors import UserError

@@ -16,7 +16,7 @@ from sightline.errors import UserError
 from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
-    from sightline.adapter.module import AdapterConfig
+    from sightline.adapter.architectures import AdapterConfig
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.adapter.trainer import TrainingStep, Validation
     from sightline.adapter.training import TrainedAdapter
@@ -202,7 +202,7 @@ def _groups(word: str) -> str:
 def adapter_config(options: argparse.Namespace) -> AdapterConfig:
     import msgspec
 
-    from sightline.adapter.module import AdapterConfig
+    from sightline.adapter.architectures import AdapterConfig
 
     sizes = pairs(options.set, "--set")
     try:
