@@ -809,6 +809,7 @@ def check(differ: Sequence[str]) -> None:
     assert not differ, f"{len(differ)} values are not those of {EXPECTED.name} (see its CHANGES.md):\n{shown}"
 
 
+@pytest.mark.slow
 def test_results_by_rules_models_and_humans_are_unchanged(shared: Path, tmp_path: Path) -> None:
     check(compared(FAST, shared, tmp_path))
 
