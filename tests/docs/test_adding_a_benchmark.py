@@ -34,7 +34,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     (example,) = [block for block in blocks(page, "python") if "class Arrows" in block]
     (folder / "benchmark.py").write_text(example.partition("\nbenchmarks = ")[0])
     ((file, hunks),) = diffs(page)
-    assert file == "src/sightline/registry.py"
+    assert file == "src/sightline/benchmarks/registry.py"
     apply(root / file, hunks)
 
     def command(*words: str) -> str:

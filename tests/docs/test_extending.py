@@ -104,7 +104,7 @@ def test_a_judge_prompt_of_the_page_is_an_option(changed: Callable[[str], Call],
     printed = call("-m", "sightline", *words, "--set", "judge_prompt=strict", "--out", "results")
     assert "results: results" in printed
     code = (
-        "from sightline.plugins import benchmark\nfrom sightline.types import Case\n"
+        "from sightline.benchmarks.registry import benchmark\nfrom sightline.types import Case\n"
         "from sightline.scoring.scorer import ModelScorer, by_question\n"
         "scorers = benchmark('codis').scorers({'judge_prompt': 'strict'})\n"
         "scorer = by_question(scorers, ModelScorer)['correct']\n"
