@@ -29,11 +29,7 @@ class Account:
     """
 
     def __init__(self, ledger: Ledger | None = None) -> None:
-        """Start with nothing spent.
-
-        Args:
-            ledger: What other processes of the run spend; None for a run of one process.
-        """
+        """`ledger` is what other processes of the run spend; None for a run of one process."""
         self._ledger = ledger
         self._own: dict[str, Spent] = {}
         self._others_are_sending = False
@@ -48,8 +44,6 @@ class Account:
     async def reserve(
         self, model: str, budget: Budget, wanted: int, expected_cost: float | None = None
     ) -> int:
-        """Allow requests, as far as the budget has room."""
-
         def room(spent: Mapping[str, Spent]) -> Spent:
             allowed = budget.room(model, spent, wanted, expected_cost)
             return Spent(allowed, allowed, highest=(expected_cost or 0.0) if allowed else 0.0)
@@ -57,15 +51,10 @@ class Account:
         return await self._add(model, room)
 
     async def reserve_attempt(self, model: str, budget: Budget) -> bool:
-        """Allow another attempt of a request that was allowed before."""
         return bool(await self._add(model, lambda spent: Spent(budget.has_room_for_attempt(spent))))
 
     def settle(self, model: str, cost: float | None) -> None:
-        """Record the result of a request.
-
-        Args:
-            cost: The cost of its answer; None for a request without an answer.
-        """
+        """Record the result of a request; `cost` is None for a request without an answer."""
         spent = self._own[model]
         spent.outstanding -= 1
         if cost is not None:
@@ -95,13 +84,11 @@ class Account:
                 await self._settled.wait()
 
     async def publish(self) -> None:
-        """Tell other processes what was spent."""
         if self._ledger is not None:
             async with self._lock:
                 await run_in_thread(self._ledger.write, self._snapshot())
 
     async def close(self) -> None:
-        """Tell other processes that this one has ended."""
         if self._ledger is not None:
             await run_in_thread(self._ledger.leave, self._snapshot())
 
@@ -148,31 +135,20 @@ async def shared_account(store: Store, run: bytes, budget: Budget) -> AsyncItera
 
 
 class EqualRequests(Struct, frozen=True):
-    """Requests that share the answer of an equal one, and what their own answers would have needed.
-
-    Attributes:
-        tokens: As many tokens of prompts and answers as the answers have that they share.
-        cost: The cost of these tokens.
-    """
+    """Requests that shared an equal one's answer, and the tokens and cost that this saved."""
 
     requests: int = 0
     tokens: int = 0
     cost: float = 0.0
 
     def plus(self, later: EqualRequests) -> EqualRequests:
-        """Add further requests."""
         return EqualRequests(
             self.requests + later.requests, self.tokens + later.tokens, self.cost + later.cost
         )
 
 
 class Counts(Struct):
-    """The state of a run of requests.
-
-    Attributes:
-        spending: Tokens and money of this run's answers.
-        images: The bytes of images to servers that accept references.
-    """
+    """The state of a run of requests; `images` counts bytes to servers that accept references."""
 
     total: int = 0
     cached: int = 0
@@ -200,12 +176,10 @@ class Counts(Struct):
 
     @property
     def tokens(self) -> int:
-        """Prompt and completion tokens of this run's answers."""
         return self.spending.prompt_tokens + self.spending.completion_tokens
 
     @property
     def cost(self) -> float:
-        """Cost of this run's answers."""
         return self.spending.cost
 
     def plus(self, later: Counts) -> Counts:
@@ -253,27 +227,18 @@ DEFAULT_MAX_TOKENS = 1024
 
 
 def token_limit(sampling: Mapping[str, Any]) -> int | None:
-    """The token limit of an answer.
-
-    Returns:
-        The limit; None without one.
-    """
+    """The token limit of an answer; None without one."""
     limits = (sampling.get(name) for name in ("max_tokens", "max_completion_tokens"))
     return next((int(limit) for limit in limits if limit is not None), None)
 
 
 def full_length_usage(keyed: KeyedRequest) -> Usage:
-    """Estimate the tokens of a request whose answer is as long as its limit."""
     limit = token_limit(keyed.request.sampling) or DEFAULT_MAX_TOKENS
     return Usage(prompt_tokens(keyed), limit)
 
 
 def prompt_tokens(keyed: KeyedRequest) -> int:
-    """Estimate the tokens of a request.
-
-    Returns:
-        One token for four characters, and one for 750 pixels.
-    """
+    """Estimate the tokens of a request: one for four characters, and one for 750 pixels."""
     request = keyed.request
     characters = sum(
         len(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)

@@ -22,11 +22,7 @@ EMPTY = "the reply is empty"
 
 
 class Caption(Struct, frozen=True):
-    """The description of an image, in one line.
-
-    Attributes:
-        text: The description, '' if there is none.
-    """
+    """The description of an image, in one line; '' if there is none."""
 
     text: str = ""
     key: str = ""
@@ -38,11 +34,7 @@ class Captioner:
     """Describes images with a model."""
 
     def __init__(self, client: ModelClient, prompt: str | None = None, *, again: bool = False) -> None:
-        """Check the model and the prompt.
-
-        Args:
-            prompt: The text after each image; None: the prompt in engine/prompts.toml.
-        """
+        """`prompt` is the text after each image; None: the prompt in engine/prompts.toml."""
         self.prompt: str = load(__package__)["caption"]["text"] if prompt is None else prompt
         if not self.prompt.strip():
             raise UserError("--prompt is empty", expected="a question about each image")
@@ -68,11 +60,7 @@ class Captioner:
         return await run_in_thread(self.cached, distinct.values(), store, stopped=stopped)
 
     def cached(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
-        """Look up descriptions; nothing is sent.
-
-        Returns:
-            Image digest -> description, or the reason why there is none.
-        """
+        """Look up descriptions by image digest, or the reason why there is none; nothing is sent."""
         distinct = {file.digest: file for file in files}
         return {digest: _read(latest, stopped) for digest, latest in self._current(distinct, store).items()}
 
@@ -86,9 +74,7 @@ class Captioner:
         return RequestEstimate(len(distinct) - len(sent), len(sent), len(sent), size)
 
     def _requests(self, distinct: Mapping[str, ImageFile], store: Store) -> list[KeyedRequest]:
-        """The current request of each image; one after an empty response only if it is cached, or `again` is
-        set.
-        """
+        """One request an image; one after an empty response only if cached, or `again` is set."""
         return [
             latest.keyed
             for latest in self._current(distinct, store).values()

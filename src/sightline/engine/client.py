@@ -49,11 +49,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
 
 
 class RequestEstimate(Struct, frozen=True):
-    """Requests that a builder would send.
-
-    Attributes:
-        image_bytes: Bytes of the images in the requests; None if they are not counted.
-    """
+    """Requests that a builder would send; `image_bytes` is None if images are not counted."""
 
     cached: int
     to_send: int
@@ -68,11 +64,7 @@ class ModelClient:
     """
 
     def __init__(self, options: ClientOptions, sampling: Mapping[str, Any]) -> None:
-        """Prepare the model; nothing is sent or written.
-
-        Args:
-            sampling: Default sampling options, which `options.gen` overrides; None omits an option.
-        """
+        """Nothing is sent yet; `options.gen` overrides `sampling`, where None omits an option."""
         check_request_limits(options.concurrency, options.max_requests, options.max_cost)
         refuse_protocol_fields(options.gen)
         config = load_config(options.config)
@@ -102,12 +94,10 @@ class ModelClient:
 
     @property
     def notes(self) -> list[str]:
-        """What the check of the endpoints found; nothing if they are the same."""
         return self._check.notes if self._check is not None else []
 
     @property
     def description(self) -> dict[str, Any]:
-        """What determines the responses, for a manifest or a result."""
         fresh = {"fresh": self._options.fresh} if self._options.fresh else {}
         return {"model": self._options.model, "identity": self.identity, "sampling": self.sampling, **fresh}
 
@@ -172,6 +162,5 @@ class ModelClient:
         return self._check
 
     def settled(self, store: Store, requests: Sequence[KeyedRequest]) -> set[str]:
-        """Find the requests that would not be sent."""
         keys = [keyed.request.key for keyed in requests]
         return store.answers.settled(keys, retry_errors=self._options.retry_errors)

@@ -76,10 +76,7 @@ class _Cached(NamedTuple):
 
 
 def is_comparable(request: Request, cached: Answer) -> bool:
-    """Decide whether a new answer can be compared with the cached one.
-
-    Only first draws at temperature 0 can: others draw anew.
-    """
+    """Only first draws at temperature 0 can be compared: others draw anew."""
     return request.draw == 0 and request.sampling.get("temperature") == 0 and bool(cached.text.strip())
 
 
@@ -112,7 +109,6 @@ def decide(chosen: int, compared: int, differing: int) -> CheckResult:
 
 
 def report_changes(earlier: Iterable[ServerReport], now: ServerReport) -> list[str]:
-    """List what a server says otherwise than at the time of the cached answers."""
     changes: dict[str, None] = {}
     for report in earlier:
         if report.id is not None and now.id is None:
@@ -133,11 +129,7 @@ class EndpointCheck:
     def __init__(
         self, store: Store, models: Sequence[Model], policy: CheckPolicy, began: float | None = None
     ) -> None:
-        """Prepare the check; nothing is sent or read.
-
-        Args:
-            began: Answers that were stored later (seconds since 1970) need no check; None: from now on.
-        """
+        """Answers stored after `began` (seconds since 1970) need no check; None: from now on."""
         self.notes: list[str] = []
         self._log = store.endpoints
         self._answers = store.answers
@@ -169,10 +161,7 @@ class EndpointCheck:
         self._conclude(records)
 
     async def record_contact(self, model: Model) -> None:
-        """Record what the server of an open model says of itself, if that is not recorded yet.
-
-        Later runs compare it with what the server says then.
-        """
+        """Record what an open model's server says of itself, if not recorded, for later runs."""
         if self._is_done or (report := await model.server_report()) is None:
             return
         records = await run_in_thread(self._log.records, self._identity)
@@ -184,7 +173,6 @@ class EndpointCheck:
             await run_in_thread(self._log.add, contact)
 
     def _find_cached(self, requests: Iterable[KeyedRequest]) -> _Cached:
-        """Look requests up until enough can be asked again."""
         times: set[float] = set()
         found: dict[str, tuple[KeyedRequest, CachedAnswer]] = {}
         iterator, looked_up = iter(requests), 0
@@ -251,7 +239,6 @@ class EndpointCheck:
             account.settle(model.name, cost)
 
     async def _send(self, model: Model, call: Call, means: Means) -> Answer | Failure:
-        """Send a request until it has an answer, or is not retried."""
         budget, account, counts, limiters = means
         limiter = limiters[model.host]
         while True:
@@ -365,6 +352,5 @@ def _span(times: Sequence[float]) -> str:
 
 
 def _start(text: str) -> str:
-    """The first characters of a text, on one line."""
     words = " ".join(text.split())
     return words if len(words) <= SHOWN_CHARACTERS else words[:SHOWN_CHARACTERS] + " ..."

@@ -57,7 +57,6 @@ class Limiter:
 
     @property
     def limit(self) -> int:
-        """How many calls may be in flight now."""
         return max(1, int(self._limit))
 
     @property
@@ -68,7 +67,6 @@ class Limiter:
         return self.limit - self.in_flight
 
     async def wait_for_slot(self) -> None:
-        """Wait until a call may start."""
         while not self.given_up and self.free <= 0:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(future)
@@ -82,7 +80,6 @@ class Limiter:
             raise HostUnavailableError(self.host)
 
     def try_acquire(self) -> bool:
-        """Take a slot for one call if there is one."""
         if self.given_up or self.free <= 0:
             return False
         self.in_flight += 1
@@ -112,11 +109,7 @@ class Limiter:
         self._wake()
 
     def record_refusal(self, retry_after: float | None) -> None:
-        """Give a slot back: the host refused the call for lack of capacity (429).
-
-        Args:
-            retry_after: Seconds of the Retry-After header, None without one.
-        """
+        """Give a slot back: the host refused the call (429); `retry_after` is in seconds."""
         self.in_flight -= 1
         self._alive()
         self._refusals += 1 / MEMORY

@@ -41,11 +41,7 @@ from sightline.types import Answer, Failure
 
 
 class RunnerOptions(Struct, frozen=True):
-    """How requests are sent.
-
-    Attributes:
-        check_budget: The budget with the price of checks of endpoints; None: that of the other requests.
-    """
+    """How requests are sent; `check_budget` has the price of checks of endpoints, None: `budget`."""
 
     concurrency: int
     budget: Budget = field(default_factory=Budget)
@@ -71,11 +67,7 @@ class Runner:
         counts: Counts,
         jitter: random.Random | None = None,
     ) -> None:
-        """Connect the parts; nothing is sent yet.
-
-        Args:
-            jitter: Source of random retry delays; None: a new one.
-        """
+        """`jitter` is the source of random retry delays; None: a new one."""
         self._store = store
         self._models = models
         self._limiters = limiters
@@ -116,7 +108,6 @@ class Runner:
     async def check(
         self, check: EndpointCheck, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels
     ) -> None:
-        """Check the endpoints, unless that is done."""
         options = self._options
         budget = options.check_budget or options.budget
         means = Means(budget, options.account, self._counts, self._limiters)
@@ -124,7 +115,6 @@ class Runner:
 
     @property
     def _image_traffic(self) -> ImageTraffic:
-        """The bytes of images that the models were sent and not sent so far."""
         traffic = [model.image_traffic() for model in self._models if model.capabilities.references]
         return reduce(ImageTraffic.plus, filter(None, traffic), ImageTraffic())
 
@@ -284,7 +274,6 @@ class Runner:
         return results
 
     def _process(self, call: Call, result: Answer | Failure) -> None:
-        """Store a result, or schedule a retry."""
         counts = self._counts
         if isinstance(result, Answer):
             counts.answered += 1
@@ -349,7 +338,6 @@ class Runner:
 
 
 def calls_at_a_time(model: Model, concurrency: int) -> int:
-    """How many requests a model may have in flight."""
     return concurrency * max(1, model.capabilities.replicas)
 
 

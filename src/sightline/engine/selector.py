@@ -72,12 +72,7 @@ class RequestSelector:
         retry_errors: bool,
         cost_in_batch: Callable[[KeyedRequest], float] | None = None,
     ) -> None:
-        """Prepare it; nothing is looked up.
-
-        Args:
-            cost_in_batch: The cost of a request at most, where the model is asked in batches. None where it
-                is not: requests that are in a batch are then left to it.
-        """
+        """`cost_in_batch` is the most a request costs in a batch; None: not asked in batches."""
         self._store = store
         self._committer = committer
         self._admission = admission
@@ -144,7 +139,6 @@ class RequestSelector:
         return [call for call in calls if call.keyed.request.key in settled | in_batches]
 
     def written(self, attempts: Sequence[Attempt]) -> None:
-        """Forget requests whose result the store now holds."""
         for attempt in attempts:
             if isinstance(attempt.result, Failure):
                 self._failed.add(_short(attempt.key))
@@ -225,7 +219,6 @@ class RequestSelector:
         return before.own | (claimed - since.elsewhere)
 
     def _give_up(self, keys: set[str]) -> None:
-        """End claims of this process."""
         if keys:
             with self._store.database.write() as connection:
                 self._store.claims.end(connection, [bytes.fromhex(key) for key in sorted(keys)])
@@ -272,7 +265,6 @@ class SharedAnswers:
         self._answered: dict[str, tuple[int, float]] = {}
 
     def found(self, keys: Iterable[str], on_their_way: Container[str]) -> None:
-        """Record requests that are equal to earlier ones."""
         for key in keys:
             if key in self._answered:
                 self._add(1, *self._answered[key])
@@ -280,11 +272,7 @@ class SharedAnswers:
                 self._waiting[key] = self._waiting.get(key, 0) + 1
 
     def settled(self, key: str, result: Answer | Failure, cost: float | None) -> None:
-        """Record the result of a request that was sent.
-
-        Args:
-            cost: The cost of the answer; None for a failure.
-        """
+        """Record the result of a request that was sent; `cost` is None for a failure."""
         waiting = self._waiting.pop(key, 0)
         if isinstance(result, Failure):
             return
@@ -350,7 +338,6 @@ class Admission:
         return True
 
     async def admit_attempt(self) -> bool:
-        """Allow another attempt of an admitted request, as far as the budget has room."""
         if await self._account.reserve_attempt(self._model, self._budget):
             self._admitted_again += 1
             return True
@@ -358,11 +345,7 @@ class Admission:
         return False
 
     def settle(self, cost: float | None = None) -> None:
-        """Record that an admitted request has its answer, or has failed for good.
-
-        Args:
-            cost: The cost of the answer; None where it failed.
-        """
+        """Record that a request has its answer, or (`cost` None) has failed for good."""
         self.outstanding -= 1
         self._account.settle(self._model, cost)
 
@@ -388,7 +371,6 @@ class Admission:
         self.release(1)
 
     def release(self, requests: int) -> None:
-        """Make room again."""
         for _ in range(requests):
             self._room.release()
 
@@ -530,11 +512,6 @@ class CallQueue:
         self._changed.set()
 
     def take_all(self) -> list[Call]:
-        """Take all calls that wait.
-
-        Returns:
-            The calls; there may be none.
-        """
         return [self._take_now(None, sends_once=False) for _ in range(self._places.qsize())]
 
     async def take_batch(
@@ -565,9 +542,7 @@ class CallQueue:
         return calls
 
     def end(self, host: str, calls: Sequence[Call]) -> None:
-        """Record that calls are not in flight any more, where the host gets the bytes of an image
-        only once.
-        """
+        """A call is not in flight any more, where the host gets an image's bytes only once."""
         for call in calls:
             if (image := call.image) is not None:
                 self._images.ended(image, host)
@@ -623,7 +598,6 @@ class RequestFeed:
         self._has_more.set()
 
     def close(self) -> None:
-        """End the requests after those that were added."""
         self._is_closed = True
         self._has_more.set()
 
@@ -644,7 +618,6 @@ class RequestFeed:
             await self._has_more.wait()
 
     async def all_read(self) -> None:
-        """Wait until everything that was added is read."""
         await self._is_read.wait()
 
 
@@ -663,7 +636,6 @@ class ImagePlaces:
         self._arrived: dict[tuple[str, str], None] = {}
 
     def is_elsewhere(self, image: str, host: str) -> bool:
-        """Find out whether an image was sent to another host last."""
         return self._hosts.get(image, host) != host
 
     def is_arriving(self, image: str, host: str) -> bool:
@@ -671,7 +643,6 @@ class ImagePlaces:
         return (host, image) in self._arriving
 
     def sent(self, image: str, host: str, *, may_arrive: bool) -> None:
-        """Record that a request with an image is sent."""
         self._hosts.pop(image, None)
         self._hosts[image] = host
         if len(self._hosts) > REMEMBERED:
@@ -681,7 +652,6 @@ class ImagePlaces:
             self._arriving[place] = self._arriving.get(place, 0) + 1
 
     def ended(self, image: str, host: str) -> None:
-        """Record that a request is not in flight any more."""
         place = host, image
         left = self._arriving.pop(place, 0) - 1
         if left > 0:
@@ -750,7 +720,6 @@ class OpenModels:
                 self._models.append(model)
 
     async def open_usable(self, models: Sequence[Model], counts: Counts) -> list[Model]:
-        """Open the model at each of its hosts."""
         usable: list[Model] = []
         errors: list[UserError] = []
         for model in models:

@@ -43,7 +43,6 @@ def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns
 def named_adapter_runs(
     store: Store, adapters: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> list[AdapterRuns]:
-    """Check pairs of runs that the user named."""
     named: dict[str, list[tuple[int, int]]] = {}
     for pair in pairs:
         without, adapted = (read_stored_run(store, number) for number in pair)
@@ -89,17 +88,12 @@ def compare_adapter_runs(store: Store, runs: AdapterRuns) -> AdapterComparison:
 
 
 def mean_latency(store: Store, runs: Iterable[int]) -> float | None:
-    """The mean latency of the answers of some runs.
-
-    Returns:
-        Seconds per answer; None if there is no answer.
-    """
+    """The mean seconds per answer of some runs; None if there is no answer."""
     latencies = [answer.latency for run in runs for answer in _answers(store, run)]
     return sum(latencies) / len(latencies) if latencies else None
 
 
 def adapter_of(store: Store, run: int) -> str:
-    """The identity of the adapter that a run used."""
     return _adapter(read_stored_run(store, run))
 
 
@@ -166,10 +160,7 @@ def _base(run: StoredRun) -> str:
 
 
 def _conditions(run: StoredRun) -> str:
-    """The task, data, options and judges: two runs can be compared if these are equal.
-
-    The arguments of the model name its adapter; its identity is compared instead.
-    """
+    """The task, data, options and judges; the model's arguments name the adapter and are left out."""
     names = ("benchmark", "setting", "data_digest", "judges")
     options = {name: value for name, value in run.description.options.items() if name != "model_arg"}
     return repr([*(getattr(run.description, name) for name in names), options])

@@ -79,7 +79,6 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
 
 
 def _shared_metrics(other: Result, base: Result) -> tuple[list[MetricPair], dict[str, str]]:
-    """The metrics of both results, and the reason why each of the others is not compared."""
     sides = [_metrics(result) for result in (other, base)]
     shared = [(metric, sides[1][name]) for name, metric in sides[0].items() if name in sides[1]]
     reasons = {}
@@ -100,7 +99,6 @@ def _metrics(result: Result) -> dict[str, Metric]:
 def _null_without_both(
     differences: Iterable[MetricValue], *sides: Sequence[MetricValue]
 ) -> list[MetricValue]:
-    """The differences; null with the reason where one side has no value."""
     missing = {
         (value.metric, value.subset): value.reason for side in sides for value in side if value.value is None
     }
@@ -140,7 +138,6 @@ def _undecided_bounds(
 
 
 def _is_same(pair: GroupPair) -> bool:
-    """Whether both runs hold the same answers of a group, with the same verdicts of the same judges."""
     base, other = ([(one.key, one.verdict, one.judge) for one in group] for group in pair)
     return base == other
 
@@ -151,7 +148,6 @@ def _mean_differences(values: Mapping[str, PairedValues], scale: float) -> dict[
 
 
 def _side(runs: Sequence[JudgedRun], counts: SideCounts, missing: Sequence[MissingCounts]) -> ComparedSide:
-    """One side: the runs at one position of each pair, and their groups."""
     result = runs[-1].result
     return ComparedSide(
         runs=tuple(dict.fromkeys(run.name for run in runs)),
@@ -168,7 +164,6 @@ def _side(runs: Sequence[JudgedRun], counts: SideCounts, missing: Sequence[Missi
 
 
 def _check_benchmarks(results: Sequence[Result]) -> None:
-    """Raise UserError unless all results belong to one benchmark."""
     first, *others = [result.benchmark for result in results]
     for name in others:
         if name != first:
@@ -176,7 +171,6 @@ def _check_benchmarks(results: Sequence[Result]) -> None:
 
 
 def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
-    """Raise UserError if two runs share no group of the same data."""
     if pairing.pairs:
         return
     names = " and ".join(run.name for run in pair)
@@ -220,11 +214,7 @@ def significance_of(comparison: Comparison, rows: Sequence[MetricValue]) -> dict
 def margin_verdicts(
     comparison: Comparison, rows: Sequence[MetricValue], margin: float
 ) -> dict[MetricSubset, MarginVerdict]:
-    """Test the differences of a comparison for non-inferiority and equivalence.
-
-    Args:
-        margin: The margin in percentage points, above 0.
-    """
+    """Test for non-inferiority and equivalence; `margin` is in percentage points, above 0."""
     return {
         (row.metric, row.subset): margin_verdict(
             comparison.groups[row.metric][row.subset], comparison.definitions[row.metric], margin
@@ -248,7 +238,6 @@ class SideCounts:
         self.probes = self.undecided = self.failed = 0
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Count probes."""
         self.probes += len(outcomes)
         self.undecided += sum(outcome.verdict == "undecided" for outcome in outcomes)
         self.failed += sum(not outcome.answered for outcome in outcomes)

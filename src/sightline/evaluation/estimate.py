@@ -66,11 +66,7 @@ class KeySet:
         return bool(place < len(self._sorted) and self._sorted[place] == number)
 
     def add(self, key: str) -> None:
-        """Add a key.
-
-        Args:
-            key: The key of a request, in hexadecimal digits.
-        """
+        """Add a key, which is in hexadecimal digits."""
         if key not in self:
             self._recent.add(_number(key))
         if len(self._recent) >= _RECENT:
@@ -134,11 +130,7 @@ class AnswerLengths(Struct):
     rough_prompt_tokens: int = 0
 
     def add(self, answer: Answer, rough_prompt_tokens: int = 0) -> None:
-        """Count a cached answer.
-
-        Args:
-            rough_prompt_tokens: The rough estimate of the tokens of its request; 0 if that is not known.
-        """
+        """Count a cached answer; `rough_prompt_tokens` is 0 if the rough estimate is not known."""
         self.answers += 1
         completion = answer.usage.completion_tokens
         self.completion_tokens += completion_tokens(answer) if completion is None else completion
@@ -228,11 +220,7 @@ class RequestTally(Struct, kw_only=True):
                     self.batches.add(keyed)
 
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
-        """Estimate the cost of what was counted.
-
-        Args:
-            other: The lengths of other cached answers of the model, for the case that none was counted.
-        """
+        """Estimate the cost of what was counted; `other` is used where no answer was counted."""
         to_send = len(self.to_send)
         lengths = self.lengths if self.lengths.answers else other or self.lengths
         prompt = round(self.rough_tokens * lengths.prompt_ratio)
@@ -325,7 +313,7 @@ class _AssumedAnswers:
         self._characters = characters
 
     def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
-        """As `Answers.look_up`; an assumed answer has an expected length and is like no other one."""
+        """An assumed answer has an expected length and is like no other one."""
         assumed = {
             key: Answer((f"{key} " * self._characters)[: max(len(key), self._characters)])
             for key in keys
@@ -372,11 +360,7 @@ def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
 
 
 def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
-    """Add estimates.
-
-    Returns:
-        Their sum; a number is None if it is None in any of them.
-    """
+    """Add estimates; a number is None if it is None in any of them."""
     judges: dict[str, list[RequestsEstimate]] = {}
     for estimate in estimates:
         for judge in estimate.judges:
@@ -396,7 +380,6 @@ def add_estimates(estimates: Sequence[RunEstimate]) -> RunEstimate:
 
 
 def _added(estimates: Sequence[RequestsEstimate], kind: type[RequestsEstimate]) -> dict[str, Any]:
-    """The fields of the sum of estimates."""
     numbers = [name for name in kind.__struct_fields__ if name not in ("model", "has_price")]
     return {
         "model": ", ".join(dict.fromkeys(one.model for one in estimates)),
@@ -411,7 +394,6 @@ def _sum(numbers: Sequence[Any]) -> Any:
 
 
 def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: KeySet) -> _Planned:
-    """Count the requests of a plan."""
     spec, models = prepared.spec, prepared.models.models
     sampling = models[0].effective(prepared.task.options.sampling)
     planned = _Planned(_tally(prepared, spec.model, models, sampling))
@@ -484,7 +466,6 @@ def _lengths_of_other_run(prepared: Prepared, store: Store) -> tuple[AnswerLengt
 def _notes(
     prepared: Prepared, both: Sequence[RequestsEstimate], source: str, uncached: UncachedImages | None
 ) -> Iterator[str]:
-    """What is missing from the costs, and why."""
     spec = prepared.spec
     for one in both:
         if one.to_ask and not one.has_price:

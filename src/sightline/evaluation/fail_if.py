@@ -82,17 +82,14 @@ class Condition(Struct, frozen=True):
         return line
 
     def _compares(self, number: float) -> bool:
-        """Whether a number meets the comparison."""
         return _SIGNS[self.sign](number, self.number)
 
 
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
-    """Parse the values of `--fail-if`."""
     return tuple(_parse(text) for text in texts)
 
 
 def check_condition_metrics(conditions: Iterable[Condition], names: Collection[str]) -> None:
-    """Refuse conditions on metrics that do not exist."""
     for condition in conditions:
         if condition.metric not in names:
             raise unknown_name("metric in --fail-if", condition.metric, names)
@@ -132,7 +129,6 @@ def _parse(text: str) -> Condition:
 
 
 def _other_subsets(subsets: Iterable[str]) -> str:
-    """The first subsets that exist, for a message."""
     names = list(subsets)
     return f", only for {some_of(names, 4)}" if names else ""
 
@@ -199,7 +195,6 @@ class DifferenceCondition(Struct, frozen=True):
     def _affected(
         self, rows: Iterable[MetricValue], not_applicable: Collection[MetricSubset]
     ) -> list[MetricValue]:
-        """The rows that the condition is about."""
         if self.metric is not None:
             return [row for row in rows if (row.metric, row.subset) == (self.metric, self.subset)]
         every = list(rows)
@@ -213,7 +208,6 @@ class DifferenceCondition(Struct, frozen=True):
         return [] if holds else [f"{self.text}: {name} is not shown to be {_OF_MARGIN[self.direction]}{why}"]
 
     def _has_direction(self, metric: str, difference: float) -> bool:
-        """Whether a difference has the direction of this condition."""
         direction = self.direction
         if direction == "worse":
             direction = "higher" if self.definitions[metric].better == "lower" else "lower"
@@ -235,11 +229,7 @@ def parse_difference_conditions(
     definitions: Mapping[str, MetricDefinition],
     verdicts: Verdicts | None = None,
 ) -> tuple[DifferenceCondition, ...]:
-    """Parse the values of `--fail-if` of a comparison.
-
-    Args:
-        verdicts: The verdicts of --margin; None without it.
-    """
+    """Parse the values of `--fail-if` of a comparison; `verdicts` are those of --margin."""
     return tuple(_parse_comparison(text, rows, definitions, verdicts) for text in texts)
 
 
@@ -278,7 +268,6 @@ def _parse_comparison(
 def _check_row_exists(
     condition: DifferenceCondition, rows: Sequence[MetricValue], names: Sequence[str]
 ) -> None:
-    """Raise UserError if the table lacks the row of a condition."""
     if condition.metric not in names:
         raise UserError(
             f"--fail-if {condition.text!r}: the metric is not in this table",

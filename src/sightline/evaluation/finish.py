@@ -44,11 +44,7 @@ async def judge_and_write(
     *,
     show_progress: bool,
 ) -> Evaluation:
-    """Judge and count the answers of an evaluation, and write its results folder, in a thread.
-
-    Args:
-        store: The replies of judges and the cached measures; None if the evaluation uses neither.
-    """
+    """Judge, count and write, in a thread; `store` is None where nothing of it is needed."""
     spec, task = prepared.spec, prepared.task
 
     def work(stop: Event) -> Evaluation:
@@ -125,7 +121,6 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
     @property
     def all_counts(self) -> tuple[Counts, ...]:
-        """The requests to the captioner, to the model, and to the judges."""
         return self.caption_counts, self.counts, self.judge_counts
 
     @property
@@ -151,7 +146,6 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         return answers_frame(kept_answers(self.run, self.store, self.out), self.folders, thumbnails)
 
     def _repr_html_(self) -> str:
-        """The tables of the result as a notebook shows them."""
         return html(summary([self.result]))
 
 
@@ -159,11 +153,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
 
 def kept_answers(run: int | None, store: str, out: str | None) -> Iterable[Outcome]:
-    """Read the answers of an evaluation with their verdicts. Nothing is sent.
-
-    Args:
-        run: The number of its run; None if it called no model.
-    """
+    """Read the answers with their verdicts; `run` is None if it called no model. Nothing is sent."""
     if run is None:
         if out is None:
             raise UserError("the answers were not kept", expected="score with out=FOLDER")
@@ -195,7 +185,6 @@ class AnswersFrame(pandas.DataFrame):  # type: ignore[name-defined,misc]
 
     @property
     def _constructor(self) -> type[AnswersFrame]:
-        """What filters and slices return."""
         return AnswersFrame
 
     def _repr_html_(self) -> str:
@@ -213,11 +202,7 @@ class AnswersFrame(pandas.DataFrame):  # type: ignore[name-defined,misc]
 def answers_frame(
     outcomes: Iterable[Outcome], folders: Sequence[str], thumbnails: int | None
 ) -> AnswersFrame:
-    """Make the data frame of answers.
-
-    Args:
-        thumbnails: The longest side of a thumbnail in pixels; None for none.
-    """
+    """Make the data frame; `thumbnails` is their longest side in pixels, None for none."""
     made: dict[str, str] = {}
     rows = []
     for outcome in outcomes:

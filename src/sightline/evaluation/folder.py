@@ -59,7 +59,6 @@ class Lines(NamedTuple):
 
 
 def lines_of(judged: JudgedGroup) -> Lines:
-    """Encode a judged group."""
     return Lines(
         b"".join([answer_line(outcome) + b"\n" for outcome in judged.group]),
         b"".join([verdict_line(verdict) + b"\n" for verdict in judged.verdicts]),
@@ -74,27 +73,18 @@ class ResultsFolder:
     """
 
     def __init__(self, path: str | None) -> None:
-        """Choose the folder.
-
-        Args:
-            path: The folder; None writes nothing.
-        """
+        """`path` None writes nothing."""
         self._path = Path(path) if path else None
         self._stack = ExitStack()
         self._growing = ExitStack()
 
     @staticmethod
     def check(path: str | None) -> None:
-        """Check that results can be written.
-
-        Args:
-            path: The folder; None writes nothing.
-        """
+        """Check that results can be written; None writes nothing."""
         if path is not None:
             refuse_unwritable(Path(path))
 
     def __enter__(self) -> Self:
-        """Create the folder and open the files that grow with each group."""
         if self._path is not None:
             self._is_new = not self._path.exists()
             try:
@@ -118,7 +108,6 @@ class ResultsFolder:
                 self._path.rmdir()
 
     def write(self, judged: JudgedGroup) -> None:
-        """Add the lines of a group."""
         if self._path is not None:
             lines = lines_of(judged)
             with self._draft_errors():
@@ -126,11 +115,7 @@ class ResultsFolder:
                 self._verdicts.write(lines.verdicts)
 
     def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
-        """Write the files that need the complete result, then put all files in their places.
-
-        Args:
-            data: The data folder; None if there is none.
-        """
+        """Write the files that need the complete result, then put all files in their places."""
         if self._path is None:
             return
         with self._draft_errors():
@@ -171,7 +156,6 @@ class ResultsFolder:
 
 
 def _earlier_files(folder: Path) -> set[str]:
-    """The released formats that an earlier run wrote."""
     return written_files(folder).keys() - FILES
 
 
@@ -183,12 +167,10 @@ _Record = TypeVar("_Record")
 
 
 def is_sweep(folder: Path) -> bool:
-    """Check whether a folder holds a sweep."""
     return (folder / SWEEP).is_file()
 
 
 def read_result(path: Path) -> Result:
-    """Read the result of an evaluation."""
     if path.is_dir():
         refuse_mixed_files(path)
         path /= METRICS
@@ -289,7 +271,6 @@ def read_judged_run(folder: Path) -> JudgedRun:
 def group_of_lines(
     key: GroupKey, outcomes: Sequence[Outcome], verdicts: Iterable[Verdict], decide: Decide
 ) -> Group:
-    """Make a judged group of its lines in a results folder."""
     return _group(key, outcomes, _verdicts_by_first_target(verdicts), decide)
 
 
@@ -357,7 +338,6 @@ class SentGroups(Mapping[GroupKey, Group]):
         return (key for key in self._groups if key not in self._left_out)
 
     def __len__(self) -> int:
-        """The number of groups."""
         return len(self._groups) - len(self._left_out)
 
 
@@ -399,7 +379,6 @@ class StoredGroups(Mapping[GroupKey, Group]):
         return iter(self._numbers)
 
     def __len__(self) -> int:
-        """The number of groups."""
         return len(self._numbers)
 
     def __contains__(self, key: object) -> bool:
@@ -423,5 +402,4 @@ def is_stored(word: str, store: str) -> bool:
 
 
 def holds_results(folder: Path) -> bool:
-    """Whether a folder holds results."""
     return (folder / METRICS).is_file() or is_sweep(folder)

@@ -19,7 +19,7 @@ class AnswerLookup(Protocol):
     """A source of answers by key: the store, or a file that was read."""
 
     def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
-        """The answers and failures under these keys; absent keys are left out."""
+        """Absent keys are left out."""
 
 
 class CollectedAnswers(Struct, frozen=True, kw_only=True):

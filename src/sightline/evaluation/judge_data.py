@@ -67,7 +67,6 @@ def read_judge_data(
 
 
 def _read_run(word: str, url: str, read: JudgeSources) -> None:
-    """Read a run of the store like its results folder."""
     store = Store.open(url, create=False)
     try:
         judged: list[JudgedGroup] = []
@@ -329,7 +328,6 @@ def judge_options(options: Mapping[str, Any], judge: str) -> Mapping[str, Any]:
 
 
 def _read_folder(source: Path, read: JudgeSources) -> None:
-    """Read a results folder, or a verdicts file and its folder."""
     folder, file = (source, source / VERDICTS) if source.is_dir() else (source.parent, source)
     if not file.is_file():
         raise UserError(f"contains no {VERDICTS}", file=source, expected="a results folder (--out)")

@@ -60,7 +60,7 @@ class _JudgeLevels(Struct, frozen=True):
     by_judge: Mapping[str, Floats]
 
     def clusters(self, chosen: NDArray[np.bool_]) -> list[str]:
-        """The clusters of the chosen answers; `chosen` has shape (answers,)."""
+        """`chosen` has shape (answers,)."""
         return [self.answers[index].cluster for index in np.flatnonzero(chosen)]
 
 
@@ -101,11 +101,7 @@ def judge_report(data: JudgeData, labels: Sequence[str] = ()) -> JudgeReport:
 
 
 def report_labels(by: str | None, data: JudgeData) -> list[str]:
-    """The labels by which a judge report is split.
-
-    Args:
-        by: The label that the user names; None for the default.
-    """
+    """The labels by which a judge report is split; `by` None takes the default."""
     known = dict.fromkeys(name for answer in data.answers for name in answer.labels)
     if by is not None and by not in known:
         raise unknown_name("label", by, known)
@@ -124,7 +120,7 @@ def _no_human_verdict(data: JudgeData) -> UserError:
 
 
 def _judge_result(judged: _JudgeLevels, judge: str, subset: str, chosen: NDArray[np.bool_]) -> JudgeResult:
-    """One judge over one subset; `chosen` of shape (answers,) selects its answers."""
+    """`chosen` has shape (answers,)."""
     values = judged.by_judge[judge]
     read = chosen & ~np.isnan(values)
     is_score = judge in SCORES
@@ -199,7 +195,6 @@ def _subsets(
 
 
 def _by_value(name: str, values: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """The answers under each value, in the order in which values appear."""
     for value in dict.fromkeys(value for own in values for value in own):
         yield f"{name}={value}", np.array([value in own for own in values])
 
@@ -269,7 +264,7 @@ def _ratings(data: JudgeData) -> dict[str, Floats]:
 
 
 def _annotator_agreement(data: JudgeData, ratings: Mapping[str, Floats], votes: Floats) -> AnnotatorAgreement:
-    """The agreement among the humans; `votes` has shape (humans, answers)."""
+    """`votes` has shape (humans, answers)."""
     right, wrong = ((votes == vote).sum(axis=0).astype(np.float64) for vote in (1, 0))
     rated = right + wrong
 
@@ -304,14 +299,7 @@ RESPONDER = "responder"
 
 
 def accepted_shares(answers: Sequence[JudgedAnswer], truth: Floats) -> list[MetricValue]:
-    """The share of each responder's answers that humans accept.
-
-    Args:
-        truth: 1 for each answer that the majority accepts, otherwise 0; shape (answers,).
-
-    Returns:
-        One value per responder, in percent.
-    """
+    """The share of answers that humans accept, in percent; `truth` is 1 or 0, shape (answers,)."""
     by_responder: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for answer, value in zip(answers, truth.tolist(), strict=True):
         for responder in answer.responders:

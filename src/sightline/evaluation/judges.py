@@ -103,11 +103,9 @@ class RulesJudge(Judge):
         self._scorers = by_question(benchmark.scorers(options), RuleScorer)
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
-        """Rules send no request."""
         return None
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """The verdict of the rules, if the benchmark has rules for this question."""
         scorer = self._scorers.get(case.question)
         if scorer is None:
             return []
@@ -176,7 +174,6 @@ class ModelJudge(Judge):
         return verdict
 
     def _scorer(self, case: Case) -> ModelScorer | None:
-        """The scorer that asks a model about this case; None if there is none."""
         if case.question == "correct" and not case.references:
             return None
         return self._scorers.get(case.question)
@@ -200,11 +197,10 @@ class HumanJudge(Judge):
             self._by_case[verdict.question, verdict.targets].append(verdict)
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
-        """Humans receive no request."""
         return None
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """The verdicts of all humans on this case; two answers may be compared in either order."""
+        """The verdicts of all humans; two answers may be compared in either order."""
         verdicts = self._by_case.get((case.question, case.targets)) or self._by_case.get(
             (case.question, case.targets[::-1]), []
         )
@@ -220,7 +216,6 @@ def judge_kind(judge: str) -> JudgeKind:
 
 
 def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:
-    """Refuse a kind of judge that the benchmark does not accept."""
     for judge in judges:
         if judge_kind(judge) not in benchmark.judged_by:
             raise UserError(
@@ -238,7 +233,6 @@ def with_deciding_rules(
 
 
 def can_decide(benchmark: Benchmark, judge: str, question: str, options: Mapping[str, Any]) -> bool:
-    """Whether a judge of this kind can decide a question of a benchmark."""
     kind = judge_kind(judge)
     if kind == "human":
         return True
@@ -286,7 +280,6 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     judged_partners: Collection[str] = ()
 
     def requests(self, groups: Iterable[Group]) -> Iterator[KeyedRequest]:
-        """The first requests that the judges send to models."""
         for group in groups:
             for case in self._all_cases(group):
                 for judge in self.judges:
@@ -322,7 +315,6 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
             yield self._judge_cases(complete, list(self._answered_cases(complete)), by_key)
 
     def _replies(self, cases: Iterable[Case], replies: AnswerLookup) -> Mapping[str, Answer | Failure]:
-        """The replies of the judges on these cases, in every repeat and attempt."""
         if not any(judge.max_attempts for judge in self.judges):
             return {}
         keys = [
@@ -341,7 +333,6 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                 yield name, replace(group, outcomes=outcomes, partners={})
 
     def _single_cases(self, group: Group) -> list[Case]:
-        """The cases about one answer each."""
         return [case for case in self._answered_cases(group) if len(case.targets) == 1]
 
     def _answered_cases(self, group: Group) -> Iterator[Case]:
@@ -454,7 +445,6 @@ def _of_repeats(own: Sequence[Verdict]) -> Verdict:
 
 
 def _majority_verdict(case: Case, verdicts: Sequence[Verdict]) -> Verdict:
-    """The majority of verdicts of different judges."""
     if len(verdicts) == 1:
         return verdicts[0]
     names = ", ".join(dict.fromkeys(verdict.judge for verdict in verdicts))
@@ -476,7 +466,6 @@ def _winner(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 
 def _open_verdict(case: Case) -> Verdict:
-    """The verdict on a case that nobody decides."""
     verdict: VerdictName = "undecided" if case.references or case.question != "correct" else "unscored"
     return Verdict(
         targets=case.targets,

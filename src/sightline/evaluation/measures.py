@@ -51,7 +51,6 @@ class AnswerMeasures(Struct, frozen=True, kw_only=True):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The identities of the models behind the measures, by name."""
         embedder = {} if self.similarity is None else {"embedder": self.similarity.identity}
         return embedder | dict({} if self.texts is None else self.texts.identities)
 
@@ -103,7 +102,6 @@ def identities_of(metrics: Mapping[str, TextMetric]) -> dict[str, str]:
 
 
 def loading(options: Mapping[str, Any]) -> Callable[[str], TextMetric]:
-    """A function that makes a text metric when it is needed."""
     return partial(text_metric, options=options)
 
 
@@ -191,7 +189,6 @@ def _pairs(groups: Iterable[Group]) -> list[ResponsePair]:
 
 
 def _pairs_of(outcome: Outcome) -> list[ResponsePair]:
-    """The response with each of its references."""
     if not outcome.answered:
         return []
     return [(outcome.response, reference) for reference in outcome.references if reference.strip()]
@@ -221,11 +218,7 @@ TEXTS_PER_COMMIT = 1024
 
 
 def vector_scorer(benchmark: Benchmark, options: Mapping[str, Any]) -> VectorScorer | None:
-    """The scorer of similarity of a benchmark.
-
-    Returns:
-        The scorer; None if the benchmark measures no similarity under these options.
-    """
+    """The scorer of similarity; None if the benchmark measures none under these options."""
     return by_question(benchmark.scorers(options), VectorScorer).get(SIMILAR)
 
 
@@ -272,7 +265,6 @@ class Similarity:
                 advance(len(batch))
 
     def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
-        """Add scores and judgements of similarity to groups and their partners."""
         self._texts, self._clusters = ComparedTexts(), array("q")
         last = None
         iterator = iter(groups)

@@ -43,17 +43,13 @@ def setting_of(benchmark: Benchmark, task: str) -> Setting:
 
 
 def variant_of(benchmark: Benchmark, setting: Setting) -> str:
-    """Find the variant of an answer whose file names none."""
+    """The variant of an answer whose file names none."""
     named = benchmark.options.get("variant")
     return str(setting.options.get("variant", named.default if named else setting.name))
 
 
 def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOptions:
-    """Combine and check the options of an evaluation.
-
-    Args:
-        spec: The user's options. None removes a sampling option from the request.
-    """
+    """Combine and check the options; None removes a sampling option from the request."""
     _check_counts(spec)
     options = defaults(benchmark, setting)
     for name, value in spec.set.items():
@@ -72,7 +68,6 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
 
 
 def check_option(options: Mapping[str, BenchmarkOption], name: str, value: Any, owner: str) -> None:
-    """Check one KEY=VALUE of `--set`."""
     if name not in options:
         having = [other for other in benchmark_names() if name in benchmark_class(other).options]
         if having:
@@ -90,7 +85,6 @@ def check_option(options: Mapping[str, BenchmarkOption], name: str, value: Any, 
 
 
 def split_of(benchmark: Benchmark, spec: Spec) -> str:
-    """Find the split that is evaluated."""
     split = spec.split or benchmark.splits[0]
     if split not in benchmark.splits:
         raise unknown_name(f"split of {benchmark.name}", split, benchmark.splits)
@@ -108,7 +102,6 @@ def _check_sampling(sampling: Mapping[str, Any]) -> None:
 
 
 def _check_counts(spec: Spec) -> None:
-    """Raise UserError for counts and limits that are out of range."""
     check_request_limits(spec.concurrency, spec.max_requests, spec.max_cost)
     counts = {
         "--repeats": spec.repeats,

@@ -41,7 +41,6 @@ from sightline.types import Verdict
 
 
 def prepared_panel(prepared: Prepared) -> JudgePanel:
-    """The judges of a prepared evaluation, in the order of --judge."""
     benchmark, options = prepared.task.benchmark, prepared.task.options.benchmark
     judges: list[Judge] = []
     for name in prepared.spec.judge:
@@ -91,9 +90,7 @@ def make_panel(
 
 
 def prepare_measures(benchmark: Benchmark, options: Mapping[str, Any]) -> PreparedMeasures:
-    """Find the embedder and the text metrics that a benchmark uses under its options; no weights
-    are loaded.
-    """
+    """The embedder and the text metrics that the options choose; no weights are loaded."""
     compares = vector_scorer(benchmark, options) is not None
     return PreparedMeasures(
         embedder=embedder(options["embedder"]) if compares else None, text_metrics=metrics_of(options)
@@ -108,7 +105,6 @@ def answer_measures(
     *,
     show_progress: bool = False,
 ) -> AnswerMeasures:
-    """Join measures with the store that caches them."""
     similarity, texts = None, None
     scorer, embedding_model = vector_scorer(benchmark, options), measures.embedder
     if scorer is not None and embedding_model is not None:
@@ -121,9 +117,6 @@ def answer_measures(
 
 
 def recorded_measures(benchmark: Benchmark, run: StoredRun, store: Store) -> AnswerMeasures:
-    """The measures of a run as the store describes it; a model is loaded only where a number is not
-    cached.
-    """
     similarity, texts = None, None
     options, identity = run.description.benchmark_options, run.embedder
     scorer = vector_scorer(benchmark, options)
@@ -152,7 +145,6 @@ def human_verdicts(word: str, store: str) -> list[Verdict]:
 
 
 def human_judge(name: str, store: str) -> HumanJudge:
-    """Make the judge of a value of `--judge`."""
     return HumanJudge(name, human_verdicts(name.removeprefix(HUMAN_PREFIX), store))
 
 

@@ -109,7 +109,6 @@ class Plan:
             yield from (planned.probe for planned in chunk)
 
     def _probes(self, sample: Sample) -> dict[str, list[Probe]]:
-        """The probes of a sample by setting, the evaluated one first."""
         benchmark = self._inputs.benchmark
         probes = {
             setting: list(benchmark.probes(sample, options.benchmark))
@@ -162,7 +161,7 @@ class Plan:
     def _content(
         self, probe: Probe, origin: Origin
     ) -> tuple[tuple[Message, ...], Mapping[str, ImageFile]] | BadImage:
-        """The messages and image files of a request, or the error of an image that cannot be sent."""
+        """The messages and image files, or the error of an image that cannot be sent."""
         if self._inputs.model.capabilities.replays:
             return (user(*(origin.benchmark, origin.setting, origin.sample, origin.variant)),), {}
         images: dict[str, ImageFile] = {}
@@ -192,7 +191,6 @@ class Plan:
 
 
 def _order_by_image(samples: Sequence[tuple[int, Sample]]) -> list[tuple[int, Sample]]:
-    """Numbered samples in their order, with those that share a first image next to each other."""
     first: dict[str, int] = {}
     leader = {
         index: first.setdefault(sample.images[0].path if sample.images else sample.id, index)
@@ -247,7 +245,6 @@ class SampleSelection(Struct, frozen=True):
         return not self.shuffle and (self.limit is None or position < self.limit)
 
     def positions(self, total: int) -> Sequence[int]:
-        """The positions of the selected samples."""
         if self.limit is None or self.limit >= total:
             return range(total)
         if not self.shuffle:
@@ -350,14 +347,7 @@ def sample_digest(
 
 
 def with_images_of(digest: str, recorded: str) -> str:
-    """Complete the digest of a sample whose images are unknown by one that a file of answers records.
-
-    Args:
-        recorded: The recorded digest; '' if there is none.
-
-    Returns:
-        The digest, with the recorded images if it has none itself.
-    """
+    """Complete a digest without images by the recorded one, '' if there is none."""
     if BETWEEN_PARTS in digest:
         return digest
     forms, known = digest.split(BETWEEN_FORMS), recorded.split(BETWEEN_FORMS)
@@ -428,12 +418,7 @@ def stored_probe(
     error: str | None = None,
     evidence: tuple[ImageFile, ...] = (),
 ) -> StoredProbe:
-    """The stored record of one draw of a probe.
-
-    Args:
-        draw: The number of the repeat, from 0.
-        error: Why the probe cannot be asked; None if it can.
-    """
+    """The stored record of one draw of a probe; `error` says why it cannot be asked."""
     return StoredProbe(
         sample=probe.sample,
         variant=probe.variant,
@@ -455,7 +440,6 @@ def stored_probe(
 
 
 def judge_images(probe: Probe, files: Mapping[str, ImageFile | BadImage]) -> tuple[ImageFile, ...]:
-    """The images that a judge of an answer to this probe sees."""
     if not probe.evidence:
         return ()
     images = (files.get(image.path) for image in probe.evidence)
@@ -499,11 +483,7 @@ def partner_draws(probes: Iterable[Probe], draw: int) -> Iterator[tuple[Probe, i
 def read_stored_probes(
     store: Store, run: int, without: Callable[[int], bool] | None = None
 ) -> Iterator[StoredProbe]:
-    """The probes of a run, in the order of its samples.
-
-    Args:
-        without: Whether a sample is left out, by its index in the run; None leaves none out.
-    """
+    """The probes of a run, in the order of its samples; `without` leaves out samples by index."""
     decoder = msgspec.json.Decoder(StoredProbe)
     for position, body in store.runs.numbered_probes(run):
         if without is None or not without(sample_index(position)):
@@ -511,14 +491,9 @@ def read_stored_probes(
 
 
 def probe_position(sample: int, number: int) -> int:
-    """The position of a probe in its run, which orders probes by sample.
-
-    Args:
-        sample: The index of the sample, from 0.
-    """
+    """The position of a probe in its run; `sample` is an index from 0."""
     return (sample << _NUMBER_BITS) + number
 
 
 def sample_index(position: int) -> int:
-    """The index of the sample at a position: the inverse of `probe_position`."""
     return position >> _NUMBER_BITS

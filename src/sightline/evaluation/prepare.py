@@ -129,7 +129,6 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
 def _task(
     spec: Spec, benchmark: Benchmark, setting: str, split: str, options: EffectiveOptions
 ) -> PreparedTask:
-    """The task, whose samples are not read yet."""
     folder = spec_data_folder(spec)
     samples = Samples(
         benchmark,
@@ -147,7 +146,6 @@ def _task(
 
 
 def _check(prepared: Prepared) -> None:
-    """Raise UserError where parts of the evaluation do not fit each other, or results cannot be written."""
     spec, task, models = prepared.spec, prepared.task, prepared.models
     if models.models:
         check_model(spec, task, models)
@@ -171,7 +169,6 @@ _BATCHES = "openai/NAME or http://HOST/v1#NAME, or no --batch"
 
 
 def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
-    """Check the names of the sampling options of --gen and --judge-gen."""
     if spec.gen_any:
         return
     for model in models.models[:1]:
@@ -187,12 +184,7 @@ def check_results_folder(spec: Spec, description: EvaluationDescription, scored:
 
 
 def probe_check(models: PreparedModels, options: Mapping[str, Any]) -> Callable[[Probe], None] | None:
-    """Make the check of probes.
-
-    Returns:
-        Raises UserError for a probe that is empty, or needs a capability that the model lacks; None if no
-        model is called.
-    """
+    """The check that a probe is not empty and suits the model; None if no model is called."""
     if not models.models:
         return None
     model, by_likelihood = models.models[0], options.get("answer_by") == "likelihood"
@@ -265,7 +257,6 @@ def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
 
 
 def check_judge_images(task: PreparedTask, judges: PreparedJudges) -> None:
-    """Check that every model judge takes the images that it is sent."""
     scorers = by_question(task.benchmark.scorers(task.options.benchmark), ModelScorer)
     needs_images = any(scorer.needs_images for scorer in scorers.values())
     for name, models in judges.models.items():
@@ -307,7 +298,6 @@ def _check_content(probe: Probe) -> None:
 
 
 def _check_capabilities(probe: Probe, model: Model, *, sees_images: bool) -> None:
-    """Raise UserError where the model cannot take the messages of a probe."""
     able = model.capabilities
     images = sum([isinstance(part, ImageRef) for message in probe.messages for part in message.parts])
     if sees_images and images and not able.images:
@@ -333,11 +323,7 @@ Check = Callable[[Probe], None]
 
 
 def survey_samples(task: PreparedTask, check: Check | None) -> Survey:
-    """Read all samples of a task once, and check them and their probes.
-
-    Args:
-        check: The check of probes; None if no model is called.
-    """
+    """Read all samples once, and check them; `check` is None if no model is called."""
     benchmark, options = task.benchmark, task.options.benchmark
     surveyor = Surveyor(benchmark, options, check)
     if not task.samples.read_all(surveyor.add):
@@ -354,12 +340,7 @@ class Surveyor:
     """Surveys samples one by one, and checks their probes."""
 
     def __init__(self, benchmark: Benchmark, options: Mapping[str, Any], check: Check | None) -> None:
-        """Start without samples.
-
-        Args:
-            check: The check of probes; None if no model is called: then only the probes of the first sample
-                are made.
-        """
+        """Without `check`, only the probes of the first sample are made."""
         self._benchmark = benchmark
         self._options = options
         self._check = check
@@ -370,7 +351,6 @@ class Surveyor:
         self._folders: set[str] = set()
 
     def add(self, sample: Sample) -> None:
-        """Survey a sample."""
         self._ids.update(b"," if self._samples else b"[")
         self._ids.update(_encoder.encode(sample.id))
         self._folders.update(image.root for image in sample.images if image.root)
@@ -388,7 +368,6 @@ class Surveyor:
         self._samples += 1
 
     def found(self) -> Survey:
-        """What was found so far."""
         ids = self._ids.copy()
         ids.update(b"]" if self._samples else b"[]")
         return Survey(
@@ -404,7 +383,6 @@ class Surveyor:
 
 
 def check_labels(spec: Spec) -> None:
-    """Check the form of --name and --tag."""
     if spec.name is not None:
         check_run_name(spec.name)
     check_tags(spec.tag)
@@ -418,11 +396,7 @@ def check_name(spec: Spec, store: Store, description: EvaluationDescription) -> 
 
 
 def label_run(spec: Spec, store: Store, run: int, description: EvaluationDescription) -> int | None:
-    """Give a run that starts its tags, and its name if no run has it.
-
-    Returns:
-        The earlier run of the same evaluation that has the name until `move_name`; None if there is none.
-    """
+    """Tag a new run, and name it; returns the earlier run that holds the name until `move_name`."""
     store.labels.add_tags(run, spec.tag)
     if spec.name is None or (holder := store.labels.give_name(run, spec.name)) == run:
         return None
@@ -451,11 +425,7 @@ def make_plan(
     only: Collection[str] | None = None,
     read_only: bool = False,
 ) -> Plan:
-    """Plan the requests of an evaluation.
-
-    Args:
-        only: The ids of the samples that are planned; None for all.
-    """
+    """Plan the requests; `only` holds the ids of the samples that are planned, None for all."""
     task, model = prepared.task, prepared.models.models[0]
     inputs = PlanInputs(
         benchmark=task.benchmark,
@@ -470,7 +440,6 @@ def make_plan(
 
 
 def plan_settings(spec: Spec, task: PreparedTask, model: Model) -> dict[str, EffectiveOptions]:
-    """Compute the options of the requests of an evaluation."""
     own = EffectiveOptions(task.options.benchmark, model.effective(task.options.sampling))
     partners = {
         setting: EffectiveOptions(options, model.effective(_sampling(spec, task, setting)))
@@ -583,7 +552,6 @@ def _augmented(
     files: Mapping[str, ImageFile | BadImage],
     texts: _ImageTexts,
 ) -> Augmented:
-    """The text of every image by its path, or the error that it has none."""
     by_path: dict[str, ImageText | BadImage] = {}
     for path, file in files.items():
         if isinstance(file, BadImage):

@@ -51,7 +51,6 @@ class PreparedTask(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The task as the command line writes it: `benchmark:setting`."""
         return f"{self.benchmark.name}:{self.setting}"
 
     @property
@@ -127,12 +126,7 @@ class CaptionFile(NamedTuple):
     captions: Mapping[str, str]
 
     def name_of(self, image: ImageRef) -> str | None:
-        """The name under which the file holds the caption of an image.
-
-        Returns:
-            Its path in the data folder, or the longest end of that path that the file holds; None if the file
-            holds no caption of it.
-        """
+        """The image's path, or the longest end of it, as the file has it; None without a caption."""
         path = os.path.relpath(image.path, image.root) if image.root else image.path
         parts = Path(path).as_posix().split("/")
         ends = ("/".join(parts[start:]) for start in range(len(parts)))
@@ -154,23 +148,19 @@ class ImageReplacement(NamedTuple):
     captions: CaptionFile | CaptionModel | None = None
 
     def spend_from(self, account: Account) -> None:
-        """Let the captioner spend from the budget of a run."""
         if isinstance(self.captions, CaptionModel):
             self.captions.client.account = account
 
     @property
     def counts(self) -> Counts:
-        """The requests for captions."""
         return self.captions.client.counts if isinstance(self.captions, CaptionModel) else Counts()
 
     @property
     def notes(self) -> list[str]:
-        """What the check of the captioner's endpoint found."""
         return self.captions.client.notes if isinstance(self.captions, CaptionModel) else []
 
     @property
     def options(self) -> dict[str, Any]:
-        """The effective options, for a result."""
         return {"augment": self.how, "reader": self.reader.identity, "captioned_by": self._captioned_by()}
 
     @property
@@ -191,11 +181,7 @@ class ImageReplacement(NamedTuple):
 
 
 def image_replacement(spec: Spec, *, keyless: bool) -> ImageReplacement | None:
-    """The augmentation that an evaluation asks for.
-
-    Returns:
-        The augmentation; None if the model sees the images.
-    """
+    """The augmentation that an evaluation asks for; None if the model sees the images."""
     sources = [option for option in ("captioner", "captions") if getattr(spec, option) is not None]
     if spec.augment is None or spec.augment != CAPTIONED:
         if sources:
@@ -351,7 +337,6 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
 
 
 def model_identity(prepared: Prepared) -> str:
-    """Find the identity of what answers."""
     spec, models = prepared.spec, prepared.models
     if not models.models:
         return spec.model_id or spec.model
@@ -360,7 +345,6 @@ def model_identity(prepared: Prepared) -> str:
 
 
 def _sampling_notes(prepared: Prepared) -> list[str]:
-    """The notes of the benchmark on the sampling options; none for answers from a file."""
     task = prepared.task
     if not prepared.models.models:
         return []
@@ -389,7 +373,6 @@ def _training_data_notes(prepared: Prepared) -> list[str]:
 
 
 def _replay_notes(prepared: Prepared) -> list[str]:
-    """The notes on the file of a model that replays answers."""
     task = prepared.task
     if not any(model.capabilities.replays for model in prepared.models.models):
         return []
@@ -457,5 +440,4 @@ def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> l
 
 
 def _task_name(benchmark: str, setting: str, arguments: str) -> str:
-    """The task as the command line writes it."""
     return f"{benchmark}:{setting} {arguments}".rstrip()

@@ -73,7 +73,7 @@ def _agree(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
 
 
 def _same(ours: Any, theirs: Any) -> bool:
-    """Whether two values of an option are equal; ours may be a text: '224' is 224."""
+    """Ours may be a text: '224' is 224."""
     return bool(ours == theirs) or (isinstance(ours, str) and ours == str(theirs))
 
 
@@ -112,7 +112,6 @@ def _departure(figure: Figure, metric: MetricValue, paper: Paper, result: Result
 
 
 def _repeats(result: Result) -> int:
-    """How many draws of each sample count."""
     return int(result.options.get("repeats") or 1)
 
 

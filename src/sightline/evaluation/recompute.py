@@ -67,11 +67,7 @@ RunName = int | Path
 def compare_runs(
     store: Store | None, pairs: Sequence[tuple[RunName, RunName]], against: Sequence[str] = ()
 ) -> Comparison:
-    """Compare runs pair by pair. Nothing is sent.
-
-    Args:
-        store: The store that holds the numbered runs; None if there are only folders.
-    """
+    """Compare runs pair by pair; `store` is None if there are only folders. Nothing is sent."""
     _check_distinct(store, pairs)
     names = dict.fromkeys(name for pair in pairs for name in pair)
     runs = {name: judged_run(store, name) for name in names}
@@ -87,7 +83,6 @@ def compare_runs(
 
 
 def _check_distinct(store: Store | None, pairs: Sequence[tuple[RunName, RunName]]) -> None:
-    """Raise UserError if a run is compared with itself."""
     for base, other in pairs:
         if _resolved(base) == _resolved(other):
             name = name_or_number(store, base) if store and isinstance(base, int) else str(base)
@@ -99,7 +94,6 @@ def _resolved(name: RunName) -> RunName:
 
 
 def _with_figures(values: Sequence[MetricValue], result: Result, against: Sequence[str]) -> list[MetricValue]:
-    """The values of one side with the figures that the paper prints in these rows for its setting."""
     paper = paper_of(result.benchmark)
     rows = [] if paper is None else [paper.row(row) for row in against]
     figures = {

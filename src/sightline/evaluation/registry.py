@@ -15,11 +15,7 @@ PROJECT_VERDICTS = "sightline.annotation.export:project_verdicts"
 
 
 def load_project_verdicts(store: Store, word: str) -> list[Verdict] | None:
-    """Read the verdicts of an annotation project.
-
-    Returns:
-        The verdicts; None if there is no such project.
-    """
+    """Read the verdicts of an annotation project; None if there is no such project."""
     module, _, function = PROJECT_VERDICTS.partition(":")
     found: list[Verdict] | None = getattr(importlib.import_module(module), function)(store, word)
     return found

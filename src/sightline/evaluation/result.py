@@ -159,7 +159,6 @@ def _stretches(collected: CollectedAnswers) -> Stretches | None:
 
 
 def _versions(summary: Summary) -> dict[str, Any]:
-    """The version of this package, and those that models and judges report."""
     return {
         "sightline": sightline.__version__,
         "reported": sorted(summary.model_versions),
@@ -241,7 +240,6 @@ def _result(
 
 
 def _definitions(values: Iterable[MetricValue], metrics: Iterable[Metric]) -> dict[str, MetricDefinition]:
-    """The definitions of the metrics that have a value or a reason, by name, in the order of the values."""
     known = {
         **AGREEMENT_METRICS,
         **CONFUSION_METRICS,
@@ -251,7 +249,6 @@ def _definitions(values: Iterable[MetricValue], metrics: Iterable[Metric]) -> di
 
 
 def _unmatched_notes(judges: Sequence[Judge]) -> list[str]:
-    """The human judges none of whose verdicts fit an answer of this evaluation."""
     return [
         f"{judge.name}: none of its {len(judge.verdicts)} verdicts fits these answers (targets, question)"
         for judge in judges
@@ -304,7 +301,6 @@ class AnswerCounts(Struct):
 
     @property
     def sent(self) -> int:
-        """The number of probes that were sent."""
         return self.probes - self.statuses["not_sent"]
 
     @property
@@ -389,7 +385,6 @@ class Summary:
 
 
 def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
-    """The notes that a reader of the result needs."""
     counts, examples, notes = summary.counts, summary.examples, []
     if counts.samples < planned_samples:
         notes.append(f"incomplete: {counts.samples} of {planned_samples} samples")
@@ -453,7 +448,6 @@ def _unscored_notes(counts: AnswerCounts, examples: Examples) -> list[str]:
 
 
 def long_response_notes(summary: Summary) -> list[str]:
-    """The note on responses that are longer than embedding models read."""
     if not summary.counts.long_responses:
         return []
     return [
@@ -534,7 +528,6 @@ class _Sample:
         self._inclusion: list[set[float | None]] = []
 
     def add(self, judged: Group, labelled: JudgedGroup) -> None:
-        """Add a group as the judge decides it, and as the humans do."""
         width = len(self.metrics)
         cluster = self._numbers.setdefault(judged.cluster or judged.id, len(self._numbers))
         if cluster == len(self._inclusion):
@@ -560,7 +553,6 @@ class _Sample:
         return 0 < int(left.sum()) < int(cases.sum())
 
     def clusters(self, column: int) -> _Clusters:
-        """The clusters of a metric."""
         cases, left = self._counts(column)
         shape = len(self._numbers), len(self.metrics), _COLUMNS
         amounts = np.frombuffer(self._terms).reshape(shape)[:, column]
@@ -600,7 +592,6 @@ def _cases(metric: Metric, judged: Group, labelled: Group) -> tuple[int, int]:
 
 
 def _outcomes(group: Group, metric: Metric) -> tuple[Outcome, ...]:
-    """The outcomes that a metric reads: those of the group and of the setting that it needs."""
     return (*group.outcomes, *(group.partners.get(metric.needs, ()) if metric.needs else ()))
 
 
@@ -670,7 +661,6 @@ def _within(value: float, bounds: Range) -> float:
 
 
 def _narrowed(human: MetricValue, corrected: MetricValue) -> float | None:
-    """By how much the corrected interval is narrower, in percent."""
     if human.low is None or human.high is None or corrected.low is None or corrected.high is None:
         return None
     width = human.high - human.low

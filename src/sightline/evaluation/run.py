@@ -125,7 +125,6 @@ async def _evaluate(
 
 
 def _kept(run: int, asked: Counts) -> str:
-    """What a run that is cancelled leaves."""
     return (
         f"all answers so far are kept: run {run} has {asked.cached + asked.answered:,} of {asked.total:,}; "
         "run the same command to continue"

@@ -39,12 +39,7 @@ ALWAYS = ("split",)
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
-    """A run in the list.
-
-    Attributes:
-        name: Its name; None without one.
-        limit: The largest number of samples; None for all.
-    """
+    """A run in the list; `name` is None without one, `limit` None for all samples."""
 
     number: int = field(name="run")
     name: str | None
@@ -65,7 +60,6 @@ class RunLine(Struct, frozen=True, kw_only=True):
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the description of the run cannot be read."""
         return self.state == DAMAGED
 
 
@@ -173,11 +167,7 @@ def _options(run: EvaluationDescription) -> dict[str, Any]:
 
 
 def known_setting(benchmark: str, setting: str) -> tuple[Benchmark, Setting] | None:
-    """Find the benchmark and the setting that a result names.
-
-    Returns:
-        Both; None if this version does not have them: those of a plugin.
-    """
+    """The benchmark and the setting of a result; None if this version lacks them, as those of a plugin."""
     if not is_benchmark(benchmark):
         return None
     found = find_benchmark(benchmark)
@@ -188,11 +178,7 @@ def known_setting(benchmark: str, setting: str) -> tuple[Benchmark, Setting] | N
 
 
 def default_options(benchmark: str, setting: str) -> dict[str, Any]:
-    """The recorded options of a task for which the user sets none.
-
-    Returns:
-        Option name -> default; of an unknown benchmark or setting, only the options of all benchmarks.
-    """
+    """The recorded options of a task for which the user sets none; fewer if it is unknown."""
     known = known_setting(benchmark, setting)
     return {**recorded_options(Spec(task="")), **(defaults(*known) if known else {})}
 
@@ -207,7 +193,6 @@ def _state(run: StoredRun, *, is_held: bool) -> str:
 
 
 def find_run(store: Store, word: str) -> int:
-    """Find a run by its number or its name."""
     if word.isdecimal():
         if len(word.lstrip("0")) > _DIGITS:
             raise UserError(
@@ -234,13 +219,10 @@ def find_run(store: Store, word: str) -> int:
 
 
 def name_or_number(store: Store, run: int) -> str:
-    """What tables call a run."""
     return store.labels.of(run).name or f"run {run}"
 
 
 def _runs_of_model(store: Store, model: str) -> list[str]:
-    """The runs of a model, with their tasks: what a user of a table of models may mean."""
-
     return [f"run {run.number} ({run.task})" for run in list_runs(store) if run.model == model]
 
 
@@ -250,13 +232,7 @@ _BATCH = 1_000
 
 
 class RunCounts(Struct, frozen=True, kw_only=True):
-    """Counts over the probes of a run, with the answers that the store has now.
-
-    Attributes:
-        prompt_tokens: The tokens of their requests, as servers reported them; cached answers count too.
-        completion_tokens: The tokens of their answers.
-        cost: The cost of these tokens; None without a price of the model.
-    """
+    """Counts over a run's probes with the answers in the store; `cost` is None without a price."""
 
     probes: Mapping[str, int]
     prompt_tokens: int
@@ -265,11 +241,7 @@ class RunCounts(Struct, frozen=True, kw_only=True):
 
 
 def count_run(store: Store, number: int, price: Price | None) -> RunCounts:
-    """Count the probes of a run.
-
-    Args:
-        price: The price of its model; None if it is unknown.
-    """
+    """Count the probes of a run; `price` is None if it is unknown."""
     statuses = dict.fromkeys(("ok", "empty", "error", "not_sent"), 0)
     tokens: Counter[str] = Counter()
     cost = 0.0
@@ -297,11 +269,7 @@ def count_run(store: Store, number: int, price: Price | None) -> RunCounts:
 
 
 class RunDetails(RunLine, frozen=True, kw_only=True):
-    """A run of the list, here with all effective options that have a value, and with more about it.
-
-    Attributes:
-        plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
-    """
+    """A run with all effective options that have a value; `plugin` is the file of its benchmark."""
 
     samples: int
     data_digest: str
@@ -313,7 +281,6 @@ class RunDetails(RunLine, frozen=True, kw_only=True):
 
 
 def run_details(store: Store, number: int, config: Config) -> RunDetails:
-    """Read everything about a run."""
     run = read_stored_run(store, number)
     line = next(line for line in list_runs(store) if line.number == number)
     description = run.description

@@ -59,11 +59,7 @@ class RequestSender:
         began: float | None = None,
         show_progress: bool,
     ) -> None:
-        """Prepare to send; nothing is sent yet.
-
-        Args:
-            began: Answers that were stored later need no check of their endpoint; None: from now on.
-        """
+        """Nothing is sent yet; `began` None: only answers stored from now on need no check."""
         self._began = began
         self._prepared = prepared
         self._store = store
@@ -85,13 +81,11 @@ class RequestSender:
         self._early: EarlyJudging | None = None
 
     async def __aenter__(self) -> Self:
-        """Open nothing yet."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the judges."""
         try:
             if self._early is not None:
                 await self._early.cancel()
@@ -129,13 +123,7 @@ class RequestSender:
     async def ask_judges(
         self, collected: CollectedAnswers, unjudged: CollectedAnswers | None = None
     ) -> Counts:
-        """Send the requests of the model judges, then retry those whose reply holds no verdict.
-
-        Where one judge stops early, the others go on.
-
-        Args:
-            unjudged: Those that were not judged early, once that has ended; None: all.
-        """
+        """Send the judges' requests, retry replies without a verdict; one that stops leaves the others."""
         total = Counts()
         for judge in self._judges:
             async with request_progress(
@@ -239,7 +227,6 @@ OF_A_PROCESS = frozenset(
 
 
 def run_budget(spec: Spec) -> Budget:
-    """The limits of a run."""
     return Budget(spec.max_requests, spec.max_cost)
 
 
@@ -334,11 +321,7 @@ class AnsweredSamples:
         self._changed.set()
 
     async def take(self) -> list[Sample]:
-        """Wait for complete samples.
-
-        Returns:
-            Some of them, none of which is returned again; empty after `close`, when all were taken.
-        """
+        """Wait for complete samples, none of which comes twice; empty when all were taken."""
         if not self._complete and not self._is_closed:
             self._changed.clear()
             await self._changed.wait()
@@ -348,7 +331,6 @@ class AnsweredSamples:
         return taken
 
     def record_judged(self, samples: Iterable[Sample]) -> None:
-        """Record that the judges are asked about samples."""
         self._judged.update(sample.number for sample in samples)
 
     def forget_judged(self) -> None:
@@ -356,7 +338,6 @@ class AnsweredSamples:
         self._judged.clear()
 
     def is_judged(self, index: int) -> bool:
-        """Whether the judges are asked about the sample with this index in the run."""
         return index in self._judged
 
 
@@ -440,7 +421,6 @@ def answered_only(samples: Sequence[Sample], answers: Answers) -> list[Sample]:
 
 
 def _keys(probes: Iterable[StoredProbe]) -> Iterator[str]:
-    """The keys of all answers that judging a sample may read."""
     for probe in probes:
         if probe.error is None:
             yield probe.key
@@ -463,12 +443,7 @@ class JudgeRequests:
         opened: OpenModels | None,
         check: EndpointCheck | None,
     ) -> None:
-        """Prepare it; nothing is sent.
-
-        Args:
-            opened: Where the judge stays open; None if it is opened for each attempt.
-            check: The check of its endpoints; None for no check.
-        """
+        """`opened` is None if the judge is opened for each attempt, `check` None for no check."""
         (judge,) = panel.judges
         self.name = judge.name
         self.counts = counts
@@ -527,7 +502,6 @@ class _AssumedAnswers:
     """An answer to every request, like no other one: equal answers need no judge."""
 
     def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer]:
-        """As `Answers.look_up`."""
         return {key: Answer(key) for key in keys}
 
 
@@ -576,7 +550,6 @@ def live_models(models: Sequence[Model]) -> list[Model]:
 
 
 def batch_notes(name: str, models: Sequence[Model], config: Config, counts: Counts) -> list[str]:
-    """Say what batches mean for the result of a run."""
     notes = []
     if counts.in_batches:
         notes.append(
@@ -589,11 +562,7 @@ def batch_notes(name: str, models: Sequence[Model], config: Config, counts: Coun
 
 
 def price_note(name: str, config: Config) -> str:
-    """Say which price is used where a model has none for batches.
-
-    Returns:
-        The note; '' if the model has a price for batches, or none at all.
-    """
+    """Which price is used where a model has none for batches; '' if it has one, or none at all."""
     price = config.price(name)
     if price is None or price.batch is not None:
         return ""

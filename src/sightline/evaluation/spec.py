@@ -315,11 +315,7 @@ class DeclaredOption(Struct, frozen=True):
         return os.PathLike[str] in get_args(self.type)
 
     def stored(self, value: Any) -> Any:
-        """Convert what a user wrote: a path to text, and a single name where an option takes several.
-
-        Raises:
-            msgspec.ValidationError: The value has another type.
-        """
+        """Convert a path to text, a single name to a list; msgspec.ValidationError for a wrong type."""
         if self.is_path:
             text = os.fspath(value) if isinstance(value, os.PathLike) else value
             return msgspec.convert(text, str if self.default else str | None)
@@ -330,7 +326,6 @@ class DeclaredOption(Struct, frozen=True):
 
 @cache
 def declared_options(options: type) -> tuple[DeclaredOption, ...]:
-    """List the options of a class above, in the order of their declaration."""
     # Reading the hints takes 5 ms, and lists of runs need them for each run.
     hints = get_type_hints(options, include_extras=True)
     found = []
@@ -352,12 +347,7 @@ def takes(options: Callable[P, object]) -> Callable[[Callable[..., T]], Callable
 
 
 def recorded_options(spec: Spec) -> dict[str, Any]:
-    """Select the options that metrics.json records.
-
-    Returns:
-        Option name -> value; None for a switch that is off, for a check that is on, and for an empty text or
-        mapping.
-    """
+    """The options for metrics.json; None for a switch off, a check on, an empty text or mapping."""
     recorded = [option for option in declared_options(RunOptions) if option.argument.recorded]
     values = ((option, getattr(spec, option.name)) for option in recorded)
     return {option.name: None if _is_unset(value, option.default) else value for option, value in values}
@@ -406,7 +396,6 @@ def _check_encoding(name: str, value: Any) -> None:
 
 
 def _wrong_type(message: str, option: DeclaredOption, value: Any) -> UserError:
-    """Convert an error of msgspec, such as "Expected `int | null`, got `str`"."""
     choices = [choice for part in (option.type, *get_args(option.type)) for choice in _choices(part)]
     kind = message.removeprefix("Expected ").partition(",")[0].strip("`").removesuffix(" | null")
     expected = f"one of {', '.join(choices)}" if choices else kind.replace("object", "a mapping")
@@ -418,11 +407,7 @@ def _choices(kind: Any) -> tuple[str, ...]:
 
 
 def check_options(options: Mapping[str, Any], allowed: type) -> None:
-    """Check the names of options.
-
-    Raises:
-        UserError: An option does not exist, or a required one is missing.
-    """
+    """Raise UserError for an option that does not exist, or a required one that is missing."""
     declared = declared_options(allowed)
     names = [option.name for option in declared]
     for name in options:
@@ -437,10 +422,6 @@ def check_options(options: Mapping[str, Any], allowed: type) -> None:
 
 
 def spec_data_folder(spec: Spec) -> Path | None:
-    """The data folder of an evaluation.
-
-    Returns:
-        --data, otherwise the environment variable SIGHTLINE_DATA, otherwise None.
-    """
+    """--data, otherwise the environment variable SIGHTLINE_DATA, otherwise None."""
     path = spec.data or os.environ.get("SIGHTLINE_DATA")
     return Path(path) if path else None

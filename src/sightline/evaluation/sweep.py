@@ -68,7 +68,6 @@ class PointRun(Struct, frozen=True):
 
     @property
     def record(self) -> PointRecord:
-        """The point as sweep.json keeps it."""
         evaluated = self.evaluation is not None
         return PointRecord(
             name=self.point.name,
@@ -90,12 +89,10 @@ class Sweep(Struct, frozen=True):
 
     @property
     def exit_status(self) -> int:
-        """The worst exit status of the points."""
         return max(run.exit_status for run in self.points)
 
     @property
     def results(self) -> list[ResultPoint]:
-        """The results of the evaluated points, each with the values of the varied options."""
         return [
             ResultPoint(run.evaluation.result, run.point.values)
             for run in self.points
@@ -104,7 +101,6 @@ class Sweep(Struct, frozen=True):
 
     @property
     def record(self) -> SweepRecord:
-        """The sweep as sweep.json keeps it."""
         return SweepRecord(self.task, self.exit_status, [run.record for run in self.points])
 
     def frame(self) -> Any:
@@ -261,7 +257,6 @@ def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) 
 
 
 def _with_names(points: Sequence[SweepPoint], base: Spec) -> list[SweepPoint]:
-    """The points with a folder each inside --out, and a name each that begins with --name."""
     return [
         replace(
             point,
@@ -304,7 +299,6 @@ def _check_values(option: str, values: Sequence[Any]) -> None:
 
 
 def write_sweep(out: str, record: SweepRecord, results: Sequence[ResultPoint]) -> None:
-    """Write sweep.json and sweep.md."""
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -74,11 +74,7 @@ class Fleet:
     """
 
     def __init__(self, model: str, launcher: Launcher, limit: int | None = None) -> None:
-        """Start nothing yet.
-
-        Args:
-            limit: The most requests that a replica has in flight; None for no limit.
-        """
+        """`limit` is the most requests that a replica has in flight; None for no limit."""
         self._model = model
         self._launcher = launcher
         self._limit = limit or math.inf
@@ -107,11 +103,9 @@ class Fleet:
 
     @property
     def is_running(self) -> bool:
-        """Whether its launcher is at work."""
         return not self._launching.done()
 
     async def end(self) -> None:
-        """End the launcher, and wait until it has ended its replicas."""
         self._replicas.clear()
         self._launching.cancel()
         await asyncio.wait({self._launching})
@@ -160,7 +154,6 @@ class Fleet:
             self._release(running)
 
     def _dispatch(self) -> None:
-        """Send the requests that wait to the replicas that have room."""
         for running in self._replicas.values():
             while self._suspects and not running.in_flight:
                 running.is_alone = self._assign(self._suspects.popleft(), running)
@@ -188,7 +181,6 @@ class Fleet:
         }
 
     def _suitable(self, request: Request, places: dict[str, _Running]) -> str:
-        """The replica for a request, of those with room."""
         fewest = min(places, key=lambda name: places[name].in_flight)
         image = next((file.digest for file in request.images.values()), None)
         if image is None:
@@ -298,19 +290,9 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 class ReplicaLostError(Exception):
-    """A replica ended, or cannot be reached, while it answered a request; the message says why.
-
-    Attributes:
-        received: Whether its model may have received the request, which may then be the reason.
-    """
+    """A replica ended or cannot be reached; a request that it may have `received` may be the reason."""
 
     def __init__(self, message: str, *, received: bool = True) -> None:
-        """Record the loss.
-
-        Args:
-            message: Why the replica ended.
-            received: As the attribute.
-        """
         super().__init__(message)
         self.received = received
 
@@ -412,11 +394,7 @@ async def replicas_kept() -> AsyncIterator[None]:
 
 
 async def take_fleet(key: Hashable, new: Fleet) -> Fleet:
-    """Take the kept fleet of a key, or start a new one.
-
-    Args:
-        new: The fleet that is started if none is kept.
-    """
+    """Take the kept fleet of a key, or start `new`."""
     idle = _kept.get()
     if idle:
         if key in idle and idle[key].is_running:
@@ -458,11 +436,7 @@ class ReplicaPool(Model):
         script: str = "",
         concurrency: int | None = None,
     ) -> None:
-        """Start nothing yet.
-
-        Args:
-            concurrency: The most requests that a replica has in flight; None for no limit.
-        """
+        """`concurrency` is the most requests that a replica has in flight; None for no limit."""
         self.name = model.name
         self.identity = model.identity
         self.host = f"{model.name} on {launcher.place}"
@@ -474,26 +448,21 @@ class ReplicaPool(Model):
         self._concurrency = concurrency
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """Translate options as the model does."""
         return self._model.effective(sampling)
 
     def training_overlap(self, folder: Path) -> str:
-        """Check as the model does whether it was trained on the data."""
         return self._model.training_overlap(folder)
 
     async def __aenter__(self) -> Self:
-        """Start the replicas and wait for the first one. Raises UserError if none can start."""
         self._fleet = await take_fleet(self._key, Fleet(self.name, self._launcher, self._concurrency))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the replicas, or keep them for the next evaluation."""
         await leave_fleet(self._key, self._fleet)
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Send each request to the replica with the fewest requests in flight."""
         for index, request in enumerate(requests):
             yield index, await self._fleet.answer(request)
 
@@ -514,12 +483,7 @@ It raises UserError where the place cannot be used, and starts nothing.
 def resolve_on(
     place: str | None, spec: str, options: ModelOptions, concurrency: int | None = None
 ) -> Sequence[Model]:
-    """Create the models for a name, with replicas elsewhere instead of a model on this machine.
-
-    Args:
-        place: `--on`; None for this machine.
-        concurrency: The most requests that a replica has in flight; None for no limit.
-    """
+    """Create the models for --model; `place` is --on, None for this machine."""
     # A server on another machine may have other files at the same paths, or none.
     models = resolve(spec, options if place is None else replace(options, images=None, elsewhere=True))
     if place is None or not models[0].capabilities.own_process:
@@ -546,11 +510,7 @@ def resolve_on(
 
 
 def check_place(place: str | None, models: Sequence[Model]) -> None:
-    """Check that --on applies to one of the models.
-
-    Args:
-        place: `--on`, None if it is not given.
-    """
+    """Check that --on applies to one of the models."""
     if place is not None and not any(model.capabilities.replicas for model in models):
         raise UserError(
             f"--on {place} has no effect: neither model nor judge is run or started by Sightline",
@@ -580,7 +540,6 @@ class RemoteReplica:
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def answer(self, request: Request) -> Answer | Failure:
-        """Answer one request. Raises ReplicaLostError if the server has ended."""
         if self._lost.done():
             raise ReplicaLostError(self._lost.result(), received=False)
         call = asyncio.ensure_future(self._send(request))
@@ -598,7 +557,6 @@ class RemoteReplica:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it answers no more."""
         return self._lost.done()
 
     def lose(self, reason: str) -> None:
@@ -611,7 +569,6 @@ class RemoteReplica:
 
 
 async def is_healthy(address: str) -> bool:
-    """Ask a server whether it is ready."""
     try:
         async with aclosing(open_client(address, None, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
             return (await client.call("/health")).status == 200

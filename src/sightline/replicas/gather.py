@@ -27,7 +27,6 @@ class Gather:
         self._arrived = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Open the model. Raises UserError if it cannot be used."""
         await self._model.__aenter__()
         windows = self._model.parallel or 1
         self._workers = [asyncio.create_task(self._work()) for _ in range(windows)]
@@ -36,7 +35,6 @@ class Gather:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Cancel the requests that are not answered, and close the model."""
         for worker in self._workers:
             worker.cancel()
         await asyncio.wait(self._workers)
@@ -51,7 +49,6 @@ class Gather:
         return await result
 
     async def _work(self) -> None:
-        """Answer one window after the other."""
         while True:
             await self._arrived.wait()
             await asyncio.sleep(BURST_SECONDS)

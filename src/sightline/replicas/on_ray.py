@@ -62,7 +62,6 @@ class RayLauncher:
         self._numbers = count(1)
 
     async def run(self, joined: Joined, left: Left) -> None:
-        """Start the replicas and replace those that end, until cancelled; then end those that are left."""
         copy = ModelCopy(self._target.spec, self._target.args, self._target.weights, os.getcwd())
         with connected(self._address) as connection:
             actors = connection.ray.remote(ray_entry.Actor).options(
@@ -185,7 +184,6 @@ class RayReplica:
         self._shares_files = True
 
     async def answer(self, request: Request) -> Answer | Failure:
-        """Answer one request. Raises ReplicaLostError if the actor, its node, device or disk is lost."""
         sends = not self._shares_files
         while True:
             try:
@@ -284,9 +282,7 @@ def losses(ray: Any) -> tuple[type[Exception], ...]:
 
 
 def is_of_node(error: Exception) -> bool:
-    """Tell whether an actor is lost because its node is, which no request of the actor can be the
-    reason for.
-    """
+    """Whether an actor is lost with its node, of which no request can be the reason."""
     return bool(getattr(error, "preempted", False)) or "its node has died" in str(error)
 
 

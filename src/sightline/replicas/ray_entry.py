@@ -6,11 +6,7 @@ from typing import Any
 
 
 def call(payload: bytes, content: bytes | None = None) -> tuple[str, str, Any]:
-    """Do a piece of work on this node.
-
-    Args:
-        content: The bytes of the image, None if the node may share the file.
-    """
+    """Do a piece of work on this node; `content` is None if the node may share the image's file."""
     node = _node()
     try:
         from sightline.replicas.ray_node import carry_out
@@ -23,7 +19,6 @@ class Actor:
     """A replica of a model on this node."""
 
     async def start(self, payload: bytes) -> tuple[str, str, Any]:
-        """Open the model."""
         node = _node()
         try:
             from sightline.replicas.ray_node import open_model
@@ -36,11 +31,7 @@ class Actor:
         return kind, node, value
 
     async def answer(self, request: Any, contents: dict[str, bytes]) -> Any:
-        """Answer a request.
-
-        Args:
-            contents: Path of an image -> its bytes, for images whose file the node does not share.
-        """
+        """`contents` maps the path of an image that the node does not share to its bytes."""
         return await self._hosted.answer(request, contents)
 
     async def until_lost(self) -> None:

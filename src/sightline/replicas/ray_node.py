@@ -29,11 +29,7 @@ PACKAGES = ("sightline", "pillow", "numpy", "torch", "onnxruntime", "rapidocr", 
 
 
 class Work(Struct, frozen=True):
-    """A call of a function with an item.
-
-    Attributes:
-        image: Path and SHA-256 of the item's image; None if it has none.
-    """
+    """A call of a function with an item; `image` is the path and SHA-256 of its image, or None."""
 
     function: Callable[[Any], Any]
     item: Any
@@ -52,11 +48,7 @@ def installed_versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
 
 
 def carry_out(payload: bytes, content: bytes | None, node: str) -> tuple[str, str, Any]:
-    """Do a piece of work.
-
-    Args:
-        content: The bytes of the image, None if this machine may share the file.
-    """
+    """Do a piece of work; `content` is None if this machine may share the image's file."""
     try:
         return _carried_out(pickle.loads(payload), content, node)
     except UserError as error:

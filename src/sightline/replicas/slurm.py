@@ -116,12 +116,10 @@ class SlurmLauncher:
 
     @property
     def script(self) -> str:
-        """The script that would be submitted."""
         folder = folder_of(self._profile) / self._folder_name
         return batch_script(self._target, self._profile, name=f"sightline-{folder.name}", folder=folder)
 
     async def run(self, joined: Joined, left: Left) -> None:
-        """Keep the jobs in the queue until cancelled, then cancel them."""
         self._joined, self._left = joined, left
         self._folder = folder = open_run_folder(self._folder_name, self._profile)
         try:
@@ -182,7 +180,6 @@ class SlurmLauncher:
         )
 
     async def _watch(self) -> None:
-        """Look at the queue and the servers again and again."""
         began = noted = answered = time.monotonic()
         while True:
             await asyncio.sleep(self._profile.poll)
@@ -309,7 +306,6 @@ class SlurmLauncher:
         )
 
     async def _end(self) -> None:
-        """Cancel the jobs that are left, and remove the folder."""
         for server in self._attached.values():
             await server.close()
         self._attached.clear()
@@ -356,20 +352,14 @@ class Attached:
         self._opened = opened
 
     async def is_healthy(self) -> bool:
-        """Whether the server says that it is ready."""
         return await is_healthy(self._address)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._opened.aclose()
 
 
 async def attach(target: Target, task: str, announced: Announcement, key: str) -> Attached | None:
-    """Connect to the server of a job.
-
-    Returns:
-        The connection; None while the server is not ready.
-    """
+    """Connect to the server of a job; None while it is not ready."""
     host = f"[{announced.host}]" if ":" in announced.host else announced.host
     address = f"http://{host}:{announced.port}"
     model = target.model
@@ -429,7 +419,6 @@ class Job(Struct, frozen=True):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs or may run."""
         return self.state in ALIVE
 
     @property
@@ -443,7 +432,6 @@ class SlurmError(Exception):
 
 
 async def submit(script: Path, count: int) -> str:
-    """Submit an array of jobs."""
     said = await _run("sbatch", "--parsable", f"--array=0-{count - 1}", str(script))
     return said.strip().splitlines()[-1].partition(";")[0]
 
@@ -460,7 +448,6 @@ async def list_jobs(name: str) -> list[Job]:
 
 
 async def cancel(name: str) -> None:
-    """Cancel all jobs of a name."""
     await _run("scancel", f"--name={name}")
 
 
@@ -535,18 +522,13 @@ class RunFolder:
         self._lock = lock
 
     def announcement(self, task: str) -> Announcement | None:
-        """Read what a job has announced.
-
-        Returns:
-            The announcement; None if there is none yet.
-        """
+        """Read what a job has announced; None if there is nothing yet."""
         try:
             return msgspec.json.decode((self.path / f"{task}.json").read_bytes(), type=Announcement)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
 
     def last_lines(self, task: str) -> list[str]:
-        """The end of a job's log."""
         try:
             content = (self.path / f"{task}.log").read_bytes()[-LOG_BYTES:]
         except OSError:
@@ -555,20 +537,17 @@ class RunFolder:
         return [f"  {line}" for line in lines if line.strip()][-LOG_LINES:]
 
     def close(self, *, remove: bool) -> None:
-        """Let go of the folder."""
         if remove:
             shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 
 
 def run_folder_name(target: Target, profile: SlurmProfile, command: list[str]) -> str:
-    """The name of the folder for servers of one model under one profile."""
     told = [target.model.identity, profile, command, os.getcwd()]
     return sha256(msgspec.json.encode(told)).hexdigest()[:12]
 
 
 def open_run_folder(name: str, profile: SlurmProfile) -> RunFolder:
-    """Open the folder of a driver, or make it."""
     root = folder_of(profile)
     for number in count(1):
         path = root / (name if number == 1 else f"{name}-{number}")
@@ -586,7 +565,6 @@ def open_run_folder(name: str, profile: SlurmProfile) -> RunFolder:
 
 
 def folder_of(profile: SlurmProfile) -> Path:
-    """The folder of the folders of all drivers."""
     root = Path(profile.folder).expanduser() if profile.folder else cache_folder() / "slurm"
     if wrong := sorted({character for character in str(root.absolute()) if character in _NOT_IN_SCRIPTS}):
         raise UserError(
@@ -628,7 +606,6 @@ def _key(file: Path) -> str:
 
 
 def server_words(target: Target, profile: SlurmProfile) -> list[str]:
-    """The command of the server, without host and port."""
     model = target.model
     python = profile.python or sys.executable
     if not isinstance(model, Served):

@@ -38,11 +38,7 @@ BACKLOG = 4096
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """How a worker serves.
-
-    Attributes:
-        key_file: The file that has the key, for a message; None if it is not in a file.
-    """
+    """How a worker serves; `key_file` is None if the key is not in a file."""
 
     host: str
     port: int
@@ -53,7 +49,6 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 async def serve(model: Model, serving: Serving) -> None:
-    """Load a model, and answer requests until SIGTERM or Ctrl-C."""
     ended, loaded = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -185,7 +180,6 @@ class WorkerApp:
         self.app.router.add_post("/v1/chat/completions", self._completions)
 
     def begin(self, answer: _Answers) -> None:
-        """Answer requests from now on."""
         self._answer = answer
 
     @web.middleware

@@ -42,7 +42,6 @@ class WorkerClient:
         self._encoder = ChatRequestEncoder(model)
 
     async def __aenter__(self) -> Self:
-        """Open a client."""
         # An answer may take as long as it takes: who waits knows by other means whether the worker lives.
         self._client = open_client(self._address, self._key, Timeouts(None, CONNECT_SECONDS))
         return self
@@ -50,11 +49,9 @@ class WorkerClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the client."""
         await self._client.aclose()
 
     async def send(self, request: Request) -> Answer | Failure:
-        """Ask for one answer."""
         try:
             body = await encode_request(request, self._encoder)
         except BadImage as error:
@@ -117,7 +114,6 @@ class Processes:
         self._last_lines: Sequence[str] = ()
 
     async def run(self, joined: Joined, left: Left) -> None:
-        """Keep the workers running until cancelled."""
         gpus = visible_gpus()
         keeping: list[asyncio.Task[str]] = []
         async with asyncio.TaskGroup() as tasks:
@@ -200,7 +196,6 @@ async def _use(
 
 
 def visible_gpus() -> list[str]:
-    """List the GPUs that this process may use."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         return [gpu.strip() for gpu in chosen.split(",") if gpu.strip() and gpu.strip() != "-1"]
@@ -213,7 +208,6 @@ def visible_gpus() -> list[str]:
 
 
 def worker_words(spec: str, args: Mapping[str, Any]) -> list[str]:
-    """The words after `python`, without host, port and key."""
     words = ["-m", "sightline", "worker", "--model", spec, "--log-requests"]
     for name, value in sorted(args.items()):
         words += ["--model-arg", f"{name}={json.dumps(value)}"]
@@ -261,11 +255,7 @@ async def encode_request(request: Request, encoder: ChatRequestEncoder) -> bytes
 
 
 def read_reply(raw: bytes) -> Answer | Failure | None:
-    """Read the reply of a worker.
-
-    Returns:
-        The answer or failure; None if the body is none of a worker.
-    """
+    """The result in a worker's reply; None if the body is none of a worker."""
     try:
         field = msgspec.json.decode(raw, type=_Reply).sightline
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -274,16 +264,11 @@ def read_reply(raw: bytes) -> Answer | Failure | None:
 
 
 def key_of(body: Mapping[str, Any]) -> str:
-    """A key for a request of another client."""
     return json_digest(body)
 
 
 def completion(answer: Answer, model: str, key: str, created: int) -> dict[str, Any]:
-    """The reply with an answer.
-
-    Args:
-        created: Seconds since 1970.
-    """
+    """The reply with an answer; `created` is in seconds since 1970."""
     usage = {name: value for name, value in asdict(answer.usage).items() if isinstance(value, int)}
     usage["total_tokens"] = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
     return {
@@ -304,12 +289,7 @@ def completion(answer: Answer, model: str, key: str, created: int) -> dict[str, 
 
 
 def error(message: str, kind: str, failure: Failure | None = None, code: str | None = None) -> dict[str, Any]:
-    """The reply with an error.
-
-    Args:
-        failure: The failure of the model, None if it was not asked.
-        code: The protocol's code of the error, None if it follows from the failure.
-    """
+    """The reply with an error; without `failure`, the model was not asked; `code` None follows from it."""
     if failure is not None and failure.kind == "blocked":
         code = "context_length_exceeded"
     body: dict[str, Any] = {"error": {"message": message, "type": kind, "param": None, "code": code}}
@@ -322,11 +302,7 @@ SHORTEST = 16
 
 
 def worker_key(file: Path) -> tuple[str, bool]:
-    """The key that clients of a worker must send.
-
-    Args:
-        file: Where a new key is written if the environment variable has none; a key that is there is used.
-    """
+    """The key that clients must send; a new one is written to `file` if it and the variable have none."""
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if key:
         _check(key, KEY_VARIABLE)

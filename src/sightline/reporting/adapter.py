@@ -32,13 +32,7 @@ COST_NOTES = (
 
 
 class Cost(Struct, frozen=True):
-    """The cost of an adapter.
-
-    Attributes:
-        memory: The bytes of its own weights.
-        before: Seconds per answer without it; None if unknown.
-        after: Seconds per answer with it; None if unknown.
-    """
+    """The bytes of the own weights of an adapter; seconds per answer without and with it, None if unknown."""
 
     folder: str
     kind: str
@@ -63,11 +57,7 @@ class _AdapterRow(Struct, frozen=True):
 def adapted_table(
     comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None, notes: Sequence[str] = ()
 ) -> ReportTable:
-    """A table of metrics without and with an adapter.
-
-    Args:
-        by: A label whose values are rows too, or None.
-    """
+    """A table of metrics without and with an adapter; the values of the label `by` are rows too."""
     lines = [line for comparison in comparisons for line in _lines(comparison, metrics, by)]
     fields: list[Field[_AdapterRow]] = [
         (Column("text", "", "task"), lambda line: line.task),
@@ -110,7 +100,6 @@ def run_notes(compared: Sequence[AdapterComparison]) -> list[str]:
 
 
 def cost_table(costs: Sequence[Cost]) -> ReportTable:
-    """A table of the costs of adapters."""
     fields: list[Field[Cost]] = [
         (Column("text", "adapter", "adapter"), lambda cost: cost.folder),
         (Column("text", "kind, loss", "kind"), lambda cost: cost.kind),

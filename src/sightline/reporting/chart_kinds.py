@@ -39,11 +39,7 @@ class ChartValue(Struct, frozen=True):
 
 
 class Chart(Struct, frozen=True):
-    """The values of a chart, and what holds for all of them.
-
-    Attributes:
-        ranges: The range of each panel; percent if it is absent.
-    """
+    """The values of a chart, and what holds for all; a panel without a range in `ranges` is in percent."""
 
     title: str
     values: tuple[ChartValue, ...]
@@ -55,20 +51,16 @@ class Chart(Struct, frozen=True):
 
     @property
     def panels(self) -> list[str]:
-        """The panels in order."""
         return list(dict.fromkeys(value.panel for value in self.values))
 
     @property
     def series(self) -> list[str]:
-        """The series in order."""
         return list(dict.fromkeys(value.series for value in self.values))
 
     def rows(self, panel: str) -> list[str]:
-        """The rows of a panel in order."""
         return list(dict.fromkeys(value.row for value in self.of_panel(panel)))
 
     def of_panel(self, panel: str) -> list[ChartValue]:
-        """The values of a panel in order."""
         return [value for value in self.values if value.panel == panel]
 
     def range_of(self, panel: str) -> Range:
@@ -80,12 +72,10 @@ class Chart(Struct, frozen=True):
 
     @property
     def published_rows(self) -> list[str]:
-        """The names of the published figures in the chart, in order."""
         return list(dict.fromkeys(name for value in self.values for name, _ in published_marks(value.metric)))
 
 
 def published_marks(metric: MetricValue) -> list[tuple[str, float]]:
-    """The published figures of a value: one for each row of the paper."""
     first = {figure.row: figure for figure in reversed(metric.published or ())}
     figures = [one for one in metric.published or () if first[one.row] is one]
     return [
@@ -113,7 +103,6 @@ def shared_figures(values: Sequence[ChartValue]) -> list[tuple[str, float, str, 
 
 
 def value_words(metric: MetricValue, *, sign: bool = False) -> str:
-    """A value with its interval, as in the tables."""
     if metric.value is None:
         return "–"
     form = f"{'+' if sign else ''}.{DECIMALS[metric.unit]}f"
@@ -125,7 +114,6 @@ def value_words(metric: MetricValue, *, sign: bool = False) -> str:
 
 
 def n_words(metrics: Iterable[MetricValue]) -> str:
-    """The n of several values."""
     numbers = sorted({metric.n for metric in metrics if metric.value is not None})
     if not numbers:
         return ""
@@ -134,7 +122,6 @@ def n_words(metrics: Iterable[MetricValue]) -> str:
 
 
 def axis_words(panel: str, metrics: Sequence[MetricValue]) -> str:
-    """The name of an axis with its unit."""
     units = {metric.unit for metric in metrics}
     return panel + (AXIS_UNITS[units.pop()] if len(units) == 1 else "")
 
@@ -225,7 +212,6 @@ def _bar_label(axes: Axes, chart: Chart, panel: str, inches: float) -> None:
 
 
 def _light(colour: str) -> tuple[float, float, float]:
-    """A colour mixed with white."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (0.45 + 0.55 * part for part in parts)
     return red, green, blue
@@ -238,13 +224,11 @@ CURVE_PANEL_INCHES = 1.7
 
 
 def numeric_options(places: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The varied options along which curves can go."""
     names = dict.fromkeys(name for values in places for name in values)
     return [name for name in names if len({_number(values.get(name)) for values in places} - {None}) > 1]
 
 
 def curve_option(places: Sequence[Mapping[str, Any]]) -> str:
-    """Find the varied option along which curves go."""
     numeric = numeric_options(places)
     if len(numeric) == 1:
         return numeric[0]
@@ -519,7 +503,6 @@ BETWEEN = " and "
 
 
 def matrix(title: str, values: Sequence[MetricValue], width: float) -> Figure:
-    """Draw a symmetrical matrix."""
     pairs = [(*both, value) for value in values if (both := _names(value)) is not None]
     if not pairs:
         raise UserError("a matrix needs values of every two judges or humans", expected="another --plot-kind")
@@ -555,7 +538,6 @@ def matrix(title: str, values: Sequence[MetricValue], width: float) -> Figure:
 
 
 def _names(value: MetricValue) -> tuple[str, str] | None:
-    """The two names of a subset; None if it does not name two."""
     _, _, both = value.subset.partition("=")
     first, between, second = both.partition(BETWEEN)
     return (first, second) if between else None
@@ -618,7 +600,6 @@ def _radar_panel(axes: PolarAxes, chart: Chart, panel: str) -> dict[str, Any]:
 
 
 def _published(axes: PolarAxes, chart: Chart, panel: str, angles: dict[str, float]) -> dict[str, Any]:
-    """Draw the published rows; returns their marks by name."""
     found: dict[str, dict[float, float]] = {}
     for value in chart.of_panel(panel):
         for name, figure in published_marks(value.metric):
@@ -674,7 +655,6 @@ class MetricPair(Struct, frozen=True):
 
     @property
     def published(self) -> bool:
-        """Whether it is a row of a paper."""
         return bool(self.figures)
 
 
@@ -706,11 +686,7 @@ def metric_pairs(
 
 
 def plotted_pairs(benchmark: str, metrics: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of metrics of a scatter plot.
-
-    Args:
-        metrics: The metrics that the user names: two, the horizontal one first; or none.
-    """
+    """The pairs of metrics of a scatter plot: the two that the user names, the horizontal one first."""
     if len(metrics) == 2:
         return [(metrics[0], metrics[1])]
     declared = list(benchmark_class(benchmark).correlated_metrics)
@@ -726,11 +702,7 @@ def plotted_pairs(benchmark: str, metrics: Sequence[str]) -> list[tuple[str, str
 def scatter(
     results: Sequence[Result], width: float, metrics: Sequence[str] = (), runs: Sequence[str] = ()
 ) -> Figure:
-    """Draw a scatter plot: a panel for each pair of metrics, a mark with two 95 % CI for each run.
-
-    Args:
-        metrics: The two metrics; by default those whose correlation the paper discusses.
-    """
+    """Draw a panel for each pair, a mark with two 95 % CI for each run; default: the pairs of the paper."""
     panels = {
         names: pairs
         for names in plotted_pairs(results[0].benchmark, metrics)
@@ -804,13 +776,11 @@ LINE_INCHES = 0.16
 
 
 def grid_of(panels: int, width: float) -> tuple[int, int]:
-    """Arrange panels."""
     across = min(panels, 1 if width < WIDE else 2)
     return -(-panels // across), across
 
 
 def framed(width: float, height: float, title: str) -> Figure:
-    """Make an empty figure with its title."""
     from matplotlib.figure import Figure
 
     lines = textwrap.wrap(for_plot(title), int(width * LETTERS * 0.8))
@@ -820,7 +790,6 @@ def framed(width: float, height: float, title: str) -> Figure:
 
 
 def add_legend(figure: Figure, handles: Mapping[str, Any], order: Sequence[str], note: str) -> None:
-    """Add one legend below all panels, and a note above its entries."""
     from matplotlib.lines import Line2D
 
     width, height = figure.get_size_inches()
@@ -849,7 +818,6 @@ def add_legend(figure: Figure, handles: Mapping[str, Any], order: Sequence[str],
 
 
 def note_of(chart: Chart, *, whiskers: str = "Whiskers", also: str = "") -> str:
-    """What the parts of a chart are."""
     parts = [f"{whiskers}: {chart.interval}."]
     parts += [also] if also else []
     if chart.margin is not None:
@@ -873,7 +841,6 @@ HUMAN = "*"
 
 
 def series_style(nth: int) -> dict[str, Any]:
-    """The colour and the mark of a series."""
     return {"color": COLOURS[nth % len(COLOURS)], "marker": MARKS[(nth + nth // len(COLOURS)) % len(MARKS)]}
 
 
@@ -890,5 +857,4 @@ def published_style(nth: int, *, human: bool = False) -> dict[str, Any]:
 
 
 def is_human(name: str, chart: Chart) -> bool:
-    """Whether a published row of a chart is one of humans."""
     return any(name.startswith(f"{row}, ") for row in chart.humans)

@@ -40,11 +40,7 @@ LABEL_DRAWERS = {"forest": forest, "bars": bars, "radar": radar}
 
 
 class ChartRequest(Struct, frozen=True):
-    """What the user asks of a chart.
-
-    Attributes:
-        kind: The kind of chart; None for that of the table.
-    """
+    """What the user asks of a chart; `kind` is None for that of the table."""
 
     path: Path
     kind: ChartKind | None = None
@@ -65,7 +61,6 @@ def draw_results(
     pivot: bool = False,
     runs: Sequence[str] = (),
 ) -> ChartKind:
-    """Draw a table of results."""
     kind = request.kind or default_chart(points, by, pivot=pivot)
     results = [point.result for point in points]
 
@@ -88,11 +83,7 @@ def draw_results(
 def draw_comparison(
     comparison: Comparison, rows: Sequence[MetricValue], margin: float | None, request: ChartRequest
 ) -> None:
-    """Draw the differences of a comparison.
-
-    Args:
-        margin: The margin in percentage points; None without one.
-    """
+    """Draw the differences of a comparison; `margin` is in percentage points."""
     _write(request, comparison_chart(comparison, rows, margin))
 
 
@@ -118,11 +109,7 @@ def _agreements(results: Sequence[Result]) -> list[MetricValue]:
 
 
 def default_chart(points: Sequence[ResultPoint], by: str | None, *, pivot: bool) -> ChartKind:
-    """The chart of a table of results.
-
-    Args:
-        by: The label of the table; None for a table over all samples.
-    """
+    """The chart of a table of results; `by` is its label."""
     from sightline.reporting.chart_kinds import numeric_options
 
     if len(numeric_options([point.values for point in points])) == 1:
@@ -140,12 +127,7 @@ def results_chart(
     metrics: Sequence[str] = (),
     runs: Sequence[str] = (),
 ) -> Chart:
-    """The values of a chart of results: every metric of one result, or the leading ones of several or by a
-    label.
-
-    Args:
-        by: The label whose values are rows; None for the metrics over all samples.
-    """
+    """Every metric of one result, or the leading ones of several; the values of the label `by` are rows."""
     chosen = _chosen(results, by, metrics)
     names = run_names(results, runs) if len(results) > 1 else [""]
     held = [
@@ -190,7 +172,6 @@ def varied_chart(points: Sequence[ResultPoint], metrics: Sequence[str] = ()) -> 
 def _chosen(
     results: Sequence[Result], by: str | None, metrics: Sequence[str], *, several: bool = False
 ) -> list[str]:
-    """The metrics that a chart shows."""
     shown = [[m for m in result.metrics if label_of(m)[0] == (by or "")] for result in results]
     if by is not None and not any(shown):
         labels = (label_of(m)[0] for result in results for m in result.metrics if m.subset != "all")
@@ -234,11 +215,7 @@ def _humans(results: Sequence[Result]) -> Sequence[str]:
 def comparison_chart(
     comparison: Comparison, rows: Sequence[MetricValue], margin: float | None = None
 ) -> Chart:
-    """The differences of a table, with the margin of equivalence.
-
-    Args:
-        margin: The margin in percentage points; None without one.
-    """
+    """The differences of a table, with the margin of equivalence in percentage points."""
     labelled = any(row.subset != "all" for row in rows)
     values = tuple(
         ChartValue(f"difference of {row.metric}", row.subset.partition("=")[2] or "all", "", row)
@@ -272,7 +249,6 @@ NAMES = {"roc_auc": "ROC-AUC", "spearman": "Spearman", "agreement": "agreement"}
 
 
 def judges_chart(report: JudgeReport) -> Chart:
-    """The judges over all answers."""
     values = [
         ChartValue(NAMES[name], row.judge, "", metric)
         for name in MEASURES

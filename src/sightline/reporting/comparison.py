@@ -88,11 +88,7 @@ TOGETHER = (
 
 
 def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) -> list[MetricValue]:
-    """The differences that a table shows.
-
-    Args:
-        by: A label whose values are rows too, or None.
-    """
+    """The differences that a table shows; the values of the label `by` are rows too."""
     order = list(metrics)
     return sorted(
         (
@@ -202,7 +198,6 @@ def pairing_notes(comparison: Comparison) -> list[str]:
 def tests_table(
     comparison: Comparison, rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
 ) -> ReportTable:
-    """A table of all significance tests and the detectable differences."""
     tests = (
         ("p", "p"),
         ("p\nHolm", "holm"),
@@ -226,11 +221,6 @@ def tests_table(
 
 
 def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
-    """Check that comparisons have differences under a label.
-
-    Args:
-        by: The name of the label, or None.
-    """
     subsets = (change.subset for comparison in comparisons for change in comparison.differences)
     labels = list(dict.fromkeys(subset.partition("=")[0] for subset in subsets if subset != "all"))
     if by is not None and by not in labels:
@@ -238,7 +228,6 @@ def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
 
 
 def each_pair(comparison: Comparison, change: MetricValue) -> str:
-    """The difference of each pair of runs alone."""
     place = (change.metric, change.subset)
     values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
     return " ".join("-" if value is None else f"{value:+.1f}" for value in values)
@@ -281,8 +270,6 @@ def _published(
 
 
 def _published_fields(comparison: Comparison, rows: Sequence[MetricValue]) -> list[Field[MetricValue]]:
-    """A column for each row and table of the paper."""
-
     def field(row: str, table: str, figures: Mapping[MetricSubset, PublishedValue]) -> Field[MetricValue]:
         def cell(change: MetricValue) -> Cell:
             figure = figures.get((change.metric, change.subset))
@@ -362,7 +349,6 @@ SHORT = 60
 
 
 def counts_table(comparison: Comparison) -> ReportTable:
-    """A table of the numbers of changes."""
     counts = count_changes(comparison.answers)
     fields: list[Field[ChangeCounts]] = [
         (Column("text", "", "unit"), lambda one: one.unit),
@@ -395,11 +381,7 @@ def _totals(counts: Sequence[ChangeCounts]) -> list[str]:
 
 
 def listed_answers(comparison: Comparison, kind: str | None) -> Sequence[AnswerChange]:
-    """The answers that --list names, and the other answers of groups that changed.
-
-    Args:
-        kind: A value of --list; None for all answers.
-    """
+    """The answers that --list names (None: all), and the other answers of groups that changed."""
     if kind is None:
         return comparison.answers
     chosen = LISTS[kind]
@@ -456,12 +438,7 @@ def sides_table(comparison: Comparison) -> ReportTable:
 
 
 def compared_metrics(names: Sequence[str], comparison: Comparison, by: str | None) -> Sequence[str]:
-    """Choose the metrics of a comparison.
-
-    Args:
-        names: The metrics that the user names; none for the leading ones.
-        by: The label whose values are rows too, or None.
-    """
+    """The metrics that the user names, otherwise the leading ones; `by` is a label that is shown too."""
     known = list(dict.fromkeys(metric.metric for metric in comparison.differences))
     for name in names:
         if name in comparison.not_compared:
@@ -503,7 +480,6 @@ _MOST = 4
 def disagreements(
     rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
 ) -> list[str]:
-    """Explain the rows whose interval and p-value disagree about 0."""
     named: dict[str, list[str]] = {}
     for row in rows:
         test = significances.get((row.metric, row.subset))
@@ -543,11 +519,7 @@ def margin_table(
     verdicts: Mapping[MetricSubset, MarginVerdict],
     margin: float,
 ) -> ReportTable:
-    """A table of the verdicts within a margin, with the rule.
-
-    Args:
-        margin: The margin in percentage points.
-    """
+    """A table of the verdicts within a margin in percentage points, with the rule."""
 
     def verdict(row: MetricValue) -> MarginVerdict:
         return verdicts.get((row.metric, row.subset), MarginVerdict(reason=row.reason or ""))

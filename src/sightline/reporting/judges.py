@@ -67,7 +67,6 @@ def judge_tables(report: JudgeReport) -> list[ReportTable]:
 
 
 def with_short_names(report: JudgeReport) -> JudgeReport:
-    """Shorten the names of judges."""
     short = short_names(row.judge.partition(" (")[0] for row in report.rows)
 
     def called(judge: str) -> str:
@@ -136,7 +135,6 @@ def _against_best(report: JudgeReport) -> ReportTable:
 
 
 def _repeats(repeats: Sequence[MetricValue]) -> ReportTable:
-    """The agreement of each judge with itself."""
     fields: list[Field[MetricValue]] = [
         (Column("text", "judge", "judge"), lambda one: one.judge or ""),
         (Column("text", "statistic", "statistic"), lambda one: one.metric),
@@ -265,14 +263,7 @@ LOSS = "loss: the probability that the label that counts is wrong (the majority,
 
 
 def rating_tables(quality: RatingQuality | str) -> list[ReportTable]:
-    """The accuracy of raters, and the answers to adjudicate first.
-
-    Args:
-        quality: The quality, or the reason why there is none.
-
-    Returns:
-        Two tables; one if no label is in doubt, none without a quality.
-    """
+    """The accuracy of raters, and what to adjudicate first; only the reason where `quality` is one."""
     if isinstance(quality, str):
         return []
     doubtful = [one for one in quality.answers if one.loss >= LEAST_LOSS]
@@ -336,12 +327,7 @@ class JudgeResult(Struct, frozen=True):
 
 
 class RaterAccuracy(Struct, frozen=True):
-    """How often a rater gives the true label, by the model of Dawid and Skene.
-
-    Attributes:
-        right: The probability that the rater accepts a right answer, in percent.
-        wrong: The probability that the rater refuses a wrong answer, in percent.
-    """
+    """How often, in percent, a rater accepts right answers and refuses wrong ones (Dawid and Skene)."""
 
     rater: str
     accuracy: MetricValue
@@ -350,12 +336,7 @@ class RaterAccuracy(Struct, frozen=True):
 
 
 class RatedAnswer(Struct, frozen=True):
-    """An answer whose label is uncertain.
-
-    Attributes:
-        probability: The probability that it is right, in percent.
-        loss: The probability that the label that counts is wrong, in percent.
-    """
+    """An answer with an uncertain label; in percent: that it is right, that the counting label is wrong."""
 
     sample: str
     variant: str

@@ -83,9 +83,7 @@ def _missing_benchmark(result: Result) -> list[str]:
 
 
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
-    """The notes on values: why some are null or have no interval, and what undecided verdicts could
-    change.
-    """
+    """Why values are null or have no interval, and what undecided verdicts could change."""
     return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
 
 
@@ -104,7 +102,6 @@ def undecided_note(result: Result, names: Iterable[str]) -> list[str]:
 
 
 def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
-    """Why values are null, or have no confidence interval."""
     metrics = list(metrics)
     missing = _gathered(
         (m.reason or "no probe has a value for it", place(m)) for m in metrics if m.value is None
@@ -135,7 +132,6 @@ def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
 
 
 def shared_notes(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """Merge the notes of several runs."""
     runs = _gathered((note, run) for run, notes in by_run for note in notes)
     return [
         note if len(names) == len(by_run) else f"{', '.join(names)}: {note}" for note, names in runs.items()
@@ -179,7 +175,6 @@ def direction(definition: MetricDefinition) -> str:
 
 
 def chance_notes(result: Result) -> list[str]:
-    """What guessing gets."""
     measured = {m.metric for m in result.metrics}
     return [
         line for metric, line in benchmark_class(result.benchmark).chance_notes.items() if metric in measured
@@ -196,12 +191,10 @@ def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
 
 
 def place(metric: MetricValue) -> str:
-    """The name of a value with its subset."""
     return metric.metric if metric.subset == "all" else f"{metric.metric} {metric.subset}"
 
 
 def label_of(metric: MetricValue) -> tuple[str, str]:
-    """The label of the subset of a value."""
     name, _, value = metric.subset.partition("=")
     return (name, value) if value else ("", "")
 
@@ -223,7 +216,6 @@ def _judges(result: Result) -> list[str]:
 
 
 def _undecided(metrics: Sequence[MetricValue]) -> list[str]:
-    """What the undecided verdicts could change."""
     lines = []
     for m in metrics:
         if m.changed_if_right is not None:

@@ -108,7 +108,6 @@ class _PivotLayout(Struct, frozen=True):
 
 
 def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
-    """The table of one benchmark and setting."""
     points = in_label_order(points)
     varied = any(point.values for point in points)
     runs_metrics = [point.result.metrics for point in points]
@@ -171,7 +170,6 @@ def _over_all(result: Result, layout: _PivotLayout) -> dict[str, MetricValue]:
 
 
 def _block(point: ResultPoint) -> _Block:
-    """The block of the varied options of a point."""
     return _Block(options_text(point.values), value_labels(point))
 
 
@@ -325,7 +323,6 @@ def _model_notes(points: Sequence[ResultPoint]) -> list[str]:
 
 
 def _count_note(results: Sequence[Result]) -> str:
-    """Samples, probes and missing answers, as ranges over the results."""
     not_sent = ["not_sent"] if any(result.not_sent for result in results) else []
     counts = [
         f"{_range([getattr(result, name) for result in results])} {name.replace('_', ' ')}"
@@ -387,12 +384,10 @@ class PointLine(NamedTuple):
 
 
 def sweep_markdown(task: str, results: Sequence[ResultPoint], points: Sequence[PointLine]) -> str:
-    """The text of sweep.md."""
     tables = [*(pivot(results) if results else []), points_table(points)]
     return f"# {for_markdown(task)}\n\n{markdown(tables)}\n"
 
 
 def points_table(points: Sequence[PointLine]) -> ReportTable:
-    """The points of a sweep as a table."""
     columns = tuple(Column("text", name, name) for name in PointLine._fields)
     return ReportTable("Points", columns, tuple(points))

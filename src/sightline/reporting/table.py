@@ -107,43 +107,26 @@ def build_table(
 
 
 def value_cell(metric: MetricValue | None) -> Cell:
-    """The cell of a value with its interval.
-
-    Args:
-        metric: The value; None leaves the cell empty.
-    """
+    """The cell of a value with its interval; empty for None."""
     if metric is None:
         return None
     return Value(metric.value, metric.low, metric.high, metric.unit, metric.interval)
 
 
 def n_cell(metric: MetricValue | None) -> Cell:
-    """The cell of the number that a metric averages over.
-
-    Args:
-        metric: The value; None leaves the cell empty.
-    """
+    """The cell of the number that a metric averages over; empty for None."""
     if metric is None:
         return None
     return int(metric.n) if metric.n == int(metric.n) else metric.n
 
 
 def clusters_cell(metric: MetricValue | None) -> Cell:
-    """The cell of the number of clusters.
-
-    Args:
-        metric: The value; None leaves the cell empty.
-    """
+    """The cell of the number of clusters; empty for None."""
     return None if metric is None else metric.clusters
 
 
 def published_cell(metric: MetricValue | None, value: PublishedValue | None) -> Cell:
-    """The cell of a published figure.
-
-    Args:
-        metric: The value of this run; None leaves the cell empty.
-        value: The published figure; None leaves the cell empty.
-    """
+    """The cell of a published figure; empty without the value of this run or the figure."""
     if metric is None or value is None:
         return None
     difference = None if metric.value is None else metric.value - value.value
@@ -196,11 +179,7 @@ def cell_text(cell: Cell, column: Column) -> str:
 
 
 def flat(table: ReportTable) -> list[dict[str, Any]]:
-    """The rows as plain values under flat names.
-
-    Returns:
-        One object per row with unrounded numbers; an absent value is None.
-    """
+    """The rows as plain values under flat names, with unrounded numbers; an absent value is None."""
     return [
         {
             name: value
@@ -212,10 +191,7 @@ def flat(table: ReportTable) -> list[dict[str, Any]]:
 
 
 def csv_text(table: ReportTable) -> str:
-    """The table as CSV with a header line, without the notes.
-
-    Numbers are not rounded; texts are those of `for_csv`.
-    """
+    """The table as CSV with a header line, without notes; numbers are not rounded."""
     rows = flat(table)
     names = [name for column in table.columns for name in _flat(column, None)]
     file = io.StringIO()
@@ -257,7 +233,6 @@ def _spread_parts(cell: Spread) -> tuple[str, ...]:
 
 
 def _interval_parts(cell: Value | Spread) -> tuple[str, ...]:
-    """The bounds of an interval; none without an interval."""
     if cell.low is None or cell.high is None:
         return ()
     mark = "~" if is_approximate(cell.interval) else ""

@@ -80,12 +80,10 @@ def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str
 
 
 def labels(result: Result) -> list[str]:
-    """The labels by which a result is broken down."""
     return list(dict.fromkeys(label_of(metric)[0] for metric in result.metrics if metric.subset != "all"))
 
 
 def run_names(results: Sequence[Result], runs: Sequence[str] = ()) -> list[str]:
-    """Short names for results."""
     parts = [(r.model, f"{r.benchmark}:{r.setting}", f"judge {r.judge}") for r in results]
     telling = [nth for nth in range(3) if len({part[nth] for part in parts}) > 1]
     if runs:
@@ -101,11 +99,6 @@ def run_names(results: Sequence[Result], runs: Sequence[str] = ()) -> list[str]:
 
 
 def title_of(results: Sequence[Result], by: str | None, runs: Sequence[str] = ()) -> str:
-    """The title of a table of results.
-
-    Args:
-        by: The label of the table; None for a table over all samples.
-    """
     settings = dict.fromkeys(f"{result.benchmark}:{result.setting}" for result in results)
     models = list(dict.fromkeys(result.model for result in results))
     if are_named(runs):
@@ -132,7 +125,6 @@ class _MetricRow(Struct, frozen=True):
 
 
 def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> ReportTable:
-    """Every metric over all, or under the values of a label, with all published figures."""
     names = run_names(results, runs)
     lines = _lines(results, names, by)
     fields: list[Field[_MetricRow]] = [
@@ -163,7 +155,6 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
 
 
 def _leading_notes(results: Sequence[Result]) -> list[str]:
-    """Which metrics of a benchmark lead, where the table has others."""
     by_benchmark: dict[str, list[Result]] = {}
     for result in results:
         by_benchmark.setdefault(result.benchmark, []).append(result)
@@ -328,7 +319,6 @@ def _published_breakdown_field(name: str, row: str, head: str) -> Field[_LabelRo
 
 
 def _rows(lines: Sequence[_LabelRow], name: str) -> list[str]:
-    """The rows of the paper in the order of the figures."""
     published = (line.metrics[name].published or [] for line in lines if name in line.metrics)
     return list(dict.fromkeys(value.row for values in published for value in values))
 
@@ -352,11 +342,7 @@ def _other_counts(lines: Sequence[_LabelRow], first: str, others: Sequence[str])
 def leading_metrics(
     benchmark: str, runs: Sequence[Sequence[MetricValue]], label: str | None = None
 ) -> list[str]:
-    """The metrics that compact views of runs of one benchmark show.
-
-    Args:
-        label: The label whose values the view shows; None for all samples.
-    """
+    """The metrics that compact views show; `label` is the one whose values the view shows."""
     declared = benchmark_class(benchmark)
     shown_values = [[m for m in run if label_of(m)[0] == (label or "")] for run in runs]
     names = list(dict.fromkeys(metric.metric for run in shown_values for metric in run))
@@ -398,11 +384,7 @@ NEEDED = (
 
 
 def corrected_tables(result: Result) -> list[ReportTable]:
-    """The corrected metrics of a result.
-
-    Returns:
-        One table; none without a judge that read all answers and humans who labelled a part of them.
-    """
+    """The corrected metrics; no table without a judge of all answers and humans for some of them."""
     values = result.corrected
     if not values:
         return []
@@ -513,11 +495,7 @@ def _setting(result: Result) -> str:
 
 
 def report_markdown(result: Result, name: str | None = None) -> str:
-    """The text of report.md: every table with its notes, then the run with all effective options.
-
-    Args:
-        name: The name of the run, which its tables are called by; None without a name.
-    """
+    """The text of report.md: every table with its notes, then the run with all effective options."""
     whole, *by_label = summary([result], runs=[name] if name else [])
     sections = [
         f"# {for_markdown(whole.title)}",

@@ -212,7 +212,6 @@ def grid_lines(table: ReportTable, columns: Sequence[TextColumn], page: Page) ->
 
 
 def stacked_lines(table: ReportTable, page: Page) -> Iterator[Line]:
-    """The rows one below the other, with a line for each cell that is not empty."""
     heads = [column.head.replace("\n", " ") for column in table.columns]
     left = min(max(map(cells_of, heads)), page.width // 2)
     widths = [left, page.width - left - len(GAP)]
@@ -290,7 +289,6 @@ def _widths(columns: Sequence[TextColumn], room: int) -> list[int]:
 
 
 def _lines(column: TextColumn, text: str, width: int, page: Page) -> list[str]:
-    """The lines of a cell or heading."""
     if not column.is_text:
         return text.split("\n")
     before = " " * column.indent
@@ -299,7 +297,6 @@ def _lines(column: TextColumn, text: str, width: int, page: Page) -> list[str]:
 
 
 def _beside(cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    """The lines of cells that stand beside each other."""
     for lines in zip_longest(*cells, fillvalue=""):
         padded = (line + " " * (width - cells_of(line)) for line, width in zip(lines, widths, strict=True))
         yield GAP.join(padded).rstrip()
@@ -422,7 +419,6 @@ def _names(word: str) -> list[str]:
 
 
 def _start(text: str, width: int) -> str:
-    """The beginning of a text, as much as fits."""
     while cells_of(text) > width:
         text = text[:-1] if len(text) <= width else text[:width]
     return text
@@ -435,7 +431,6 @@ class Console(RichConsole):
     """A rich console that raises BrokenPipeError for a broken pipe; rich itself exits with status 1."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error that Python raises."""
         raise BrokenPipeError
 
 
@@ -446,7 +441,6 @@ class WithoutPadding:
         self._renderable = renderable
 
     def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> Iterator[Segment]:
-        """Render the lines."""
         for line in console.render_lines(self._renderable, options, pad=False):
             while line and not line[-1].text.rstrip(" "):
                 line.pop()

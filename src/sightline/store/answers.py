@@ -64,11 +64,7 @@ class Answers:
     def __init__(
         self, database: Database, dictionaries: Dictionaries, claims: Claims, clock: Callable[[], float]
     ) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            clock: Returns the seconds since 1970.
-        """
+        """`clock` returns the seconds since 1970."""
         self._database = database
         self._dictionaries = dictionaries
         self._requests = Requests(dictionaries)
@@ -84,7 +80,6 @@ class Answers:
 
     @repeat_if_lost
     def look_up(self, keys: Sequence[str]) -> dict[str, Answer | Failure]:
-        """Look up requests."""
         columns = "requests.key, answers.state, answers.id, answers.body"
         with self._database.read() as connection:
             return {
@@ -94,11 +89,7 @@ class Answers:
 
     @repeat_if_lost
     def counting(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, float]]:
-        """Find the attempts whose results `look_up` returns. The results are not read.
-
-        Args:
-            keys: Request keys as bytes.
-        """
+        """Find the attempts whose results `look_up` returns, by keys as bytes. Results are not read."""
         columns = "requests.key, answers.state, answers.id, answers.created"
         with self._database.read() as connection:
             found = _counting(connection, columns, keys)
@@ -106,11 +97,7 @@ class Answers:
 
     @repeat_if_lost
     def answers_before(self, keys: Sequence[str], time: float) -> dict[str, CachedAnswer]:
-        """Look up answers that were stored before a time.
-
-        Args:
-            time: The time, in seconds since 1970.
-        """
+        """Look up answers that were stored before a time in seconds since 1970."""
         found: dict[str, CachedAnswer] = {}
         with self._database.read() as connection:
             columns = "requests.key, answers.id, answers.state, answers.body, answers.created"
@@ -150,24 +137,18 @@ class Answers:
 
     @repeat_if_lost
     def images(self, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Look up which images requests show."""
         with self._database.read() as connection:
             found = self._requests.images(connection, _binary(keys))
         return {key.hex(): tuple(map(bytes.hex, digests)) for key, digests in found.items()}
 
     @repeat_if_lost
     def last_attempt(self) -> int:
-        """Find the number of the latest attempt."""
         with self._database.read() as connection:
             return connection.rows("SELECT max(id) FROM answers")[0][0] or 0
 
     @repeat_if_lost
     def request(self, key: str) -> bytes | None:
-        """Look up a request.
-
-        Returns:
-            Its canonical JSON; None if the store has no attempt of it.
-        """
+        """The canonical JSON of a request; None if the store has no attempt of it."""
         with self._database.read() as connection:
             return self._requests.canonical(connection, bytes.fromhex(key))
 
@@ -185,17 +166,14 @@ class Answers:
 
 
 def state_of(result: Answer | Failure) -> State:
-    """The state of an attempt."""
     return State[result.kind.upper()] if isinstance(result, Failure) else State.ANSWERED
 
 
 def decode_result(state: int, content: bytes) -> Answer | Failure:
-    """Decode the result of an attempt."""
     return _ANSWER.decode(content) if state == _ANSWERED else _FAILURE.decode(content)
 
 
 def is_settled(state: int, *, retry_errors: bool) -> bool:
-    """Decide whether a stored result makes a new call unnecessary."""
     return state == State.ANSWERED or (state != State.TRANSIENT and not retry_errors)
 
 
@@ -238,11 +216,7 @@ CheckResult = Literal["first contact", "same", "changed", "unsure", "incomplete"
 
 
 class EndpointRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One check of an endpoint, or its first contact.
-
-    Attributes:
-        report: What the server reports about itself; None without a report.
-    """
+    """One check of an endpoint, or its first contact; `report` is what the server says of itself."""
 
     identity: str
     host: str
@@ -265,15 +239,10 @@ class EndpointLog:
         self._clock = clock
 
     def now(self) -> float:
-        """The time of the store's clock.
-
-        Returns:
-            Seconds since 1970.
-        """
+        """The time of the store's clock in seconds since 1970."""
         return self._clock()
 
     def add(self, record: EndpointRecord) -> None:
-        """Add a record; records are never changed."""
         self._add_once(record.identity, msgspec.json.encode(record), self._clock())
 
     @repeat_if_lost
@@ -287,14 +256,7 @@ class EndpointLog:
 
     @repeat_if_lost
     def records(self, identity: str | None = None) -> list[tuple[float, EndpointRecord]]:
-        """List records in the order in which they were added.
-
-        Args:
-            identity: The identity of a model; None for all.
-
-        Returns:
-            The time (seconds since 1970) of each record, and the record.
-        """
+        """The records of a model, None for all, in order, each with its time (seconds since 1970)."""
         of_model = "" if identity is None else "WHERE identity = ?"
         values = () if identity is None else (storable_text(identity),)
         query = f"SELECT id, created, body FROM endpoints {of_model} ORDER BY created, id"
@@ -310,7 +272,6 @@ class EndpointLog:
 
     @repeat_if_lost
     def has_requests(self, identity: str) -> bool:
-        """Whether the store holds a request to a model."""
         query = "SELECT identity FROM models WHERE identity = ?"
         with self._database.read() as connection:
             return bool(connection.rows(query, (storable_text(identity),)))
@@ -338,7 +299,6 @@ class Requests:
         self._name = dictionaries.name
 
     def add(self, connection: Connection, requests: Mapping[bytes, bytes]) -> dict[bytes, int]:
-        """Add the requests that the store does not have."""
         announce_insert(connection, "texts")
         numbers = self.numbers(connection, list(requests))
         new = {key: divide(canonical) for key, canonical in requests.items() if key not in numbers}
@@ -354,11 +314,9 @@ class Requests:
         return numbers
 
     def numbers(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
-        """Look up the numbers of requests."""
         return dict(rows_in(connection, "SELECT key, id FROM requests WHERE key IN ({})", keys))
 
     def images(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
-        """Look up which images requests show."""
         rows = rows_in(connection, "SELECT id, key, body FROM requests WHERE key IN ({})", keys)
         return {
             bytes(key): tuple(part for part in self.references(number, body) if isinstance(part, bytes))
@@ -366,11 +324,7 @@ class Requests:
         }
 
     def canonical(self, connection: Connection, key: bytes) -> bytes | None:
-        """Read a request.
-
-        Returns:
-            Its canonical JSON; None if the store has no attempt of it.
-        """
+        """The canonical JSON of a request; None if the store has no attempt of it."""
         for row, body in rows_in(connection, "SELECT id, body FROM requests WHERE key IN ({})", [key]):
             return self.read(connection, {row: body})[row]
         return None
@@ -382,14 +336,12 @@ class Requests:
         return {number: StoredRequest(key, canonical[number]) for number, key, _ in rows}
 
     def read(self, connection: Connection, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Put requests together."""
         references = {number: self.references(number, body) for number, body in bodies.items()}
         named = {one for several in references.values() for one in several if isinstance(one, int)}
         texts = self.texts.read(connection, named)
         return {number: self._put_together(number, several, texts) for number, several in references.items()}
 
     def references(self, number: int, body: bytes) -> list[int | bytes]:
-        """Find what a request consists of."""
         try:
             return _DECODER.decode(body)
         except (msgspec.DecodeError, TypeError) as error:
@@ -433,7 +385,6 @@ class _Messages(Struct):
 
 
 def divide(canonical: bytes) -> RequestParts:
-    """Divide canonical JSON."""
     frame: list[bytes] = []
     parts: list[bytes | ImageDigest] = []
     done = 0
@@ -479,9 +430,5 @@ class _ModelOfRequest(Struct):
 
 
 def model_of(body: bytes) -> str:
-    """Read which model a stored request is for.
-
-    Returns:
-        The identity of the model; '' if the JSON has none.
-    """
+    """The identity of the model that a stored request is for; '' if the JSON has none."""
     return msgspec.json.decode(body, type=_ModelOfRequest).model

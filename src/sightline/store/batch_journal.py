@@ -46,47 +46,33 @@ class BatchJournal:
     """The batches in one open store. Use it as `store.batches`. Methods that are not async block."""
 
     def __init__(self, database: Database, claims: Claims, clock: Callable[[], float]) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            clock: Returns the seconds since 1970.
-        """
+        """`clock` returns the seconds since 1970."""
         self._database = database
         self._claims = claims
         self._clock = clock
 
     async def add(self, address: str, file: str, keys: Sequence[str]) -> OpenBatch | None:
-        """Add a batch that will be created from an uploaded file, as `Journal.add`."""
         own_keys = [bytes.fromhex(key) for key in keys]
         return await run_in_thread(self._claim_and_add, storable_text(address), file, own_keys)
 
     async def find(self, keys: Sequence[str]) -> list[OpenBatch]:
-        """Find the batches that hold any of some requests, as `Journal.find`."""
         return await run_in_thread(self.holding, keys)
 
     async def record_id(self, number: int, batch: str | None) -> None:
-        """Record the provider's id of a batch, as `Journal.record_id`."""
         await run_in_thread(self._record_id, number, batch)
 
     async def record_state(self, number: int, state: str) -> None:
-        """Record the state of a batch, as `Journal.record_state`."""
         await run_in_thread(self._record_state, number, state[:40])
 
     async def leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
-        """Do not follow a batch any more, as `Journal.leave`."""
         await run_in_thread(self._leave, batch, keys)
 
     async def remove(self, number: int, keys: Sequence[str]) -> None:
-        """Remove requests that a batch did not answer, as `Journal.remove`."""
         await run_in_thread(self._remove, number, [bytes.fromhex(key) for key in keys])
 
     @repeat_if_lost
     def holding(self, keys: Sequence[str]) -> list[OpenBatch]:
-        """Find the batches that hold any of some requests.
-
-        Args:
-            keys: Request keys, none of which has an answer.
-        """
+        """Find the batches that hold any of some requests, none of which has an answer."""
         found: dict[int, set[str]] = defaultdict(set)
         with self._database.read() as connection:
             query = "SELECT key, batch FROM batch_requests WHERE key IN ({})"
@@ -118,7 +104,6 @@ class BatchJournal:
 
     @repeat_if_lost
     def followed(self) -> list[bytes]:
-        """Find the requests in the batches that processes follow now."""
         batches = self.all()
         held = set(self._claims.held()) if batches else set()
         numbers = [batch.number for batch in batches if _claim_key(batch.address, batch.file) in held]

@@ -61,11 +61,7 @@ class Claims:
     """
 
     def __init__(self, database: Database, uptime: Callable[[], float]) -> None:
-        """Prepare it; nothing is claimed yet.
-
-        Args:
-            uptime: The seconds since the machine started; a server has a clock of its own.
-        """
+        """`uptime` is the seconds since the machine started; a server has a clock of its own."""
         self._database = database
         self._uptime = uptime
         self._owner = new_owner()
@@ -116,7 +112,6 @@ class Claims:
 
     @repeat_if_lost
     def renew(self) -> None:
-        """Renew every claim of this process for another LEASE_SECONDS."""
         began = self._uptime()
         with self._database.write() as connection:
             until = read_times(connection, self._uptime).now + LEASE_SECONDS
@@ -206,7 +201,6 @@ class Claims:
         return _Found([key for key in keys if key not in held], lapsed, ended)
 
     def _delete_over(self, connection: Connection, found: _Found) -> None:
-        """Delete claims of others that are over."""
         change_rows_in(connection, "DELETE FROM claims WHERE owner IN ({})", (), sorted(found.ended))
         # This process may have waited for the store: then the owners could not renew their claims either.
         if found.lapsed and self._renewals.are_steady():
@@ -215,18 +209,15 @@ class Claims:
             connection.change_many(query, sorted(found.lapsed))
 
     def _states(self, rows: Iterable[_Row]) -> dict[str, OwnerState]:
-        """The state of each owner of claims."""
         owners = {owner for _, owner, _ in rows}
         return {owner: state_of_owner(owner, one_machine=self._is_one_machine) for owner in owners}
 
     @property
     def _is_one_machine(self) -> bool:
-        """Whether all processes that use the store are on this machine."""
         return self._database.is_file
 
 
 def _over(rows: Iterable[_Row], states: Mapping[str, OwnerState], times: LeaseTimes) -> set[_Row]:
-    """Those claims that do not hold any more."""
     return {row for row in rows if not times.hold(row[2], LEASE_SECONDS, states[row[1]])}
 
 
@@ -250,7 +241,6 @@ class _Owner(NamedTuple):
 
 
 def new_owner() -> str:
-    """Name an owner in this process."""
     process = os.getpid()
     boot, namespace = _machine(process)
     start = _read_status(process)[1] if any(boot) else bytes(6)
@@ -259,7 +249,6 @@ def new_owner() -> str:
 
 
 def state_of_owner(owner: str, *, one_machine: bool) -> OwnerState:
-    """Find out what the process of an owner does."""
     boot, namespace = _machine(os.getpid())
     try:
         found = _Owner(*_LAYOUT.unpack(urlsafe_b64decode(owner)))
@@ -273,11 +262,7 @@ def state_of_owner(owner: str, *, one_machine: bool) -> OwnerState:
 
 
 def seconds_since_boot() -> float:
-    """Read a clock that nobody sets, and that goes on while a process is stopped or the machine sleeps.
-
-    Returns:
-        Seconds since the machine started; the same in all its processes.
-    """
+    """A clock that nobody sets, and that goes on while a process is stopped or the machine sleeps."""
     # Only Linux has it. Elsewhere the clock may stand still while the machine sleeps, with all its processes.
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
@@ -297,7 +282,6 @@ def _machine(process: int) -> tuple[bytes, int]:
 
 
 def _state(owner: _Owner) -> OwnerState:
-    """The state of an owner in this namespace."""
     try:
         os.kill(owner.process, 0)
     except ProcessLookupError:
@@ -346,11 +330,7 @@ class Renewals:
     """
 
     def __init__(self, uptime: Callable[[], float]) -> None:
-        """Start before the first renewal.
-
-        Args:
-            uptime: A clock in seconds, which goes on while this process is stopped.
-        """
+        """`uptime` is a clock in seconds that goes on while this process is stopped."""
         self.generation = 0
         self._uptime = uptime
         self._lock = Lock()
@@ -359,7 +339,6 @@ class Renewals:
         self._steady_since = -math.inf
 
     def record(self, began: float) -> None:
-        """Record that every claim was renewed."""
         with self._lock:
             now = self._uptime()
             if now > self._held_until:
@@ -423,8 +402,7 @@ _SERVER_TIMES = "SELECT extract(epoch FROM clock_timestamp()), extract(epoch FRO
 class LeaseTimes(NamedTuple):
     """What decides whether a claim or a lease holds.
 
-    Attributes:
-        now: The time in seconds; of a server since 1970, of a SQLite file since its machine started.
+    `now` is in seconds: of a server since 1970, of a SQLite file since its machine started.
     """
 
     now: float
@@ -432,7 +410,6 @@ class LeaseTimes(NamedTuple):
     is_one_machine: bool
 
     def hold(self, until: float, lease_seconds: float, state: OwnerState = "unknown") -> bool:
-        """Decide whether a claim or a lease holds."""
         if state == "ended" or (self.is_one_machine and until > self.now + lease_seconds):
             return False  # A later end is of another clock: that of before the machine started again.
         if self.now - self.honoured_since <= lease_seconds:
@@ -442,11 +419,7 @@ class LeaseTimes(NamedTuple):
 
 
 def read_times(connection: Connection, uptime: Callable[[], float]) -> LeaseTimes:
-    """Read the time. A server's own clock is the only one that all machines share.
-
-    Args:
-        uptime: Returns the seconds since the machine started; for a database without a server.
-    """
+    """Read the time. A server's own clock is the only one that all machines share."""
     if connection.is_file:
         return LeaseTimes(uptime(), -math.inf, is_one_machine=True)
     ((now, started),) = connection.rows(_SERVER_TIMES)
@@ -482,13 +455,7 @@ class Spending(Struct):
     def add(
         self, usage: Usage, cost: float, *, is_estimated: bool = False, saved_by_cache: float = 0.0
     ) -> None:
-        """Count one more answer.
-
-        Args:
-            usage: Its tokens.
-            is_estimated: Whether some of the tokens are an estimate.
-            saved_by_cache: What the tokens in the prefix cache would have cost in addition.
-        """
+        """Count one more answer."""
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
         self.cost += cost
@@ -525,7 +492,6 @@ class Spent(Struct):
         return self.cost + self.outstanding * self.highest
 
     def plus(self, other: Spent) -> Spent:
-        """Add what another process spent on the same model."""
         return Spent(
             self.calls + other.calls,
             self.outstanding + other.outstanding,
@@ -544,7 +510,6 @@ class Budget(Struct, frozen=True):
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is any limit."""
         return self.max_requests is not None or self.max_cost is not None
 
     def room(
@@ -577,21 +542,10 @@ class Budget(Struct, frozen=True):
         return self.max_requests is None or sum(one.calls for one in spent.values()) < self.max_requests
 
     def cost_of(self, usage: Usage) -> float:
-        """Compute the cost of one answer.
-
-        Args:
-            usage: Its tokens.
-        """
         return self.price.of(usage) if self.price is not None else 0.0
 
 
 def check_request_limits(concurrency: int, max_requests: int | None, max_cost: float | None) -> None:
-    """Check --concurrency, --max-requests and --max-cost.
-
-    Args:
-        max_requests: The largest number of requests; None for no limit.
-        max_cost: The largest cost; None for no limit.
-    """
     if concurrency < 1:
         raise UserError(f"--concurrency {concurrency} is too small", expected="at least 1")
     for name, number in (("--max-requests", max_requests), ("--max-cost", max_cost)):
@@ -621,11 +575,7 @@ class Ledger:
     """The part of one process in the ledger of a run. All methods block."""
 
     def __init__(self, database: Database, uptime: Callable[[], float], run: bytes) -> None:
-        """Prepare it; nothing is read or written.
-
-        Args:
-            uptime: The seconds since the machine started; a server has a clock of its own.
-        """
+        """`uptime` is the seconds since the machine started; a server has a clock of its own."""
         self._database = database
         self._uptime = uptime
         self._run = run
@@ -703,7 +653,6 @@ def _final(entry: _Entry) -> Mapping[str, Spent]:
 
 
 def _sums(all_spent: Sequence[Mapping[str, Spent]]) -> dict[str, Spent]:
-    """Model -> what all processes have spent on it."""
     sums: dict[str, Spent] = {}
     for spent in all_spent:
         for model, one in spent.items():

@@ -41,7 +41,6 @@ _SQLITE_URL = re.compile("sqlite://(?:/([^?%]*))?")
 
 
 def connect(url: str, *, create: bool) -> Database:
-    """Find the database of a store."""
     if (path := sqlite_path(url)) is not None:
         _check_file(path, create=create)
         return Database(display(url), partial(_core_of_file, path), SqliteConnections(path))
@@ -67,11 +66,7 @@ def connect(url: str, *, create: bool) -> Database:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """Find the file of a store.
-
-    Returns:
-        The file, which need not exist; None for a database on a server.
-    """
+    """The file of a store, which need not exist; None for a database on a server."""
     if _NO_PATH.match(url):
         raise UserError(
             f"the URL of the store has no //: {hide_password(url)}",
@@ -100,7 +95,6 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def display(url: str) -> str:
-    """Format a store's path or URL for messages."""
     return hide_password(url) if "://" in url else url
 
 
@@ -153,7 +147,6 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> None:
 
 
 def _create_tables(connection: Connection) -> None:
-    """Create the tables that are missing."""
     if connection.is_file:
         for statement in filter(str.strip, schema.SQLITE_TABLES.split(";")):
             connection.change(statement)
@@ -176,7 +169,6 @@ def _parse(url: str) -> URL:
 
 
 def _check_file(path: Path, *, create: bool) -> None:
-    """Check that a file is a store, or may become one."""
     if not path.exists() and not create:
         if is_memory_file(path):
             raise no_store("sqlite:///:memory:", "; a store in memory lasts for one process")
@@ -208,7 +200,6 @@ def _core_of_file(path: Path) -> Engine:
 
 
 def filesystem(folder: Path, mounts: str = "/proc/mounts") -> str:
-    """Find the type of the file system that holds a folder."""
     try:
         lines = Path(mounts).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -252,7 +243,6 @@ _ADVISORY_LOCK = 7_316_448
 
 
 def create_postgres(url: URL) -> Engine:
-    """Create the database engine for a PostgreSQL server."""
     from sqlalchemy import create_engine, event
 
     options: dict[str, Any] = {name: value for name, value in _CONNECTION.items() if name not in url.query}
@@ -291,7 +281,6 @@ def wait_for_turn(connection: Connection, name: str) -> None:
 
 
 def create_tables(connection: Connection) -> None:
-    """Create the tables of a store that are missing."""
     from sightline.store.database import ServerConnection
     from sightline.store.schema import metadata
 
@@ -318,7 +307,6 @@ _files: list[Path] = []
 
 
 def memory_file() -> Path:
-    """Find the file of this process."""
     if not _files:
         place = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
         _files.append(_opened.enter_context(temporary_folder(place / "sightline-memory")) / "memory.db")
@@ -327,7 +315,6 @@ def memory_file() -> Path:
 
 
 def is_memory_file(path: Path) -> bool:
-    """Whether a path is that of the file of this process."""
     return path in _files
 
 

@@ -42,11 +42,7 @@ class Database:
     def __init__(
         self, name: str, make_engine: Callable[[], Engine], file: SqliteConnections | None = None
     ) -> None:
-        """Prepare it; nothing is connected yet.
-
-        Args:
-            file: The connections to a SQLite file; None for a server.
-        """
+        """Nothing is connected yet; `file` is None for a server."""
         self.name = name
         self._make_engine = make_engine
         self._file = file
@@ -56,7 +52,6 @@ class Database:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a SQLite file, which processes of one machine use."""
         return self._file is not None
 
     def read(self) -> AbstractContextManager[Connection]:
@@ -68,7 +63,6 @@ class Database:
 
     @contextmanager
     def core_read(self) -> Iterator[CoreConnection]:
-        """Open a connection of SQLAlchemy Core for reading, for statements that are built."""
         # SQLAlchemy is imported where it is used: that takes a tenth of the time of a small run.
 
         with (
@@ -92,7 +86,6 @@ class Database:
             yield connection
 
     def core_engine(self) -> Engine:
-        """Make the engine of SQLAlchemy at the first call."""
         with self._engine_change:
             if self._engine is None:
                 self._engine = self._make_engine()
@@ -104,7 +97,6 @@ class Database:
             check_server(self.core_engine(), self.name)
 
     def close(self) -> None:
-        """Close all connections."""
         if self._file is not None:
             self._file.close()
         if self._engine is not None:
@@ -145,11 +137,7 @@ def insert(
     rows: Sequence[Sequence[Any]],
     on_conflict: str = "",
 ) -> None:
-    """Insert rows.
-
-    Args:
-        on_conflict: The clause about rows whose key exists; '' if there is none.
-    """
+    """Insert rows; `on_conflict` is the clause about rows whose key exists."""
     if rows:
         names, marks = ", ".join(columns), ", ".join("?" * len(columns))
         connection.change_many(f"INSERT INTO {table} ({names}) VALUES ({marks}) {on_conflict}", rows)
@@ -175,9 +163,7 @@ def announce_insert(connection: Connection, table: str) -> None:
 
 
 def lock_table(connection: Connection, table: str, mode: str) -> None:
-    """Lock a table of a PostgreSQL server until the end of the transaction. SQLite has one writer
-    at a time.
-    """
+    """Lock a table of a server until the transaction ends. SQLite has one writer at a time."""
     if not connection.is_file:
         connection.change(f"LOCK TABLE {table} IN {mode} MODE")
 
@@ -198,7 +184,6 @@ def rows_in(connection: Connection, query: str, values: Sequence[Any]) -> Iterat
 
 
 def change_rows_in(connection: Connection, query: str, first: Sequence[Any], values: Sequence[Any]) -> None:
-    """Run a statement that changes rows, for many values, part by part."""
     for part in parts(values):
         connection.change(*_filled(query, first, part))
 
@@ -228,7 +213,7 @@ class Connection(Protocol):
         """Run a statement that returns rows."""
 
     def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement that returns no rows."""
+        """Run a statement that returns no rows; returns the number of rows that it changed."""
 
     def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement for each of several rows."""
@@ -263,27 +248,21 @@ class FileConnection:
         self._driver = driver
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement that returns rows."""
         return self._driver.execute(sql, values).fetchall()
 
     def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement that returns no rows; returns the number of rows that it changed."""
         return self._driver.execute(sql, values).rowcount
 
     def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of several rows."""
         self._driver.executemany(sql, rows)
 
     def tables(self) -> set[str]:
-        """List the tables of the file."""
         return {name for (name,) in self.rows(_TABLES)}
 
     def has_table(self, name: str) -> bool:
-        """Find out whether a table exists."""
         return name in self.tables()
 
     def roll_back(self) -> None:
-        """Undo what the transaction changed, and end it."""
         self._driver.rollback()
 
 
@@ -371,19 +350,15 @@ class ServerConnection:
         self.core = core
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement that returns rows."""
         return [tuple(row) for row in self.core.exec_driver_sql(_marked(sql), tuple(values))]
 
     def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement that returns no rows; returns the number of rows that it changed."""
         return self.core.exec_driver_sql(_marked(sql), tuple(values)).rowcount
 
     def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of several rows."""
         self.core.exec_driver_sql(_marked(sql), [tuple(row) for row in rows])
 
     def tables(self) -> set[str]:
-        """List the tables of the database."""
         return set(inspect(self.core).get_table_names())
 
     def has_table(self, name: str) -> bool:
@@ -391,7 +366,6 @@ class ServerConnection:
         return inspect(self.core).has_table(name)
 
     def roll_back(self) -> None:
-        """Undo what the transaction changed, and end it."""
         self.core.rollback()
 
 
@@ -414,7 +388,6 @@ def plain(core: CoreConnection) -> Connection:
 
 @contextmanager
 def core_errors(name: str) -> Iterator[None]:
-    """Turn errors of SQLAlchemy into the messages of `database_errors`."""
     try:
         yield
     except PoolTimeoutError:
@@ -427,7 +400,6 @@ def core_errors(name: str) -> Iterator[None]:
 
 
 def check_server(engine: Engine, name: str) -> None:
-    """Connect to a database server."""
     try:
         engine.connect().close()
     except DBAPIError as error:
@@ -539,7 +511,6 @@ def database_errors(name: str) -> Iterator[None]:
 def failed_store(
     name: str, error: BaseException | None, *, is_disconnected: bool = False
 ) -> StoreFailedError:
-    """Make the error of a database that failed."""
     reason = reason_of(error)
     if _is_damage(error):
         return damaged_store(name, reason)
@@ -564,7 +535,6 @@ def reason_of(error: BaseException | None) -> str:
 
 
 def damage(name: str, table: str, row: int, reason: str) -> StoreFailedError:
-    """Make the error of a row that cannot be read; `name` is what messages call the database."""
     return damaged_store(name, f"row {row} of the table {table} cannot be read ({reason})")
 
 
@@ -583,14 +553,12 @@ def damage_remedy(name: str) -> str:
 
 
 def no_store(name: object, hint: str = "") -> NoStoreError:
-    """Make the error of a store that does not exist."""
     return NoStoreError(
         "there is no store here", file=name, expected=f"the store of an earlier run (--store){hint}"
     )
 
 
 def _is_damage(error: BaseException | None) -> bool:
-    """Whether SQLite finds that its file is damaged."""
     code = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -631,7 +599,6 @@ def until_set(items: Iterable[T], stop: threading.Event) -> Iterator[T]:
 
 
 def raise_if_set(stop: threading.Event) -> None:
-    """End the work of a thread if an event is set."""
     if stop.is_set():
         raise StoppedError
 
@@ -678,7 +645,6 @@ def check_sqlite_file(path: Path, *, create: bool) -> None:
 
 
 def not_a_store(name: object) -> UserError:
-    """Make the error of a database of another program; `name` is what messages call it."""
     return UserError("this database is not a Sightline store", file=name, expected="a Sightline store")
 
 

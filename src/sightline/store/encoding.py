@@ -58,11 +58,7 @@ class Compressor:
     """Compresses and decompresses with one dictionary; several threads may use it."""
 
     def __init__(self, dictionary: bytes = b"") -> None:
-        """Prepare it.
-
-        Args:
-            dictionary: A trained dictionary, or common texts with the most frequent last; b'' for none.
-        """
+        """A trained dictionary, or common texts with the most frequent last; b'' for none."""
         self._dictionary = ZstdCompressionDict(dictionary) if dictionary else None
         self._contexts = local()
 
@@ -123,7 +119,6 @@ class Dictionaries:
         self._compressors = {PLAIN: Compressor()}
 
     def newest(self, connection: Connection) -> int:
-        """The number of the newest dictionary."""
         self._read_new(connection)
         return max(self._compressors)
 
@@ -180,7 +175,6 @@ class Texts:
         self.training_due = False
 
     def add(self, connection: Connection, texts: Iterable[bytes]) -> dict[bytes, int]:
-        """Add the texts that the store does not have."""
         digests = {text: text_digest(text) for text in texts}
         numbers = self._numbers(connection, list(digests.values()))
         new = [text for text, digest in digests.items() if digest not in numbers]
@@ -193,7 +187,6 @@ class Texts:
         return {text: numbers[digest] for text, digest in digests.items()}
 
     def read(self, connection: Connection, numbers: Iterable[int]) -> dict[int, bytes]:
-        """Read texts."""
         rows = rows_in(connection, "SELECT id, body FROM texts WHERE id IN ({})", sorted(set(numbers)))
         return {row: self._dictionaries.decompress(connection, body, "texts", row) for row, body in rows}
 

@@ -71,7 +71,6 @@ def canonical_json(request: Request, identity: str, fresh: str = "") -> bytes:
 
 
 def key_of(canonical: bytes) -> str:
-    """Compute the key that belongs to canonical JSON."""
     return hashlib.sha256(canonical).hexdigest()
 
 

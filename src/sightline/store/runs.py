@@ -66,19 +66,13 @@ class Runs:
         clock: Callable[[], float],
         uptime: Callable[[], float],
     ) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            clock: Returns the seconds since 1970.
-            uptime: Returns the seconds since the machine started, for leases.
-        """
+        """`clock` is the seconds since 1970, `uptime` those since the machine started, for leases."""
         self._database = database
         self._dictionaries = dictionaries
         self._clock = clock
         self._uptime = uptime
 
     def start(self, body: Mapping[str, Any], *, held: bool = False) -> int:
-        """Register a run."""
         return self._start_once(msgspec.json.encode(body), uuid.uuid4().hex, self._clock(), held=held)
 
     @repeat_if_lost
@@ -96,7 +90,6 @@ class Runs:
 
     @repeat_if_lost
     def finish(self, run: int, body: Mapping[str, Any]) -> None:
-        """Mark a run as finished."""
         query = "UPDATE runs SET finished = ?, body = ? WHERE id = ?"
         with self._database.write() as connection:
             finished = connection.change(query, (self._clock(), msgspec.json.encode(body), run))
@@ -105,9 +98,7 @@ class Runs:
 
     @repeat_if_lost
     def drop(self, run: int) -> None:
-        """Delete a run with its probes, verdicts and labels; its answers stay. Its number is not
-        used again.
-        """
+        """Delete a run with probes, verdicts and labels; answers stay, its number is not used again."""
         with self._database.write() as connection:
             # Who refers to the run meanwhile either waits and finds none, or is waited for.
             connection.rows(f"SELECT id FROM runs WHERE id = ? {row_lock(connection, 'FOR UPDATE')}", (run,))
@@ -133,15 +124,12 @@ class Runs:
 
     @repeat_if_lost
     def all(self) -> list[RunRow]:
-        """List all runs. Their descriptions are not decoded, so that a damaged one does not hide
-        the others.
-        """
+        """List all runs, not decoded, so that a damaged one does not hide the others."""
         with self._database.read() as connection:
             rows = connection.rows(f"{_ROWS} ORDER BY id")
         return [RunRow(*row) for row in rows]
 
     def description(self, row: RunRow) -> dict[str, Any]:
-        """Decode the description of a run."""
         return self._decode(row.number, row.body)
 
     @repeat_if_lost
@@ -171,7 +159,6 @@ class Runs:
 
     @repeat_if_lost
     def _page(self, run: int, last: int) -> list[ProbeChunk]:
-        """The next chunks after a position."""
         query = (
             "SELECT probes.place, probes.answer_keys, definitions.id, definitions.body FROM probes "
             "LEFT JOIN definitions ON definitions.id = probes.definitions "
@@ -268,11 +255,7 @@ def with_checksum(run: int, place: int, definitions: int, keys: bytes) -> bytes:
 
 
 def keys_of_row(run: int, place: int, definitions: int, answer_keys: bytes) -> bytes:
-    """The keys of a chunk, after a check of its row: damage would lead to other answers.
-
-    Raises:
-        ValueError: The checksum is wrong.
-    """
+    """The keys of a chunk. ValueError if the checksum is wrong: damage would lead to other answers."""
     keys = answer_keys[:-_CHECKSUM_BYTES]
     if _checksum(run, place, definitions, keys) != answer_keys[-_CHECKSUM_BYTES:]:
         raise ValueError("the checksum is wrong")
@@ -343,18 +326,13 @@ class RunLabels:
 
     @repeat_if_lost
     def set_note(self, run: int, note: str) -> None:
-        """Replace the note of a run.
-
-        Args:
-            note: The note; '' for none.
-        """
+        """Replace the note of a run; '' for none."""
         with self._changing(run) as connection:
             _add_row(connection, run)
             connection.change("UPDATE run_labels SET note = ? WHERE run = ?", (storable_text(note), run))
 
     @repeat_if_lost
     def add_tags(self, run: int, tags: Sequence[str]) -> None:
-        """Add tags to a run; those that it has stay."""
         with self._changing(run) as connection:
             insert_new(connection, "run_tags", ("run", "tag"), [(run, tag) for tag in sorted(set(tags))])
 
@@ -365,7 +343,6 @@ class RunLabels:
 
     @contextmanager
     def _changing(self, run: int) -> Iterator[Connection]:
-        """A transaction that changes the labels of a run, which must exist."""
         with self._database.write() as connection:
             require_run(connection, run, self._database.name)
             yield connection
@@ -408,7 +385,6 @@ def require_run(connection: Connection, run: int, name: str) -> None:
 
 
 def no_run(run: int, name: str) -> NoSuchRecordError:
-    """Make the error of a run that does not exist."""
     return NoSuchRecordError(
         f"there is no run {run} in this store", file=name, expected="a run of `sightline runs list`"
     )
@@ -454,7 +430,6 @@ def as_chunk(numbered: Sequence[tuple[int, bytes]]) -> ProbeChunk:
 
 
 def split_keys(keys: bytes) -> list[bytes]:
-    """The keys of a chunk, one by one."""
     return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
 
 
@@ -468,11 +443,7 @@ def own_keys(chunk: ProbeChunk) -> list[bytes]:
 
 
 def probes_of(chunk: ProbeChunk) -> list[tuple[int, bytes]]:
-    """The probes of a chunk: the inverse of `as_chunk`.
-
-    Raises:
-        ValueError: The keys are not those of the definitions.
-    """
+    """The inverse of `as_chunk`. ValueError if the keys are not those of the definitions."""
     distances, _, definitions = chunk.definitions.partition(b"\n")
     before, *others = definitions.split(_HOLE)
     keys = chunk.keys.hex().encode()
@@ -496,30 +467,23 @@ class RunLeases:
     """The leases of all runs of the store. Use it as `store.leases`."""
 
     def __init__(self, database: Database, uptime: Callable[[], float]) -> None:
-        """Prepare it; nothing is read yet.
-
-        Args:
-            uptime: The seconds since the machine started; a server has a clock of its own.
-        """
+        """`uptime` is the seconds since the machine started; a server has a clock of its own."""
         self._database = database
         self._uptime = uptime
 
     @repeat_if_lost
     def renew(self, run: int) -> None:
-        """Hold a run for another LEASE_SECONDS."""
         with self._database.write() as connection:
             require_run(connection, run, self._database.name)
             hold(connection, run, self._uptime)
 
     @repeat_if_lost
     def release(self, run: int) -> None:
-        """End the lease of a run."""
         with self._database.write() as connection:
             connection.change("DELETE FROM run_leases WHERE run = ?", (run,))
 
     @repeat_if_lost
     def held(self) -> set[int]:
-        """Find the runs that a process is working on."""
         with self._database.read() as connection:
             times = read_times(connection, self._uptime)
             rows = connection.rows("SELECT run, until FROM run_leases")
@@ -527,11 +491,7 @@ class RunLeases:
 
 
 def hold(connection: Connection, run: int, uptime: Callable[[], float]) -> None:
-    """Hold a run for LEASE_SECONDS from now.
-
-    Args:
-        uptime: The seconds since the machine started; a server has a clock of its own.
-    """
+    """Hold a run for LEASE_SECONDS from now, by `uptime` where there is no server with a clock."""
     until = read_times(connection, uptime).now + LEASE_SECONDS
     if not connection.change("UPDATE run_leases SET until = ? WHERE run = ?", (until, run)):
         connection.change("INSERT INTO run_leases (run, until) VALUES (?, ?)", (run, until))

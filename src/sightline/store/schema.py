@@ -42,11 +42,9 @@ class StorableText(TypeDecorator[str]):
 
     @property
     def python_type(self) -> type[str]:
-        """The type of the values."""
         return str
 
     def process_bind_param(self, value: str | None, dialect: object) -> str | None:
-        """Replace what a database cannot hold."""
         return None if value is None else storable_text(value)
 
 
@@ -443,7 +441,6 @@ _VERSION = re.compile("[1-9][0-9]{0,8}")
 
 
 def schema_version(connection: Connection, name: str) -> int:
-    """Read the schema version of a database that has tables."""
     value = None
     if connection.has_table("meta") and connection.has_table("answers"):
         rows = connection.rows("SELECT value FROM meta WHERE name = 'schema_version'")
@@ -559,7 +556,6 @@ OF_ONE_INDEX = tuple(table.c.index_id for table in (blocks, orders, sorts, facet
 
 
 def existing(connection: SqlConnection) -> list[str]:
-    """The tables of the index that a store has."""
     return [
         name
         for name in inspect(connection).get_table_names()
@@ -568,7 +564,6 @@ def existing(connection: SqlConnection) -> list[str]:
 
 
 def drop_tables(connection: SqlConnection) -> None:
-    """Drop the whole index of a store."""
     for name in existing(connection):
         connection.exec_driver_sql(f"DROP TABLE {name}")
 

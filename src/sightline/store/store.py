@@ -38,12 +38,7 @@ class Store:
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = seconds_since_boot,
     ) -> None:
-        """Prepare the store; `Store.open` connects and checks it.
-
-        Args:
-            clock: Returns the seconds since 1970.
-            uptime: Returns the seconds since the machine started.
-        """
+        """`clock` is the seconds since 1970, `uptime` those since the machine started."""
         self.name = database.name
         self.database = database
         self.claims = Claims(self.database, uptime)
@@ -66,12 +61,6 @@ class Store:
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = seconds_since_boot,
     ) -> Store:
-        """Open a store.
-
-        Args:
-            clock: Returns the seconds since 1970.
-            uptime: Returns the seconds since the machine started.
-        """
         database = connect(url, create=create)
         try:
             database.check_connection()
@@ -82,7 +71,6 @@ class Store:
         return cls(database, clock, uptime)
 
     def close(self) -> None:
-        """Close all connections."""
         self.database.close()
 
 
@@ -95,7 +83,6 @@ def inspect_images(
     *,
     records: bool,
 ) -> dict[str, ImageFile | BadImage]:
-    """Inspect images: digest, format, size."""
     found: dict[str, FoundImage] = {}
     inspected: dict[str, ImageFile | BadImage] = {}
     for path, image in images.items():
@@ -153,7 +140,6 @@ def read_images(
 def cached_words(
     images: Iterable[ImageFile], reader: Reader, store: Store
 ) -> dict[ImageVersion, tuple[Word, ...]]:
-    """Look up OCR results; nothing is read."""
     return _cached([(image.digest, image.transform) for image in images], reader, store)
 
 
@@ -189,11 +175,7 @@ def _key(reader: Reader, version: ImageVersion) -> bytes:
 
 @contextmanager
 def existing_or_empty_store(url: str) -> Iterator[Store]:
-    """Open a store that is only read; where there is none, none is created.
-
-    Yields:
-        The store; an empty temporary one if there is none.
-    """
+    """Open a store that is only read; an empty temporary one stands for one that is missing."""
     with tempfile.TemporaryDirectory() as scratch:
         try:
             store = Store.open(url, create=False)
@@ -220,7 +202,6 @@ class CacheTable:
 
     @repeat_if_lost
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Look up bodies."""
         if not keys:
             return {}
         with self._database.read() as connection:
@@ -246,7 +227,6 @@ class Caches:
         self._images = CacheTable(database, "images")
 
     def image_files(self, keys: Mapping[str, bytes]) -> dict[str, ImageFile]:
-        """Look up metadata of image files."""
         bodies = self._images.look_up(list(keys.values()))
         found = {}
         for path, key in keys.items():
@@ -257,16 +237,11 @@ class Caches:
         return found
 
     def add_image_files(self, keys: Mapping[str, bytes], files: Iterable[ImageFile]) -> None:
-        """Store metadata of image files."""
         self._images.add({keys[file.path]: _encode(file) for file in files})
 
 
 def check_image_row(body: bytes) -> None:
-    """Check the metadata of an image file.
-
-    Raises:
-        ValueError: It is damaged.
-    """
+    """Raise ValueError if the metadata of an image file is damaged."""
     file = _decode("", body)
     if len(file.digest) != 64 or min(file.width, file.height, file.stamp[0]) <= 0:
         raise ValueError("digest, width, height or size is impossible")
