@@ -16,16 +16,16 @@ from sightline.formats.files import write_atomically
 from sightline.formats.run_metadata import are_named
 from sightline.metrics.significance import Comparison
 from sightline.reporting.chart_kinds import (
-    Chart,
     ChartKind,
-    ChartValue,
     bars,
     curves,
     forest,
     matrix,
+    numeric_options,
     radar,
     scatter,
 )
+from sightline.reporting.chart_parts import Chart, ChartValue
 from sightline.reporting.judges import JudgeReport, with_short_names
 from sightline.reporting.notes import ResultPoint, label_of, row_names, short_names
 from sightline.reporting.pivot import in_label_order, value_labels
@@ -110,8 +110,6 @@ def _agreements(results: Sequence[Result]) -> list[MetricValue]:
 
 def default_chart(points: Sequence[ResultPoint], by: str | None, *, pivot: bool) -> ChartKind:
     """The chart of a table of results; `by` is its label."""
-    from sightline.reporting.chart_kinds import numeric_options
-
     if len(numeric_options([point.values for point in points])) == 1:
         return "curves"
     if by == "judges":

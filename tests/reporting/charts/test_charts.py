@@ -14,18 +14,14 @@ from tests.reporting.conftest import estimate
 
 from sightline.errors import UserError
 from sightline.evaluation.published import add_published
-from sightline.reporting.chart_kinds import (
+from sightline.reporting.chart_kinds import forest, matrix, metric_pairs, radar, scatter
+from sightline.reporting.chart_parts import (
     COLOURS,
     HATCHES,
-    forest,
     mark_notes,
-    matrix,
-    metric_pairs,
     n_words,
     note_of,
     published_marks,
-    radar,
-    scatter,
     series_style,
     value_words,
 )
