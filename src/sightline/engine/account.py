@@ -1,4 +1,4 @@
-"""The account of a run: what all its parts, and all its processes on one store, have spent of its budget."""
+"""The account of a run: what its parts and its processes on one store have spent, counted or estimated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selects the requests that must be sent, and puts them into the queue.
+"""The way of requests through a run: selection, admission, queue, retries, and the writing of results.
 
 The selector skips requests that are on their way or failed in this run, and requests that the store can
 answer. It waits for requests that another process on the same store is sending. It reads the requests (which

@@ -1,4 +1,4 @@
-"""Conditions of `--fail-if` on the numbers of one result, such as `acc_p<30`."""
+"""Conditions of `--fail-if` on one result (`acc_p<30`) or on a comparison (`worse`, `acc_p: lower`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last step of every evaluation: judge and count the answers, and write the results folder."""
+"""The last step of every evaluation: judge, count and write; its outcome and its answers for the user."""
 
 from __future__ import annotations
 

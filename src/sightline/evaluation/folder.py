@@ -1,4 +1,4 @@
-"""Writing a results folder: metrics.json, answers.jsonl, verdicts.jsonl, report.md, the released format."""
+"""Results folders: writing them, reading them back, and the judged groups of runs that are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judges of an evaluation: the benchmark's rules, models, and humans."""
+"""The judges of an evaluation (rules, models, humans), their panel, and the verdict that counts."""
 
 from __future__ import annotations
 

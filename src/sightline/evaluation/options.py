@@ -1,4 +1,4 @@
-"""The effective options of an evaluation: defaults, then the setting's, then the user's."""
+"""The effective options of an evaluation (defaults, the setting's, the user's), and its description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judges of an evaluation, made from what was prepared or from what the store keeps of a run."""
+"""Judges and measures of an evaluation, made from what was prepared or what the store keeps of a run."""
 
 from __future__ import annotations
 

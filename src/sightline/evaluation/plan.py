@@ -1,4 +1,4 @@
-"""From samples to requests: the probes of an evaluation and the keys of their answers."""
+"""From samples to requests: the samples of an evaluation, its probes, and their records in the store."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ def with_images_of(digest: str, recorded: str) -> str:
         return digest
     forms, known = digest.split(BETWEEN_FORMS), recorded.split(BETWEEN_FORMS)
     images = ["".join(form.partition(BETWEEN_PARTS)[1:]) for form in known]
-    if len(forms) > len(known):  # an earlier version recorded the order of the file only
+    if len(forms) > len(known):  # only the order of the file, or nothing, is recorded
         images = ["", *images]
     return BETWEEN_FORMS.join(form + image for form, image in zip(forms, images, strict=False))
 
@@ -385,7 +385,7 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     the probe cannot be asked; the store then has no answer under `key`. If `pooled`, all draws of the probe
     form one group. `evidence` lists the images, untransformed, that a judge of the answer sees. `context`,
     `images` and `prompt` are those of the answer's line in answers.jsonl, empty in partners.
-    `sample_digest` is that of the sample, the same in every setting; '' in runs of earlier versions.
+    `sample_digest` is that of the sample, the same in every setting; '' if it is unknown.
     It has more than 15 fields because it is an `Outcome` without its answer.
     """
 

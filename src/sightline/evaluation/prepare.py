@@ -1,4 +1,4 @@
-"""Everything that an evaluation can check and load before its first call, and before it writes anything."""
+"""Everything that an evaluation checks, loads and plans before its first call; its name and its tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results computed again from the store: the numbers of an earlier run, from its stored answers."""
+"""Results of earlier runs, computed again from their stored answers, and comparisons of runs."""
 
 from __future__ import annotations
 

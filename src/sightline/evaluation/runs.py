@@ -1,4 +1,4 @@
-"""The list of the runs in a store: `sightline runs list`."""
+"""The runs of a store as users see them: list, names, counts, details, and checks of endpoints."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
     """Refuse a folder with files that another run wrote, or that no run wrote.
 
     The same run may write its results again: benchmark, setting, identity of the model, judges, options and
-    samples are equal, in any order; an option that an earlier version did not record has its default. More
-    samples of the same data may be run. Of results of earlier versions, the ids of the samples are compared.
+    samples are equal, in any order; more samples of the same data may be run. Where a
+    digest of the data is unknown, the ids of the samples are compared.
     """
     if not out.is_dir() or not (present := {path.name for path in out.iterdir()}):
         return

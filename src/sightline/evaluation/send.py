@@ -1,4 +1,4 @@
-"""Sends the requests of one evaluation to its model and its judges, within one budget."""
+"""Sends the requests of one evaluation to its model and its judges, early where it can, within one budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The running replicas of one model: they share its requests."""
+"""The running replicas of one model, which share its requests, and what starts them for --on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A piece of work on a node: checks of the node, the image, the call."""
+"""Work on a node of Ray: checks of the node, the open model, images, calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a worker until it is told to end, or its model cannot answer any more."""
+"""A worker: it serves a local model over HTTP until it is told to end, or the model cannot answer."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.formats.digests import json_digest
 from sightline.formats.files import writing
 from sightline.images import BadImage, inspect_image
 from sightline.models.base import Model
 from sightline.replicas import worker_client
 from sightline.replicas.gather import Gather
-from sightline.replicas.worker_client import FIELD, RequestField, key_of
+from sightline.replicas.worker_client import FIELD, RequestField
 from sightline.text import print_line, print_note
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Part, Request, Text
 
@@ -315,7 +316,7 @@ class ChatReader:
                 )
             images: dict[str, ImageFile] = {}
             yield Request(
-                field.key or key_of({name: value for name, value in body.items() if name not in IGNORED}),
+                field.key or json_digest({name: body[name] for name in body if name not in IGNORED}),
                 tuple(self._message(message, Path(folder), images) for message in messages),
                 sampling,
                 images,

@@ -1,4 +1,4 @@
-"""Calls a worker: requests as they are, and results as the model in this process would give them."""
+"""Starts and calls workers; their results are as the model in this process would give them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from msgspec.structs import asdict, replace
 
 from sightline.config import Config
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import json_digest
 from sightline.images import BadImage
 from sightline.models.chat import ChatRequestEncoder, failure_of_status, too_large
 from sightline.models.http_client import CallError, Timeouts, open_client
@@ -261,10 +260,6 @@ def read_reply(raw: bytes) -> Answer | Failure | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return field.answer or field.failure
-
-
-def key_of(body: Mapping[str, Any]) -> str:
-    return json_digest(body)
 
 
 def completion(answer: Answer, model: str, key: str, created: int) -> dict[str, Any]:

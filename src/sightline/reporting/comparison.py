@@ -189,7 +189,7 @@ def pairing_notes(comparison: Comparison) -> list[str]:
         notes.append(f"left out, because the runs hold different data for these samples: {names}")
     if comparison.unchecked_samples:
         notes.append(
-            f"for {comparison.unchecked_samples:,} samples a run of an earlier version does not say which"
+            f"for {comparison.unchecked_samples:,} samples a run does not say which"
             " data it used: only their images are compared"
         )
     return [*notes, *_not_compared(comparison.not_compared)]

@@ -1,4 +1,4 @@
-"""The notes below a table: judges, missing values, comparability, meaning of metrics."""
+"""The notes below a table, and the names and options of results in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several results in one table like those of papers: models as rows, varied values as columns."""
+"""Several results in one table like those of papers: models as rows, varied values as columns; sweep.md."""
 
 from __future__ import annotations
 

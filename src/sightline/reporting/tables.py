@@ -1,4 +1,4 @@
-"""Results as tables: every metric with its counts, intervals, published figures and notes."""
+"""Results as tables, with published figures and notes, and report tables as Markdown, HTML and LaTeX."""
 
 from __future__ import annotations
 
@@ -489,8 +489,6 @@ def _setting(result: Result) -> str:
     return f"{result.benchmark}:{result.setting}"
 
 
-# -- Report tables as one text in any format, and as the value of a notebook cell
-
 # -- Report tables in Markdown, and the report of a results folder
 
 
@@ -669,6 +667,9 @@ def tables_text(tables: Sequence[ReportTable], form: str) -> str:
     if form not in WRITERS:
         raise unknown_name("format", form, WRITERS)
     return WRITERS[form](tables)
+
+
+# -- Report tables as one text in any format, and as the value of a notebook cell
 
 
 class Tables(Struct, Generic[_Content], frozen=True):

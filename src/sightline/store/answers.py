@@ -1,4 +1,4 @@
-"""Requests and their answers in the store. Attempts are only added, never changed."""
+"""Requests, their answers, and checks of endpoints in the store. Attempts are only added, never changed."""
 
 from __future__ import annotations
 

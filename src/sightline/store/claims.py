@@ -5,6 +5,8 @@ Where a provider answers requests in a batch, one claim on the batch takes the p
 
 A claim holds for a time, and its owner renews it. Another process takes it when the owner has ended, or did
 not renew it although it could. An owner that cannot be sure of a claim takes it again before it sends.
+
+The budget of a run, and the ledger that its processes share, count what they spend.
 """
 
 from __future__ import annotations
@@ -426,8 +428,6 @@ def read_times(connection: Connection, uptime: Callable[[], float]) -> LeaseTime
     return LeaseTimes(float(now), float(started), is_one_machine=False)
 
 
-# -- The ledger of a run: what each of its processes has spent, in the store that they share
-
 # -- The budget of a run: a maximum number of calls, and a maximum cost where prices are configured
 
 
@@ -553,6 +553,8 @@ def check_request_limits(concurrency: int, max_requests: int | None, max_cost: f
             problem = "is negative" if number < 0 else "is no number"
             raise UserError(f"{name} {number} {problem}", expected="0 or more")
 
+
+# -- The ledger of a run: what each of its processes has spent, in the store that they share
 
 ACCOUNT_LEASE_SECONDS = 30.0
 """How long a process counts as running without a renewal, unless it can be seen that it has ended."""

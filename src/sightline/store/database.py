@@ -1,4 +1,4 @@
-"""The database of the store: connections, transactions, and statements that every table needs."""
+"""The database of the store: connections, transactions, common statements, errors, and work in threads."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE
 
 
 class FileConnection:
-    """A connection to a SQLite file, as `connection.Connection`."""
+    """A connection to a SQLite file, as `Connection`."""
 
     is_file = True
 
@@ -342,7 +342,7 @@ def _write_ahead(driver: sqlite3.Connection) -> None:
 
 
 class ServerConnection:
-    """A connection to a PostgreSQL server, as `connection.Connection`."""
+    """A connection to a PostgreSQL server, as `Connection`."""
 
     is_file = False
 

@@ -1,8 +1,7 @@
-"""Compression of the bodies in the store: zstd with a checksum, and with a dictionary where that pays.
+"""How the store holds bodies and texts: zstd with a checksum, and a dictionary where that pays.
 
 Measured on II-Bench: prompts and probes have about the same size with zlib, which takes 2 to 10 times as
-long.
-Short answers are 15 bytes smaller with zlib, in 3 times the time.
+long. Short answers are 15 bytes smaller with zlib, in 3 times the time.
 """
 
 from __future__ import annotations

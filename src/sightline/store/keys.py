@@ -58,16 +58,12 @@ class RequestFrame:
 
 
 def with_key(request: Request, identity: str, fresh: str = "") -> KeyedRequest:
-    frame = RequestFrame(identity, request.sampling, fresh)
-    return frame.keyed(request.messages, request.images, request.draw, request.origin, request.choices)
-
-
-def canonical_json(request: Request, identity: str, fresh: str = "") -> bytes:
     """Encode a request as canonical JSON: sorted keys, no spaces, whole floats as integers.
 
     Images enter by digest and transform, never by path. Retries, timeouts and credentials stay out.
     """
-    return with_key(request, identity, fresh).canonical
+    frame = RequestFrame(identity, request.sampling, fresh)
+    return frame.keyed(request.messages, request.images, request.draw, request.origin, request.choices)
 
 
 def key_of(canonical: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Runs in the store: their descriptions, probes and verdicts."""
+"""Runs in the store: their descriptions, probes, verdicts, labels and leases."""
 
 from __future__ import annotations
 

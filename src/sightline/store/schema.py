@@ -1,7 +1,6 @@
-"""The tables of the store, for PostgreSQL and for statements that SQLAlchemy builds.
+"""The tables of the store: for PostgreSQL and statements that SQLAlchemy builds, and as SQL for SQLite.
 
-With every change, change the SQL of tables.py too. From the first release on, raise its `SCHEMA_VERSION` as
-well: a store of another version is refused.
+With every change, change `SQLITE_TABLES` too. From the first release on, raise `SCHEMA_VERSION` as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The store: the cache of all answers, and the record of runs, probes, verdicts and image metadata.
 
 SQLite by default (write-ahead log, one short transaction per group of writes), or PostgreSQL by a URL.
-Several processes may use one store at the same time. Each subject has its own module.
+Several processes may use one store at the same time. This module holds the caches.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class CacheTable:
 
 
 class Caches:
-    """What Sightline computes again where it is missing. Use it as `store.store`."""
+    """What Sightline computes again where it is missing. Use it as `store.caches`."""
 
     def __init__(self, database: Database) -> None:
         self.vectors = CacheTable(database, "vectors")
