@@ -19,7 +19,14 @@ from msgspec.structs import replace
 
 from sightline.engine.account import Account, Counts, complete_usage, count_answer
 from sightline.engine.limiter import HostUnavailableError, Limiter
-from sightline.engine.selector import Call, OpenModels, is_capacity_refusal, report_to, retry_delay
+from sightline.engine.selector import (
+    REQUESTS_PER_LOOKUP,
+    Call,
+    OpenModels,
+    is_capacity_refusal,
+    report_to,
+    retry_delay,
+)
 from sightline.errors import UserError
 from sightline.models.base import Model, ServerReport
 from sightline.store.answers import CachedAnswer, CheckResult, EndpointRecord
@@ -36,7 +43,6 @@ OPEN, CLOSED = 3, 8
 compared. They cost a few tokens each."""
 SHORT_CHARACTERS = 16
 """Responses of at most this length are closed answers, such as "Yes." or "The answer is B."."""
-REQUESTS_PER_LOOKUP = 64
 LOOKED_UP = 4096
 """Requests that are looked up if some are cached, but too few of these can be compared."""
 SHOWN_CHARACTERS = 60

@@ -517,12 +517,10 @@ class CallQueue:
     async def take_batch(
         self, size: int, gather: float = 0.0, host: str | None = None, *, sends_once: bool = False
     ) -> list[Call]:
-        """Wait for a batch of calls.
+        """Wait for a batch of calls, for a host if it matters.
 
-        Args:
-            gather: Seconds for which an incomplete batch of calls that are sent again waits for more of them.
-            host: The host that they are for; None if it does not matter.
-            sends_once: Whether the host must get the bytes of an image only once; then `end` must be called.
+        An incomplete batch of calls that are sent again waits `gather` seconds for more of them. After
+        `sends_once` (the host must get the bytes of an image only once), `end` must be called.
         """
         await self._places.get()
         calls = [self._choose(host, sends_once=sends_once)]

@@ -168,15 +168,10 @@ class BatchTally(Struct):
 
 
 class RequestTally(Struct, kw_only=True):
-    """Counts the requests to one model.
+    """Counts the requests to one model; a price is None if sightline.toml has none.
 
-    Attributes:
-        price: Its price; None if sightline.toml has none.
-        endpoints: Endpoints that are checked before cached answers are used; 0 for none.
-        check_price: Its price for the requests of these checks; None if sightline.toml has none.
-        batches: The files of its batches; None if it is not asked in batches.
-        image_bytes: The bytes of the images in the requests to send.
-        rough_tokens: The rough number of tokens of the requests to send.
+    `endpoints` are those that are checked, at `check_price`, before cached answers are used. `image_bytes`
+    and `rough_tokens` are those of the requests to send.
     """
 
     model: str
@@ -276,12 +271,10 @@ class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
     It has more than 15 fields because it is the output of `--dry-run --json`: one flat record.
 
     Attributes:
-        image_bytes: Bytes of the images in the requests to send.
         images_to_read: Images that the OCR reader would read; None without --augment. The text of unread
             images is missing from the tokens.
         captions_to_ask: Captions that would be requested; None without --augment.
-        total_expected_cost: The expected cost of model and judges; None if one of them is unknown.
-        total_full_length_cost: The `full_length_cost` of model and judges; None if one of them is unknown.
+        total_expected_cost: That of model and judges, like `total_full_length_cost`; None if one is unknown.
     """
 
     probes: int

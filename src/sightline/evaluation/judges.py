@@ -75,22 +75,10 @@ class Judge(Protocol):
     """The number of requests that this judge sends at most in each repeat; 0 if it asks no model."""
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
-        """The request that this judge sends to a model before it can decide.
-
-        Args:
-            repeat: The repeat, from 0.
-
-        Returns:
-            The request; None if there is none to send.
-        """
+        """The request that this judge sends before it can decide; None for none. `repeat` is from 0."""
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
-        """Decide a case.
-
-        Returns:
-            The verdicts: none if the judge cannot decide this question, several if it is several humans, one
-            for each repeat of a model.
-        """
+        """No verdict if the judge cannot decide this question; one for each human or repeat of a model."""
 
 
 class RulesJudge(Judge):

@@ -324,9 +324,7 @@ def _requests(counts: Counts) -> dict[str, int | float]:
 class EndpointLine(Struct, frozen=True, kw_only=True):
     """A check of an endpoint in the list.
 
-    Attributes:
-        root: Where the server says it has the weights from; None if it does not say.
-        max_model_len: The maximum number of tokens that it states.
+    `root` is where the server says it has the weights from; `max_model_len` is in tokens.
     """
 
     time: str

@@ -30,14 +30,7 @@ T = TypeVar("T")
 
 
 class Argument(Struct, frozen=True):
-    """How `--help` presents an option, and whether results record it.
-
-    Attributes:
-        help: The text of `--help`.
-        group: The group of options in `--help`.
-        metavar: The placeholder of the value.
-        recorded: Whether metrics.json records the value, because it affects the numbers.
-    """
+    """How `--help` presents an option, and whether metrics.json records it, as it affects the numbers."""
 
     help: str
     group: OptionGroup

@@ -309,12 +309,6 @@ class Replica(Protocol):
     async def answer(self, request: Request) -> Answer | Failure:
         """Answer one request; many calls run at the same time.
 
-        Args:
-            request: The request.
-
-        Returns:
-            The answer, or why there is none.
-
         Raises:
             ReplicaLostError: The replica cannot answer any more; another one must be asked.
         """
@@ -336,8 +330,6 @@ class Left(Protocol):
         """Send nothing more to a replica.
 
         Args:
-            name: Its name.
-            reason: Why it ended, for messages.
             is_explained: Whether no request can be the reason: the replica was cancelled, preempted or
                 requeued, or its node is gone. One that was only out of reach joins again instead.
         """
@@ -357,10 +349,6 @@ class Launcher(Protocol):
 
     async def run(self, joined: Joined, left: Left) -> None:
         """Start the replicas and replace those that end, until cancelled; then end those that are left.
-
-        Args:
-            joined: Called with each replica that is ready.
-            left: Called with each replica that has ended.
 
         Raises:
             UserError: No replica can ever start.

@@ -159,10 +159,7 @@ def definition_notes(names: Iterable[str], definitions: Mapping[str, MetricDefin
 
 
 def direction(definition: MetricDefinition) -> str:
-    """Range and better direction of a metric in words.
-
-    Returns:
-        "0 to 100 %, higher is better".
+    """Range and better direction of a metric in words, such as "0 to 100 %, higher is better".
 
     >>> direction(MetricDefinition("", "neither", (-100.0, None), "points"))
     'from -100 points, neither direction is better'

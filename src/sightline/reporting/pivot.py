@@ -95,11 +95,9 @@ class _RunMetrics(Struct, frozen=True):
 
 
 class _PivotLayout(Struct, frozen=True):
-    """What the rows and columns of a table are.
+    """The label whose values are rows under each model, and the one whose values are blocks of columns.
 
-    Attributes:
-        row_label: The label whose values are rows under each model; None if a model has one row.
-        column_label: The label whose values are blocks; None if the varied options are.
+    Without `row_label` a model has one row; without `column_label` the varied options are the blocks.
     """
 
     metrics: list[str]

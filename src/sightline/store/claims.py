@@ -434,14 +434,9 @@ def read_times(connection: Connection, uptime: Callable[[], float]) -> LeaseTime
 class Spending(Struct):
     """Tokens and money that answers cost. Money is in the currency of the configured prices.
 
-    Attributes:
-        prompt_tokens: Tokens of the prompts.
-        completion_tokens: Tokens of the answers.
-        cost: The cost of the tokens.
-        estimated: The answers whose tokens are an estimate, because their server did not report them.
-        cached_tokens: Tokens of prompts that a server had in its prefix cache.
-        cacheable_tokens: Tokens of the prompts of which a server reported how many were in its prefix cache.
-        saved_by_cache: What the tokens in the prefix cache would have cost in addition.
+    `estimated` counts the answers whose server reported no tokens. `cached_tokens` are those of prompts that
+    a server had in its prefix cache, of `cacheable_tokens` in prompts of which a server reported that number;
+    they would have cost `saved_by_cache` in addition.
     """
 
     prompt_tokens: int = 0

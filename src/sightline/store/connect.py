@@ -12,14 +12,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
 from sightline.errors import UserError, hide_password
 from sightline.formats.files import temporary_folder
 from sightline.store import schema
-from sightline.store.database import Connection, Database, SqliteConnections, check_sqlite_file, no_store
+from sightline.store.database import (
+    Connection,
+    Database,
+    ServerConnection,
+    SqliteConnections,
+    check_sqlite_file,
+    create_sqlite,
+    no_store,
+)
 from sightline.store.encoding import add_common_dictionary
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Engine
     from sqlalchemy.engine.interfaces import DBAPIConnection
 
 
@@ -28,7 +39,7 @@ NETWORK_FILESYSTEMS = {
     "wekafs", "orangefs", "glusterfs", "fuse.sshfs", "fuse.glusterfs", "fuse.juicefs", "fuse.s3fs",
     "fuse.rclone", "fuse.gcsfuse", "fuse.ceph-fuse", "fuse.beegfs", "fuse.moosefs",
 }  # fmt: skip
-"""File systems that other machines may write to; claims rely on this (owners.py)."""
+"""File systems that other machines may write to; claims rely on this (claims.py)."""
 
 _FILE_URL = "sqlite:///FILE"
 _NO_PATH = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+\w+)?:(?!//)", re.IGNORECASE)
@@ -37,13 +48,13 @@ _USER_IN_PATH = re.compile(r"[^/]*:[^/]*@")
 """How a path begins that a user, a password and a host were meant to be."""
 
 _SQLITE_URL = re.compile("sqlite://(?:/([^?%]*))?")
-"""A URL that names a file and no more, as it is. SQLAlchemy, which is slow to import, reads all others."""
+"""A URL that names a file and no more, as it is. SQLAlchemy reads all others."""
 
 
 def connect(url: str, *, create: bool) -> Database:
     if (path := sqlite_path(url)) is not None:
         _check_file(path, create=create)
-        return Database(display(url), partial(_core_of_file, path), SqliteConnections(path))
+        return Database(display(url), partial(create_sqlite, path), SqliteConnections(path))
     parsed = _parse(url)
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise UserError(
@@ -155,9 +166,6 @@ def _create_tables(connection: Connection) -> None:
 
 
 def _parse(url: str) -> URL:
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
     try:
         return make_url(url)
     except (ArgumentError, ValueError):
@@ -191,12 +199,6 @@ def _check_file(path: Path, *, create: bool) -> None:
         raise UserError("the store cannot be written", file=path, expected="a --store in a writable folder")
     if path.exists():
         check_sqlite_file(path, create=create)
-
-
-def _core_of_file(path: Path) -> Engine:
-    from sightline.store.database import create_sqlite
-
-    return create_sqlite(path)
 
 
 def filesystem(folder: Path, mounts: str = "/proc/mounts") -> str:
@@ -243,8 +245,6 @@ _ADVISORY_LOCK = 7_316_448
 
 
 def create_postgres(url: URL) -> Engine:
-    from sqlalchemy import create_engine, event
-
     options: dict[str, Any] = {name: value for name, value in _CONNECTION.items() if name not in url.query}
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
@@ -281,11 +281,8 @@ def wait_for_turn(connection: Connection, name: str) -> None:
 
 
 def create_tables(connection: Connection) -> None:
-    from sightline.store.database import ServerConnection
-    from sightline.store.schema import metadata
-
     assert isinstance(connection, ServerConnection)
-    metadata.create_all(connection.core)
+    schema.metadata.create_all(connection.core)
 
 
 def _limit_waiting(connection: DBAPIConnection, _record: object) -> None:

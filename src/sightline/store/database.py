@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Engine, create_engine, event, inspect
 from sqlalchemy.engine import Connection as CoreConnection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from sightline.errors import EnvironmentFailedError, UserError
@@ -35,7 +35,7 @@ RECONNECT_SECONDS = 60.0
 class Database:
     """An open database. `name` is what error messages call it.
 
-    `read` and `write` open connections for SQL text, which need no SQLAlchemy for a SQLite file; `core_read`
+    `read` and `write` open connections for SQL text, without SQLAlchemy on a SQLite file; `core_read`
     and `core_write` open those of SQLAlchemy Core. Each is a transaction of its own.
     """
 
@@ -114,8 +114,6 @@ class Database:
 
     def _connect(self, engine: Engine) -> CoreConnection:
         """Connect; wait for a server that restarts, or that has no free connection."""
-        from sqlalchemy.exc import OperationalError
-
         while True:
             try:
                 connection = engine.connect()

@@ -52,7 +52,7 @@ _row_id = BigInteger().with_variant(Integer, "sqlite")
 
 meta = Table("meta", metadata, Column("name", String(40), primary_key=True), Column("value", Text))
 
-# The dictionaries that bodies are compressed with; see dictionaries.py. Number 1 is made with the store.
+# The dictionaries that bodies are compressed with; see encoding.py. Number 1 is made with the store.
 dictionaries = Table(
     "dictionaries",
     metadata,
@@ -70,7 +70,7 @@ texts = Table(
 )
 
 # Requests with an attempt. The key is the SHA-256 of the canonical JSON, whose texts the body names; see
-# requests.py.
+# answers.py.
 requests = Table(
     "requests",
     metadata,
@@ -96,7 +96,7 @@ answers = Table(
 )
 
 # Requests that a process is sending now, so that no other process sends them; empty when nothing runs.
-# `owner` names the process (owners.py). `until` is seconds since the machine started; on a server since 1970.
+# `owner` names the process (claims.py). `until` is seconds since the machine started; on a server since 1970.
 claims = Table(
     "claims",
     metadata,
@@ -188,7 +188,7 @@ run_leases = Table(
     Column("until", Float, nullable=False),
 )
 
-# What each process of a run with a budget has spent, by the digest of its options; see ledger.py. `process`
+# What each process of a run with a budget has spent, by the digest of its options; see claims.py. `process`
 # and `until` are as `owner` and `until` in `claims`; `until` is 0 when the process has left.
 spending = Table(
     "spending",
@@ -264,7 +264,7 @@ annotation_leases = Table(
     Column("until", Float, nullable=False),
 )
 
-# Checks of endpoints, and reports of their servers; see endpoint_log.py.
+# Checks of endpoints, and reports of their servers; see answers.py.
 endpoints = Table(
     "endpoints",
     metadata,
@@ -431,7 +431,7 @@ CREATE TABLE IF NOT EXISTS readings (
     "key" BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY ("key")
 );
 """
-"""Statements that create the missing tables and indexes. schema.py says what they hold."""
+"""Statements that create the missing tables and indexes. The comments above say what they hold."""
 
 TABLES = frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", SQLITE_TABLES))
 """The names of the tables of every store."""
