@@ -275,6 +275,14 @@ CONTENT = {
     "dictionaries": "dictionaries of the compression",
     "endpoints": "checks of endpoints, and what their servers said",
     "images": "metadata of image files (cache)",
+    "index_blocks": "index of outcomes: groups with their lines (cache)",
+    "index_comparisons": "index of outcomes: comparisons of runs (cache)",
+    "index_facets": "index of outcomes: values of filters (cache)",
+    "index_image_paths": "index of outcomes: paths of images (cache)",
+    "index_orders": "index of outcomes: the order of the groups (cache)",
+    "index_runs": "index of outcomes: results of runs (cache)",
+    "index_sorts": "index of outcomes: other orders of the groups (cache)",
+    "index_thumbnails": "thumbnails of images (cache)",
     "meta": "the version of the schema, the URL of the last server",
     "models": "the models that requests are for",
     "probes": "the probes of each run, with the keys of their answers",
@@ -414,7 +422,11 @@ def table_sizes(connection: CoreConnection) -> list[TableSize]:
             table=name,
             rows=connection.execute(select(func.count()).select_from(table_named(name))).scalar_one(),
             bytes=bytes_of.get(name),
-            content="index of outcomes (cache)" if name.startswith("index_") else CONTENT.get(name, ""),
+            content=(
+                "index of outcomes: words of the texts (cache)"
+                if name.startswith(schema.WORDS)
+                else CONTENT.get(name, "")
+            ),
         )
         for name in names
     ]
