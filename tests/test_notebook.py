@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import sightline
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.evaluation.finish import answers_frame
+from sightline.evaluation.answers_frame import answers_frame
 from sightline.formats.jsonl import read_outcomes
 from sightline.types import Outcome, Usage
 

@@ -20,7 +20,7 @@ def set_clock_error(seconds: float) -> None:
 
 time.time = lambda: _right_time() + _error
 
-for _name in ("cli.main", "cli.run_command", "cli.score_command", "cli.sweep_command", "cli.store_command"):
+for _name in ("cli.main", "cli.run", "cli.score", "cli.sweep", "cli.store"):
     import_module(f"sightline.{_name}")
 for _name in ("evaluation.run", "evaluation.score", "models.openai", "benchmarks.groups.benchmark", "api"):
     import_module(f"sightline.{_name}")

@@ -27,6 +27,8 @@ def entry() -> NoReturn:
 
         complete()
     status = main()
+    # The status stands: a further Ctrl-C would only replace it by the death of this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     flush_output()
     sys.exit(status)
 

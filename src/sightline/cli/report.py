@@ -18,7 +18,7 @@ from sightline.cli.options import (
     note_shadowed_runs,
 )
 from sightline.cli.printing import print_json
-from sightline.errors import UserError
+from sightline.errors import UserError, needs_extra
 from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
@@ -271,12 +271,10 @@ def write_html(
     """
     from sightline.evaluation.published import add_published
     from sightline.evaluation.runs import name_or_number
-    from sightline.viewer.environment import environment
-    from sightline.viewer.html_report import GROUPS, ReportedRun, write_report
     from sightline.viewer.index import OutcomeIndex
 
-    environment()  # raises the error of a missing extra before anything is judged
-
+    with needs_extra("web", "a report as HTML needs Jinja2"):
+        from sightline.viewer.html_report import GROUPS, ReportedRun, write_report
     index = OutcomeIndex(store, folders)
     runs = []
     for number in numbers:

@@ -62,7 +62,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import torch
-from sightline.models.local import cpu
+from sightline.models.local import model
 
 sizes = Random(0).choices([1 << 16, 1 << 18, 1 << 20, 1 << 21], k=300)
 
@@ -74,7 +74,7 @@ def pages() -> int:
         alive.append(torch.ones(size))
     return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
 
-cpu.share_threads(2)
+model.share_threads(2)
 with ThreadPoolExecutor(1) as pool:
     rounds = pool.submit(lambda: [pages() for _ in range(4)]).result()
 print(min(rounds) / (sum(sizes) * 4 / resource.getpagesize()))

@@ -6,12 +6,13 @@ import asyncio
 import ctypes
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from threading import Event, Lock, Semaphore
+from threading import Event, Lock, Semaphore, Thread
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.base import Model
@@ -107,7 +108,7 @@ class LocalModel(Model):
         """Load the model. Raises UserError if this machine cannot."""
         self._threads = ThreadPoolExecutor(WORKERS, "sightline-local")
         try:
-            self._loaded, self._computing = await self._in_thread(self._load)
+            self._loaded, self._computing = await _in_daemon_thread(self._load)
         except BaseException:
             self._threads.shutdown(wait=False)
             raise
@@ -238,6 +239,32 @@ class LocalModel(Model):
                 failure = Failure("permanent", f"{self.name} cannot answer this request ({what})")
         _free(self._loaded)
         return _Failed(failure, lacked_memory)
+
+
+async def _in_daemon_thread(work: Callable[[], T]) -> T:
+    """Run work that cannot be cut off in a thread that the end of the program does not wait for."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast("T", result))
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, error)
+
+    Thread(target=run, name="sightline-load", daemon=True).start()
+    return await done
 
 
 def _ignore_result(part: asyncio.Future[list[IndexedResult]]) -> None:
