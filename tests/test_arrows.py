@@ -55,7 +55,7 @@ REGISTERED_ABOVE = {
 IMPORTERS_BY_NAME = {
     "annotation/creation.py": "the maker of each kind of items",
     "annotation/records.py": "the writer of each kind of records",
-    "cli/parser.py": "the module of a command",
+    "cli/main.py": "the module of a command",
     "models/registry.py": "the factories of models",
     "plugins.py": "plugin files and the packages that register something",
     "replicas/fleet.py": "the launchers of --on",

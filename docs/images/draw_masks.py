@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from PIL import Image, ImageDraw, ImageFont
+
 from sightline.builders.mask import COLOURS, Lines, Masking, PixelBox, Shape, hidden_pixels, paint
 
 WIDTH, HEIGHT = 240, 180

@@ -200,8 +200,8 @@ def report(
         UserError: There is no such run, label or row.
     """
     from sightline.evaluation.folder import read_result
-    from sightline.evaluation.published import add_published
     from sightline.evaluation.recompute import recompute
+    from sightline.evaluation.result import add_published
     from sightline.reporting.notes import result_points
     from sightline.reporting.pivot import pivot as pivot_tables
     from sightline.reporting.tables import summary

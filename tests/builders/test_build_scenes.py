@@ -9,7 +9,7 @@ import pytest
 
 from sightline.builders.folder import read_manifest
 from sightline.cli.main import main
-from sightline.formats.digests import changed_files
+from sightline.formats.files import changed_files
 
 
 def build(out: Path, *more: str) -> int:

@@ -13,8 +13,7 @@ import pytest
 from sightline.builders.equivalence import VariantPair, by_judge
 from sightline.builders.replies import ReplyRequests, collect_replies
 from sightline.engine.client import ClientOptions, ModelClient
-from sightline.store.answers import Answers
-from sightline.store.keys import KeyedRequest, with_key
+from sightline.store.answers import Answers, KeyedRequest, with_key
 from sightline.store.store import Store
 from sightline.types import user
 

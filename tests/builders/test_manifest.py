@@ -14,7 +14,7 @@ from sightline.builders.folder import (
     write_manifest,
 )
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest, json_digest
+from sightline.formats.files import file_digest, json_digest
 
 MANIFEST = BuildManifest(
     kind="mask",

@@ -85,7 +85,7 @@ def test_every_subcommand_has_help_with_an_example(subcommand: str, capsys: Capt
 
 def test_only_the_executed_subcommand_is_imported() -> None:
     code = (
-        "import sys, sightline.cli.parser as m\n"
+        "import sys, sightline.cli.main as m\n"
         "m.build_parser(['build', 'perturb'])\n"
         "heavy = {'torch', 'numpy', 'PIL', 'pycocotools', 'matplotlib', 'sentence_transformers'}\n"
         "print(sorted(n for n in sys.modules if n in heavy or n.startswith('sightline.cli.build_')))"

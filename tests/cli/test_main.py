@@ -13,16 +13,15 @@ import pytest
 
 import sightline.cli.main as main_module
 from sightline.cli.build import SUBCOMMANDS
-from sightline.cli.main import main
+from sightline.cli.main import COMMANDS, main, option_names
 from sightline.cli.options import pairs
-from sightline.cli.parser import COMMANDS, option_names
 from sightline.errors import EnvironmentFailedError, UserError
 
 
 def test_help_loads_nothing_heavy() -> None:
     # The help of `export` lists the formats of all benchmarks, which it has to import.
     code = (
-        "import sys, sightline, sightline.cli.parser as m\n"
+        "import sys, sightline, sightline.cli.main as m\n"
         "for command in ['', *m.COMMANDS]: command == 'export' or m.build_parser([command])\n"
         "heavy = {'torch', 'scipy', 'fastapi', 'sqlalchemy', 'numpy', 'aiohttp', 'PIL', 'rich'}\n"
         "heavy |= {'inspect_ai', 'platformdirs', 'asyncio'}\n"

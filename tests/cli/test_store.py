@@ -16,7 +16,7 @@ import pytest
 from tests.maintenance.stores import add_run, content, make_store, question
 
 from sightline.cli.main import main
-from sightline.store.keys import with_key
+from sightline.store.answers import with_key
 from sightline.store.schema import SCHEMA_VERSION
 from sightline.store.store import Store
 from sightline.text import counted

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli.parser import COMMANDS, build_parser
+from sightline.cli.main import COMMANDS, build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(

@@ -16,7 +16,7 @@ from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Runner, RunnerOptions
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
-from sightline.store.keys import KeyedRequest, with_key
+from sightline.store.answers import KeyedRequest, with_key
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, Text, user
 

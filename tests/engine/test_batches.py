@@ -13,10 +13,9 @@ from sightline.config import Price
 from sightline.engine.account import Counts
 from sightline.engine.selector import REVISIT_SECONDS
 from sightline.models.base import Capabilities
-from sightline.store.answers import Attempt
+from sightline.store.answers import Attempt, KeyedRequest
 from sightline.store.claims import Budget
 from sightline.store.database import Connection
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, Usage
 

@@ -12,9 +12,8 @@ import pytest
 
 from sightline.config import Price
 from sightline.engine.account import Account, Counts
-from sightline.store.answers import Attempt
+from sightline.store.answers import Attempt, KeyedRequest
 from sightline.store.claims import Budget
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 

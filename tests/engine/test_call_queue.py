@@ -9,7 +9,7 @@ import pytest
 
 from sightline.engine import selector as engine_calls
 from sightline.engine.selector import Call, CallQueue
-from sightline.store.keys import with_key
+from sightline.store.answers import with_key
 from sightline.types import ImageFile, ImageRef, Request, user
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import EnvironmentFailedError
-from sightline.store.answers import Attempt
-from sightline.store.keys import with_key
+from sightline.store.answers import Attempt, with_key
 from sightline.store.store import Store
 from sightline.types import Answer, ImageFile, Request, user
 

@@ -14,9 +14,9 @@ from sightline.engine.account import Counts
 from sightline.engine.endpoint_check import CheckPolicy, EndpointCheck, choose, decide, report_changes
 from sightline.errors import UserError
 from sightline.models.base import Capabilities, ServerReport, read_server_report
+from sightline.store.answers import KeyedRequest, with_key
 from sightline.store.claims import Budget
 from sightline.store.database import FileConnection
-from sightline.store.keys import KeyedRequest, with_key
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, user
 

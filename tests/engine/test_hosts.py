@@ -10,8 +10,8 @@ import pytest
 
 from sightline.engine.account import Counts
 from sightline.errors import UserError
+from sightline.store.answers import KeyedRequest
 from sightline.store.claims import Budget
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import Answer, Failure
 

@@ -17,9 +17,8 @@ from sightline.engine.account import Account, Counts, EqualRequests
 from sightline.engine.selector import MAX_FAILURES
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import claims
-from sightline.store.answers import Attempt
+from sightline.store.answers import Attempt, KeyedRequest
 from sightline.store.claims import LEASE_SECONDS, Budget, Ledger
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sightline.evaluation.options import EvaluationDescription
+from sightline.evaluation.spec import EvaluationDescription
 
 STORED: dict[str, Any] = {
     "benchmark": "codis",

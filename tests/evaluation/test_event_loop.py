@@ -40,7 +40,7 @@ BLOCKING = (
     "sightline.evaluation.finish.aggregate",
     "sightline.evaluation.run.prepare_evaluation",
     "sightline.evaluation.judges.ModelJudge.request",
-    "sightline.store.keys.RequestFrame.keyed",
+    "sightline.store.answers.RequestFrame.keyed",
     "sightline.evaluation.folder.ResultsFolder.write",
     "sightline.evaluation.folder.ResultsFolder.finish",
     "sightline.formats.export.read_outcomes",

@@ -17,7 +17,7 @@ from tests.evaluation.conftest import Collect, MakeResult, OneWord
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.folder import FILES, ResultsFolder, is_sweep, read_result, read_sweep
 from sightline.evaluation.judges import JudgePanel, RulesJudge
-from sightline.formats.digests import file_digest
+from sightline.formats.files import file_digest
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.run_metadata import read_run_metadata
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from sightline.benchmarks.groups.benchmark import Groups
-from sightline.evaluation.groups import answered_groups
 from sightline.evaluation.judges import JudgePanel
-from sightline.evaluation.plan import StoredProbe, grouped, partner_draws
+from sightline.evaluation.plan import StoredProbe, answered_groups, grouped, partner_draws
 from sightline.types import Answer, Failure, Probe, Verdict, user
 
 

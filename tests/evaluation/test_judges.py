@@ -23,11 +23,10 @@ from sightline.evaluation.judges import (
     judge_kind,
     select_verdict,
 )
-from sightline.evaluation.options import effective
-from sightline.evaluation.spec import Spec
+from sightline.evaluation.spec import Spec, effective
 from sightline.formats.jsonl import read_verdicts
 from sightline.images import ImageLimits
-from sightline.store.keys import KeyedRequest
+from sightline.store.answers import KeyedRequest
 from sightline.types import Answer, Case, Failure, Group, ImageFile, Outcome, Usage, Verdict, VerdictName
 
 CASE = Case(("k",), "correct", "Up or down?", ("Up.",), ("Up.",))

@@ -12,7 +12,6 @@ import pytest
 from sightline.benchmarks.registry import benchmark
 from sightline.cli.options import add_evaluation, options_of
 from sightline.errors import UserError
-from sightline.evaluation.options import effective, setting_of
 from sightline.evaluation.spec import (
     RequestOptions,
     RunOptions,
@@ -20,7 +19,9 @@ from sightline.evaluation.spec import (
     Spec,
     SweepOptions,
     declared_options,
+    effective,
     recorded_options,
+    setting_of,
     spec_of,
 )
 

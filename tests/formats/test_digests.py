@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sightline.formats.digests import changed_files, file_digest
+from sightline.formats.files import changed_files, file_digest
 
 
 def test_missing_and_changed_files_are_listed(tmp_path: Path) -> None:

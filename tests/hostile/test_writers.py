@@ -16,9 +16,8 @@ from tests.hostile.readers import STYLE, ReadTable, read_html, read_latex, read_
 from tests.hostile.texts import LINES, TEXTS, texts
 
 from sightline.errors import visible, visible_lines
-from sightline.reporting.table import Column, ReportTable, Value, csv_text, heading, json_text
+from sightline.reporting.table import Column, ReportTable, Value, csv_text, heading, json_text, show
 from sightline.reporting.tables import html, latex, markdown
-from sightline.reporting.terminal import show
 from sightline.text import (
     escape_formula,
     for_csv,

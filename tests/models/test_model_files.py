@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.formats.digests import file_digest
+from sightline.formats.files import file_digest
 from sightline.models import model_files
 from sightline.models.model_files import answer_files, digest_of_files
 

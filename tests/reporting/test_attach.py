@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.published import published, rows
 from sightline.errors import UserError
-from sightline.evaluation.published import add_published
+from sightline.evaluation.result import add_published
 from sightline.types import MetricValue, PublishedValue, Result
 
 Make = Callable[..., Result]

@@ -12,12 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.evaluation.published import add_published
+from sightline.evaluation.result import add_published
 from sightline.reporting.notes import ResultPoint, result_points, short_names
 from sightline.reporting.pivot import pivot
-from sightline.reporting.table import ReportTable, Spread, csv_text, json_text
+from sightline.reporting.table import Page, ReportTable, Spread, csv_text, fitted, json_text, show
 from sightline.reporting.tables import markdown
-from sightline.reporting.terminal import Page, fitted, show
 from sightline.types import MetricValue, Result
 
 Make = Callable[..., Result]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.evaluation.published import add_published
+from sightline.evaluation.result import add_published
 from sightline.reporting.table import (
     Column,
     PublishedCell,

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from sightline.evaluation.published import add_published
-from sightline.reporting.table import Cell, Column, ReportTable, Value, parts
+from sightline.evaluation.result import add_published
+from sightline.reporting.table import Cell, Column, ReportTable, Value, aligned, parts, shortened, show
 from sightline.reporting.tables import summary
-from sightline.reporting.terminal import aligned, shortened, show
 from sightline.types import Result
 
 Make = Callable[..., Result]

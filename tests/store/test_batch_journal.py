@@ -13,8 +13,7 @@ from sightline.cli.main import main
 from sightline.maintenance.merge import merge
 from sightline.maintenance.store_maintenance import CleaningOptions, clean
 from sightline.maintenance.verify import find_faults, verify
-from sightline.store.answers import Attempt
-from sightline.store.keys import KeyedRequest, with_key
+from sightline.store.answers import Attempt, KeyedRequest, with_key
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, user
 

@@ -16,10 +16,9 @@ from sqlalchemy.engine import make_url
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import connect, database, schema
-from sightline.store.answers import Attempt
+from sightline.store.answers import Attempt, key_of
 from sightline.store.connect import sqlite_path
 from sightline.store.database import NoStoreError
-from sightline.store.keys import key_of
 from sightline.store.store import Store
 from sightline.types import Answer
 

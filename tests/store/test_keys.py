@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.store.keys import key_of, with_key
+from sightline.store.answers import key_of, with_key
 from sightline.types import ImageFile, ImageRef, Message, Request, Text, user
 
 IMAGE = ImageFile("/data/a/1.jpg", "d1" * 32, "JPEG", 640, 480, (1234, 5678))

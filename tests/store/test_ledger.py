@@ -16,8 +16,8 @@ import pytest
 
 from sightline.engine.account import Counts, shared_account
 from sightline.store import claims as ledger_module
+from sightline.store.answers import KeyedRequest
 from sightline.store.claims import ACCOUNT_LEASE_SECONDS, Budget, Ledger, Spent
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 
 Asking = Callable[..., list[KeyedRequest]]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evaluation.plan import StoredProbe
-from sightline.store.keys import key_of
+from sightline.store.answers import key_of
 from sightline.store.runs import as_chunk, probes_of
 
 _KEYS = st.binary().map(key_of)

@@ -6,8 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.store.answers import ImageDigest, divide, put_together
-from sightline.store.keys import with_key
+from sightline.store.answers import ImageDigest, divide, put_together, with_key
 from sightline.types import ImageFile, ImageRef, Message, Request, Text
 
 _DIGEST = "ab" * 32

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from sightline.engine.account import Counts
 from sightline.images import find_image
 from sightline.maintenance.merge import merge
-from sightline.store.answers import Attempt, EndpointRecord
-from sightline.store.encoding import storable, storable_text
-from sightline.store.keys import KeyedRequest, with_key
+from sightline.store.answers import Attempt, EndpointRecord, KeyedRequest, storable, storable_text, with_key
 from sightline.store.store import Store, image_key
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Request, user
 

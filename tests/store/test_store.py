@@ -17,9 +17,8 @@ from PIL import Image
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import database
-from sightline.store.answers import Attempt, EndpointRecord, State
+from sightline.store.answers import Attempt, EndpointRecord, State, key_of
 from sightline.store.database import Connection, FileConnection, TransactionLostError
-from sightline.store.keys import key_of
 from sightline.store.store import Store, inspect_images
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Usage, Verdict
 

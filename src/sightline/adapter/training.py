@@ -18,8 +18,7 @@ from sightline.adapter.examples import ExampleGroups, read_content, read_example
 from sightline.adapter.saved_adapter import METADATA, AdapterMetadata, TrainingCheckpoint, save_adapter
 from sightline.adapter.trainer import CONSISTENCY, Recipe, Trainer, TrainingStep, Validation, validate
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest, text_digest
-from sightline.formats.files import refuse_unwritable
+from sightline.formats.files import file_digest, refuse_unwritable, text_digest
 from sightline.models.embedder import embedder
 from sightline.models.local.load import Loaded, load
 from sightline.models.local.model import LocalModel

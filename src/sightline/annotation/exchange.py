@@ -25,8 +25,7 @@ from sightline.annotation.store import AnnotationStore, ProjectRow
 from sightline.annotation.task import Field
 from sightline.annotation.types import Annotator, Entry, Item
 from sightline.errors import UserError
-from sightline.formats.digests import text_digest
-from sightline.formats.files import read_bytes
+from sightline.formats.files import read_bytes, text_digest
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.text import UNDECODABLE, fault, unescape_formula
 

@@ -28,8 +28,7 @@ from sightline.builders.folder import (
 )
 from sightline.builders.sources import CheckedImages, check_images, ids_of
 from sightline.errors import UserError, did_you_mean
-from sightline.formats.digests import json_digest
-from sightline.formats.files import write_atomically
+from sightline.formats.files import json_digest, write_atomically
 from sightline.formats.tables import csv_bytes
 from sightline.scoring.majority import majority
 from sightline.scoring.options import SIX_LETTERS

@@ -29,8 +29,7 @@ from sightline.benchmarks.records import read_captions
 from sightline.builders.equivalence import VariantPair, draw_pairs, read_pairs
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest_or_error, json_digest
-from sightline.formats.files import read_bytes
+from sightline.formats.files import file_digest_or_error, json_digest, read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.scoring.options import SIX_LETTERS
 from sightline.types import ImageRef, Probe, Sample
@@ -70,7 +69,7 @@ def draft_items(request: SourceRequest) -> MadeItems:
 
 def draft_name(item: int, values: Values) -> str:
     """Name a draft by its item and content, so that a check does not outlive a revision."""
-    from sightline.formats.digests import json_digest
+    from sightline.formats.files import json_digest
 
     return f"{item}-{json_digest(sorted(values.items()))[:16]}"
 

@@ -36,8 +36,7 @@ from sightline.builders.folder import (
 from sightline.builders.review_lists import Mark
 from sightline.builders.sources import check_images
 from sightline.errors import UserError
-from sightline.formats.digests import json_digest
-from sightline.formats.files import write_atomically
+from sightline.formats.files import json_digest, write_atomically
 from sightline.formats.tables import csv_bytes
 from sightline.metrics.statistics import clustered_mean
 from sightline.types import ImageRef, MetricValue

@@ -15,7 +15,7 @@ from sightline.annotation.state import State
 from sightline.annotation.task import Records
 from sightline.annotation.types import Annotator, Item, ItemImage, Values
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest
+from sightline.formats.files import file_digest
 
 Written = Iterator[tuple[Path, str]]
 """Each file, and what it holds."""

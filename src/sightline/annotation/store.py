@@ -28,8 +28,8 @@ from sightline.annotation.types import (
 )
 from sightline.errors import UserError, unknown_name
 from sightline.store import schema
+from sightline.store.answers import storable_text
 from sightline.store.database import insert, insert_new, plain, repeat_if_lost
-from sightline.store.encoding import storable_text
 from sightline.store.store import Store
 
 _projects, _items = schema.annotation_projects, schema.annotation_items

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.errors import UserError, unknown_name
-from sightline.formats.digests import json_digest
+from sightline.formats.files import json_digest
 from sightline.types import PublishedValue
 
 FigureKey = tuple[str, str]

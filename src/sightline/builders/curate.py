@@ -32,7 +32,7 @@ from sightline.builders.review_lists import Mark, MarkWords
 from sightline.builders.run import Execution
 from sightline.builders.sources import CheckedImages, ids_of
 from sightline.errors import UserError
-from sightline.formats.digests import json_digest
+from sightline.formats.files import json_digest
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
 from sightline.models.ocr import Reader, Word

@@ -21,7 +21,7 @@ from sightline.builders.folder import MANIFEST, read_manifest
 from sightline.builders.run import Execution
 from sightline.engine.client import ModelClient
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest, json_digest
+from sightline.formats.files import file_digest, json_digest
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.jsonl import read_verdicts
 from sightline.models.embedder import Embedder, embedder
@@ -29,8 +29,8 @@ from sightline.progress import progress
 from sightline.scoring.judge_replies import same_or_different
 from sightline.scoring.majority import majority
 from sightline.scoring.similarity import THRESHOLD, cosines
+from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.text import load
 from sightline.types import Answer, Case, MetricValue, Range, Verdict

@@ -14,8 +14,15 @@ from msgspec import Struct, field, structs
 
 import sightline
 from sightline.errors import EnvironmentFailedError, UserError, some_of
-from sightline.formats.digests import changed_files, file_digest, file_digest_or_error, json_digest
-from sightline.formats.files import read_bytes, refuse_unwritable, write_atomically
+from sightline.formats.files import (
+    changed_files,
+    file_digest,
+    file_digest_or_error,
+    json_digest,
+    read_bytes,
+    refuse_unwritable,
+    write_atomically,
+)
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.journal import JOURNAL, Journal, header_of
 from sightline.images import BadImage, inspect_image, open_image

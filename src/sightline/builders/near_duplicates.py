@@ -17,7 +17,7 @@ from msgspec import Struct
 from sightline.builders.folder import open_upright
 from sightline.builders.run import Execution
 from sightline.errors import needs_extra
-from sightline.formats.digests import text_digest
+from sightline.formats.files import text_digest
 from sightline.images import BadImage, check_unchanged
 from sightline.progress import progress
 from sightline.store.store import Store

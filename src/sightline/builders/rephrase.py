@@ -43,10 +43,9 @@ from sightline.builders.sources import (
 )
 from sightline.engine.client import ModelClient
 from sightline.errors import UserError
-from sightline.formats.digests import json_digest
-from sightline.formats.files import read_bytes
+from sightline.formats.files import json_digest, read_bytes
 from sightline.formats.groups import ORIGINAL, GroupLine
-from sightline.store.keys import KeyedRequest
+from sightline.store.answers import KeyedRequest
 from sightline.store.store import Store
 from sightline.text import fill, json_records, load
 from sightline.types import Answer, ImageFile, Message, user

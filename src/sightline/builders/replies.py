@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from sightline.engine.client import ModelClient, RequestEstimate
 from sightline.scoring.text import words
+from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import Answer, Failure
 

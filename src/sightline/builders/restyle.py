@@ -21,7 +21,7 @@ from sightline.builders.sources import SourceItem
 from sightline.builders.style_network import Weights, import_torch, on_device, paint, read_weights
 from sightline.data.styles import NETWORK_STYLES, weights_file
 from sightline.errors import UserError, unknown_name
-from sightline.formats.digests import file_digest
+from sightline.formats.files import file_digest
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.text import load
 

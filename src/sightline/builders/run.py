@@ -38,8 +38,7 @@ from sightline.builders.folder import (
 )
 from sightline.builders.sources import SourceItem, check_sources, drop_reason
 from sightline.errors import EnvironmentFailedError
-from sightline.formats.digests import changed_files, file_digest, json_digest
-from sightline.formats.files import write_atomically
+from sightline.formats.files import changed_files, file_digest, json_digest, write_atomically
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import FinishedSource
 from sightline.images import BadImage, read_original

@@ -18,8 +18,7 @@ from msgspec import Struct, field
 from sightline.benchmarks.registry import benchmark, benchmark_names
 from sightline.builders.folder import GROUPS, SUFFIXES
 from sightline.errors import UserError
-from sightline.formats.digests import READERS, text_digest
-from sightline.formats.files import read_bytes
+from sightline.formats.files import READERS, read_bytes, text_digest
 from sightline.formats.groups import is_below, read_groups
 from sightline.formats.tables import RawTable, read_table, table_rows
 from sightline.images import BadImage, inspect_image

@@ -21,8 +21,13 @@ from sightline.benchmarks.contextual.data import (
 )
 from sightline.builders.folder import add_images
 from sightline.errors import UserError
-from sightline.formats.digests import changed_files
-from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
+from sightline.formats.files import (
+    changed_files,
+    read_bytes,
+    refuse_overwriting,
+    refuse_unwritable,
+    write_atomically,
+)
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.types import ImageFile, ImageRef
 

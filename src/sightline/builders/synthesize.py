@@ -50,7 +50,7 @@ from sightline.formats.tables import csv_bytes
 from sightline.images import BadImage, inspect_image
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.text import words
-from sightline.store.keys import KeyedRequest
+from sightline.store.answers import KeyedRequest
 from sightline.store.store import Store
 from sightline.text import load
 from sightline.types import Answer, ImageFile, ImageRef, Message, Part, Text, user

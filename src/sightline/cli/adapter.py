@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from sightline.cli.main import add_subcommands
 from sightline.cli.options import ArgumentGroup, add_printing, add_quiet, add_store, pairs
-from sightline.cli.parser import add_subcommands
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 from sightline.text import print_line, print_note

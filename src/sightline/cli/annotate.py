@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_printing, add_project, add_store, opened_project, pairs, state_of
-from sightline.cli.parser import add_subcommands
 from sightline.cli.printing import print_json, print_tables
 from sightline.errors import UserError, unknown_name
 from sightline.text import counted, local_time, print_line, print_note, print_url

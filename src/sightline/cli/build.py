@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from sightline.cli.parser import add_subcommands
+from sightline.cli.main import add_subcommands
 
 SUBCOMMANDS = {
     "rephrase": "write three rephrasings of each question with a chat model (MM-R3)",

@@ -77,7 +77,7 @@ def register_perturb(parser: argparse.ArgumentParser) -> None:
 def execute_perturb(options: argparse.Namespace) -> int:
     from sightline.builders.perturb import Perturb, load_perturbation
     from sightline.builders.run import BuildSpec
-    from sightline.formats.digests import file_digest
+    from sightline.formats.files import file_digest
     from sightline.text import load
 
     plugins = tuple(str(Path(file).absolute()) for file in options.plugin)
@@ -234,7 +234,7 @@ def _print_left_out(assignment: MaskAssignment) -> None:
 
 def _print_counts(assignment: MaskAssignment, as_json: bool) -> None:
     if not as_json:
-        from sightline.reporting.terminal import show
+        from sightline.reporting.table import show
 
         show([_table(assignment)])
         return
@@ -268,7 +268,7 @@ def _table(assignment: MaskAssignment) -> ReportTable:
 
 def _file_digest(path: Path) -> dict[str, str]:
     """A file's name and digest, for the manifest."""
-    from sightline.formats.digests import file_digest
+    from sightline.formats.files import file_digest
 
     return {"file": path.name, "sha256": file_digest(path)}
 

@@ -387,7 +387,7 @@ def _print_equivalence(report: EquivalenceReport, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
-    from sightline.reporting.terminal import show
+    from sightline.reporting.table import show
 
     show([_equivalence_table(report)])
     for name, different in report.different.items():
@@ -580,7 +580,7 @@ def _print_funnel(funnel: Funnel, options: argparse.Namespace) -> None:
 
         print_json(curation_report(funnel))
         return
-    from sightline.reporting.terminal import show
+    from sightline.reporting.table import show
 
     show([_funnel_table(funnel, Path(options.out) if options.out else None)])
 

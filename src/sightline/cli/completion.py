@@ -73,7 +73,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def complete() -> None:
     """Write the completions of the command line in COMP_LINE for the script of `execute`, and exit."""
-    from sightline.cli.parser import build_parser
+    from sightline.cli.main import build_parser
 
     words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split()[1:]
     try:

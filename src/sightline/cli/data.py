@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_options, add_plugins, add_quiet
-from sightline.cli.parser import add_subcommands
 from sightline.cli.printing import by_reason, output_errors, print_json
 from sightline.errors import UserError, unknown_name
 from sightline.text import print_line, print_note
@@ -159,7 +159,7 @@ def _print_unusable(images: ImageDownload) -> None:
 
 
 def _print_images(images: ImageDownload, folder: str) -> None:
-    from sightline.reporting.terminal import show
+    from sightline.reporting.table import show
 
     print_line(
         f"  images: {images.requested:,}; present {images.present:,}, downloaded {images.downloaded:,}, "
@@ -295,7 +295,7 @@ def register_describe(parser: argparse.ArgumentParser) -> None:
 
 def execute_describe(options: argparse.Namespace) -> int:
     from sightline.data.describe import describe_data
-    from sightline.reporting.terminal import show
+    from sightline.reporting.table import show
 
     release, folder = release_of(options)
     found = describe_data(release, folder, options.split, show_progress=not options.quiet)

@@ -43,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
 
         print_json(descriptions)
         return 0
-    from sightline.reporting.terminal import show_paragraphs
+    from sightline.reporting.table import show_paragraphs
 
     for one in descriptions:
         show_paragraphs((line, _indent(line)) for line in _lines(one, full=options.benchmark is not None))
@@ -55,8 +55,7 @@ def execute(options: argparse.Namespace) -> int:
 def _describe(name: str) -> dict[str, Any]:
     from sightline.benchmarks.published import rows
     from sightline.benchmarks.registry import benchmark as find_benchmark
-    from sightline.evaluation.options import effective
-    from sightline.evaluation.spec import Spec
+    from sightline.evaluation.spec import Spec, effective
 
     benchmark = find_benchmark(name)
     return {
@@ -95,8 +94,7 @@ def _metrics(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
     from msgspec.structs import asdict
 
     from sightline.benchmarks.base import NAMES
-    from sightline.evaluation.options import effective
-    from sightline.evaluation.spec import Spec
+    from sightline.evaluation.spec import Spec, effective
     from sightline.metrics.agreement import DEFINITIONS
     from sightline.reporting.notes import direction
 

@@ -59,7 +59,7 @@ def print_results(results: Sequence[Result], form: str, by: str | None, runs: Se
 def print_tables(tables: Sequence[ReportTable], form: str) -> None:
     with output_errors():
         if form == "table":
-            from sightline.reporting.terminal import show
+            from sightline.reporting.table import show
 
             show(tables)
         else:

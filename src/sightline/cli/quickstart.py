@@ -73,8 +73,8 @@ def execute(options: argparse.Namespace) -> int:
 
     from sightline.cli.printing import output_errors, print_run_summary
     from sightline.evaluation.run import run_evaluation
+    from sightline.reporting.table import show
     from sightline.reporting.tables import overview
-    from sightline.reporting.terminal import show
 
     folder = Path(options.out)
     complete = all(map(find_spec, _NEEDED))

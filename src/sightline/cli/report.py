@@ -227,7 +227,7 @@ def _describe_met(
 
 def _with_rows(result: Result, against: Sequence[str]) -> Result:
     """The result with the published figures of the rows that the user names, if any."""
-    from sightline.evaluation.published import add_published
+    from sightline.evaluation.result import add_published
 
     return add_published(result, *against) if against else result
 
@@ -269,7 +269,7 @@ def write_html(
 
     Without `groups`, each part has the default number; without `against`, the published rows of each run.
     """
-    from sightline.evaluation.published import add_published
+    from sightline.evaluation.result import add_published
     from sightline.evaluation.runs import name_or_number
     from sightline.viewer.index import OutcomeIndex
 

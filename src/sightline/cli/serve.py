@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from sightline.cli.options import add_store
-from sightline.cli.shown_runs import add_answer_task, answer_task
+from sightline.cli.runs import add_answer_task, answer_task
 from sightline.errors import UserError
 from sightline.text import print_line, print_note, print_url
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from sightline.cli.index_run import index_run
 from sightline.cli.options import add_quiet, add_store
 from sightline.cli.printing import print_json
-from sightline.cli.shown_runs import add_answer_task, answer_task, opened_runs
+from sightline.cli.runs import add_answer_task, answer_task, opened_runs
 from sightline.errors import UserError
 
 EXAMPLE = """examples:

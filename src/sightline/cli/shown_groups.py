@@ -14,8 +14,7 @@ from rich.text import Text
 
 from sightline.cli.printing import print_json, print_tables
 from sightline.errors import visible
-from sightline.reporting.table import Column, Field, build_table
-from sightline.reporting.terminal import Console, WithoutPadding
+from sightline.reporting.table import Column, Console, Field, WithoutPadding, build_table
 from sightline.text import counted, print_note
 from sightline.types import Outcome
 from sightline.viewer.index import OutcomeIndex, RecurringGroup, recurring_groups

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_quiet, add_store
-from sightline.cli.parser import add_subcommands
 from sightline.text import counted, print_line, print_note
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from sightline.benchmarks.base import Release, ReleasedRecords, UserRecords
 from sightline.benchmarks.records import data_folder
 from sightline.data.pull import load_samples
 from sightline.errors import unknown_name
-from sightline.formats.digests import file_digest
+from sightline.formats.files import file_digest
 from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import progress
 from sightline.types import ImageRef, Sample

@@ -26,8 +26,7 @@ from msgspec import Struct, field
 from sightline.data.archives import write_error
 from sightline.data.image_fetcher import DownloadError, FetchLimits, ImageFetcher
 from sightline.errors import UserError
-from sightline.formats.digests import changed_files, text_digest
-from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.files import changed_files, read_bytes, text_digest, write_atomically
 from sightline.formats.journal import FinishedSource, Journal
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, decode, inspect_image

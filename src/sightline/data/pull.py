@@ -15,8 +15,7 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.data.archives import InvalidReleaseError, download_archive, unpack
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import file_digest, text_digest
-from sightline.formats.files import read_bytes, temporary_folder
+from sightline.formats.files import file_digest, read_bytes, temporary_folder, text_digest
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, inspect_image
 from sightline.types import Sample

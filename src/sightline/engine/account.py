@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from sightline.errors import EnvironmentFailedError
 from sightline.models.base import ImageTraffic
+from sightline.store.answers import KeyedRequest
 from sightline.store.claims import RENEWAL_SECONDS, Budget, Ledger, Room, Spending, Spent, renewed
 from sightline.store.database import run_in_thread
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import Answer, Text, Usage
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from sightline.engine.client import ModelClient, RequestEstimate
 from sightline.errors import UserError
+from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.text import load
 from sightline.types import Answer, Failure, ImageFile, ImageRef, user

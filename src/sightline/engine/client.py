@@ -21,8 +21,8 @@ from sightline.models.base import Model, refuse_protocol_fields, refuse_unknown_
 from sightline.models.registry import ModelOptions
 from sightline.progress import request_progress
 from sightline.replicas.fleet import check_place, resolve_on
+from sightline.store.answers import KeyedRequest, with_key
 from sightline.store.claims import Budget, check_request_limits
-from sightline.store.keys import KeyedRequest, with_key
 from sightline.store.store import Store, existing_or_empty_store
 from sightline.types import Fingerprint, ImageFile, Message, Request
 

@@ -29,11 +29,9 @@ from sightline.engine.selector import (
 )
 from sightline.errors import UserError
 from sightline.models.base import Model, ServerReport
-from sightline.store.answers import CachedAnswer, CheckResult, EndpointRecord
+from sightline.store.answers import CachedAnswer, CheckResult, EndpointRecord, KeyedRequest, storable
 from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
-from sightline.store.encoding import storable
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.text import local_time
 from sightline.types import Answer, Failure, Request

@@ -32,10 +32,8 @@ from sightline.engine.selector import (
     retry_delay,
 )
 from sightline.models.base import ImageTraffic, Model
-from sightline.store.answers import Attempt
+from sightline.store.answers import Attempt, KeyedRequest, storable
 from sightline.store.claims import Budget
-from sightline.store.encoding import storable
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import Answer, Failure
 

@@ -22,10 +22,9 @@ from sightline.engine.account import Account, Counts, EqualRequests
 from sightline.engine.limiter import PATIENCE, Limiter
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.base import Model
-from sightline.store.answers import Attempt
+from sightline.store.answers import Attempt, KeyedRequest
 from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import Answer, Failure
 

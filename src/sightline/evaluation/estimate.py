@@ -19,9 +19,7 @@ from sightline.engine.account import (
     token_limit,
 )
 from sightline.engine.endpoint_check import CLOSED, choose, is_comparable
-from sightline.evaluation.groups import CollectedAnswers
-from sightline.evaluation.panels import prepared_panel
-from sightline.evaluation.plan import Plan, read_stored_probes
+from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
     UncachedImages,
     cached_images_as_text,
@@ -29,7 +27,7 @@ from sightline.evaluation.prepare import (
     make_plan,
     prepare_evaluation,
 )
-from sightline.evaluation.prepared import Prepared, judge_sampling, model_identity
+from sightline.evaluation.prepared import Prepared, judge_sampling, model_identity, prepared_panel
 from sightline.evaluation.runs import readable_runs
 from sightline.evaluation.send import price_note
 from sightline.evaluation.spec import Spec
@@ -37,8 +35,7 @@ from sightline.models.base import Model
 from sightline.models.batch_client import AROUND_BODY
 from sightline.models.batches import BatchEndpoint
 from sightline.replicas.fleet import ReplicaPool
-from sightline.store.answers import is_settled, state_of
-from sightline.store.keys import KeyedRequest
+from sightline.store.answers import KeyedRequest, is_settled, state_of
 from sightline.store.store import Store, existing_or_empty_store
 from sightline.types import Answer, Failure, Usage
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
-from sightline.evaluation.groups import AnswerLookup
+from sightline.evaluation.plan import AnswerLookup
 from sightline.evaluation.spec import Decide
 from sightline.images import ImageLimits, transform_for
 from sightline.metrics.agreement import (
@@ -27,7 +27,7 @@ from sightline.metrics.agreement import (
 from sightline.plugins import wrong_return
 from sightline.scoring.majority import MAJORITY_OF, majority
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
-from sightline.store.keys import KeyedRequest, with_key
+from sightline.store.answers import KeyedRequest, with_key
 from sightline.types import (
     NOT_SENT,
     Answer,

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark, requested_metrics
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.evaluation.groups import CollectedAnswers
-from sightline.formats.digests import text_digest
+from sightline.evaluation.plan import CollectedAnswers
+from sightline.formats.files import text_digest
 from sightline.metrics.confusion import ComparedTexts, confused
 from sightline.models.embedder import Embedder
 from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric

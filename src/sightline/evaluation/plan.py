@@ -1,12 +1,12 @@
-"""From samples to requests: the samples of an evaluation, its probes, and their records in the store."""
+"""The probes of an evaluation as the store keeps them, and the groups of their answers."""
 
 from __future__ import annotations
 
 import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, NamedTuple
+from itertools import groupby, islice
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -16,17 +16,33 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.records import cluster_of
 from sightline.errors import UserError
-from sightline.evaluation.options import EffectiveOptions
-from sightline.formats.digests import json_digest
+from sightline.evaluation.spec import EffectiveOptions
+from sightline.formats.files import json_digest
 from sightline.formats.run_metadata import as_asked, image_paths, prompt_text
 from sightline.images import BadImage, transform_for
 from sightline.metrics.flips import BETWEEN_FORMS, BETWEEN_PARTS
 from sightline.models.base import Model
 from sightline.models.ocr import Augmented
 from sightline.plugins import wrong_return
-from sightline.store.keys import KeyedRequest, RequestFrame, key_of
+from sightline.store.answers import KeyedRequest, RequestFrame, key_of
 from sightline.store.store import Store, inspect_images
-from sightline.types import ImageFile, ImageRef, Labels, Message, Origin, Probe, Sample, user
+from sightline.types import (
+    NOT_SENT,
+    Answer,
+    Failure,
+    Group,
+    GroupKey,
+    ImageFile,
+    ImageRef,
+    Labels,
+    Message,
+    Origin,
+    Outcome,
+    Probe,
+    Sample,
+    Usage,
+    user,
+)
 
 SAMPLES_PER_CHUNK = 64
 """The number of samples that are planned together."""
@@ -497,3 +513,111 @@ def probe_position(sample: int, number: int) -> int:
 
 def sample_index(position: int) -> int:
     return position >> _NUMBER_BITS
+
+
+# -- Groups of answered probes, built from stored probes and a lookup of answers; nothing is judged yet
+
+PROBES_PER_LOOKUP = 256
+"""The number of probes whose answers are fetched together."""
+
+
+class AnswerLookup(Protocol):
+    """A source of answers by key: the store, or a file that was read."""
+
+    def look_up(self, keys: Sequence[str]) -> Mapping[str, Answer | Failure]:
+        """Absent keys are left out."""
+
+
+class CollectedAnswers(Struct, frozen=True, kw_only=True):
+    """The probes of an evaluation and the source of their answers.
+
+    `probes` starts a new pass over the stored probes at each call, in the order of the samples.
+    """
+
+    probes: Callable[[], Iterable[StoredProbe]]
+    answers: AnswerLookup
+
+    def groups(self) -> Iterator[Group]:
+        """The groups of the evaluation, in the order of the samples; each call starts a new pass."""
+        return answered_groups(self.probes(), self.answers)
+
+
+def answered_groups(probes: Iterable[StoredProbe], answers: AnswerLookup) -> Iterator[Group]:
+    for chunk in _whole_samples(probes):
+        partners = [probe for first in chunk for others in first.partners.values() for probe in others]
+        results = answers.look_up(list(dict.fromkeys(probe.key for probe in (*chunk, *partners))))
+        for _, members in groupby(chunk, key=_group_key):
+            yield _group(list(members), results)
+
+
+def _group_key(probe: StoredProbe) -> GroupKey:
+    return (probe.sample, 0, probe.variant) if probe.pooled else (probe.sample, probe.draw, "")
+
+
+def _group(probes: Sequence[StoredProbe], results: Mapping[str, Answer | Failure]) -> Group:
+    first = probes[0]
+    sample, draw, pooled = _group_key(first)
+    partners = {
+        setting: tuple(_outcome(probe, results.get(probe.key)) for probe in others)
+        for setting, others in first.partners.items()
+        if others and all(probe.key in results for probe in others)
+    }
+    outcomes = tuple(_outcome(probe, results.get(probe.key)) for probe in probes)
+    evidence = {probe.key: probe.evidence for probe in probes if probe.evidence}
+    return Group(sample, draw, first.cluster, outcomes, partners=partners, evidence=evidence, pooled=pooled)
+
+
+def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
+    """A probe with its answer, before it is judged.
+
+    An empty answer is wrong, a failed call is an error. A probe that has neither an answer nor a failure was
+    not sent, unless it could not be.
+    """
+    shared: dict[str, Any] = {
+        "sample": probe.sample,
+        "variant": probe.variant,
+        "draw": probe.draw,
+        "key": probe.key,
+        "labels": probe.labels,
+        "references": probe.references,
+        "question": probe.question,
+        "options": probe.options,
+        "context": probe.context,
+        "images": probe.images,
+        "prompt": probe.prompt,
+        "cluster": probe.cluster,
+        "sample_digest": probe.sample_digest,
+    }
+    if not isinstance(result, Answer):
+        error = result.message if isinstance(result, Failure) else probe.error
+        return Outcome(
+            **shared,
+            response="",
+            status="error" if error else "not_sent",
+            finish_reason="",
+            usage=Usage(),
+            verdict="error" if error else "unscored",
+            error=error or NOT_SENT,
+        )
+    empty = not result.text
+    return Outcome(
+        **shared,
+        response=result.text,
+        status="empty" if empty else "ok",
+        finish_reason=result.finish_reason,
+        usage=result.usage,
+        verdict="wrong" if empty and probe.references else "unscored",
+        version=result.version,
+    )
+
+
+def _whole_samples(probes: Iterable[StoredProbe]) -> Iterator[list[StoredProbe]]:
+    """Probes in chunks that never split a sample."""
+    chunk: list[StoredProbe] = []
+    for probe in probes:
+        if len(chunk) >= PROBES_PER_LOOKUP and probe.sample != chunk[-1].sample:
+            yield chunk
+            chunk = []
+        chunk.append(probe)
+    if chunk:
+        yield chunk

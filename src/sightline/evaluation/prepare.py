@@ -19,16 +19,8 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.config import Config, load_config
 from sightline.errors import UserError
 from sightline.evaluation.fail_if import check_condition_metrics, parse_conditions
-from sightline.evaluation.folder import ResultsFolder
+from sightline.evaluation.folder import ResultsFolder, refuse_name_of_other_run, refuse_other_run
 from sightline.evaluation.judges import check_judge_kinds, judge_kind, with_deciding_rules
-from sightline.evaluation.options import (
-    EffectiveOptions,
-    EvaluationDescription,
-    effective,
-    setting_of,
-    split_of,
-)
-from sightline.evaluation.panels import human_judge, prepare_measures
 from sightline.evaluation.plan import Plan, PlanInputs, Samples, SampleSelection
 from sightline.evaluation.prepared import (
     CaptionFile,
@@ -40,13 +32,22 @@ from sightline.evaluation.prepared import (
     PreparedTask,
     Survey,
     check_augmentation,
+    human_judge,
     image_replacement,
     images_in_probes,
+    prepare_measures,
 )
 from sightline.evaluation.runs import read_stored_run
-from sightline.evaluation.same_run import refuse_name_of_other_run, refuse_other_run
-from sightline.evaluation.spec import Spec, spec_data_folder
-from sightline.formats.digests import SetDigest
+from sightline.evaluation.spec import (
+    EffectiveOptions,
+    EvaluationDescription,
+    Spec,
+    effective,
+    setting_of,
+    spec_data_folder,
+    split_of,
+)
+from sightline.formats.files import SetDigest
 from sightline.formats.jsonl import verdict_line
 from sightline.formats.run_metadata import check_run_name, check_tags
 from sightline.images import BadImage

@@ -11,12 +11,10 @@ from sightline.benchmarks.published import paper_of
 from sightline.errors import UserError
 from sightline.evaluation.compare import compare
 from sightline.evaluation.folder import JudgedRun, StoredGroups, read_judged_run
-from sightline.evaluation.groups import CollectedAnswers
 from sightline.evaluation.judges import HumanJudge, JudgedGroup
-from sightline.evaluation.panels import recorded_measures, recorded_panel
-from sightline.evaluation.plan import read_stored_probes
-from sightline.evaluation.published import add_published
-from sightline.evaluation.result import aggregate
+from sightline.evaluation.plan import CollectedAnswers, read_stored_probes
+from sightline.evaluation.prepared import recorded_measures, recorded_panel
+from sightline.evaluation.result import add_published, aggregate
 from sightline.evaluation.runs import latest_finished_run, name_or_number, read_stored_run
 from sightline.metrics.significance import Comparison
 from sightline.store.store import Store

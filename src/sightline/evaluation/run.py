@@ -17,11 +17,8 @@ from msgspec.structs import replace
 from sightline.engine.account import Account, Counts
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.finish import Evaluation, judge_and_write
-from sightline.evaluation.groups import CollectedAnswers
 from sightline.evaluation.measures import identities_of
-from sightline.evaluation.options import EvaluationDescription
-from sightline.evaluation.panels import judge_model
-from sightline.evaluation.plan import Plan, read_stored_probes
+from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
     check_name,
     check_results_folder,
@@ -32,14 +29,14 @@ from sightline.evaluation.prepare import (
     move_name,
     prepare_evaluation,
 )
-from sightline.evaluation.prepared import Prepared, describe_evaluation, with_notes
+from sightline.evaluation.prepared import Prepared, describe_evaluation, judge_model, with_notes
 from sightline.evaluation.send import AnsweredSamples, RequestSender, open_batches_note, run_account
-from sightline.evaluation.spec import Spec
+from sightline.evaluation.spec import EvaluationDescription, Spec
 from sightline.plugins import file_of
 from sightline.replicas.fleet import replicas_kept
+from sightline.store.answers import KeyedRequest
 from sightline.store.claims import renewed
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
-from sightline.store.keys import KeyedRequest
 from sightline.store.runs import LEASE_SECONDS
 from sightline.store.store import Store
 

@@ -15,10 +15,10 @@ from sightline.benchmarks.records import cluster_of, inspect_sample
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.finish import Evaluation, judge_and_write
-from sightline.evaluation.groups import CollectedAnswers, answered_groups
-from sightline.evaluation.options import EvaluationDescription, effective, setting_of, split_of, variant_of
 from sightline.evaluation.plan import (
+    CollectedAnswers,
     StoredProbe,
+    answered_groups,
     judge_images,
     sample_digest,
     stored_groups,
@@ -35,12 +35,20 @@ from sightline.evaluation.prepared import (
     with_notes,
 )
 from sightline.evaluation.send import RequestSender, run_account
-from sightline.evaluation.spec import Spec, spec_data_folder
+from sightline.evaluation.spec import (
+    EvaluationDescription,
+    Spec,
+    effective,
+    setting_of,
+    spec_data_folder,
+    split_of,
+    variant_of,
+)
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import Prediction, match
 from sightline.formats.run_metadata import as_asked
+from sightline.store.answers import key_of
 from sightline.store.database import run_in_thread
-from sightline.store.keys import key_of
 from sightline.store.store import Store
 from sightline.types import NOT_SENT, Answer, Failure, Outcome, Probe, Sample, Verdict
 

@@ -23,19 +23,23 @@ from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
 from sightline.engine.selector import OpenModels, RequestFeed
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.evaluation.groups import AnswerLookup, CollectedAnswers
 from sightline.evaluation.judges import JudgePanel
-from sightline.evaluation.panels import prepared_panel
-from sightline.evaluation.plan import Plan, PlannedProbe, StoredProbe, sample_index
-from sightline.evaluation.prepared import Prepared
+from sightline.evaluation.plan import (
+    AnswerLookup,
+    CollectedAnswers,
+    Plan,
+    PlannedProbe,
+    StoredProbe,
+    sample_index,
+)
+from sightline.evaluation.prepared import Prepared, prepared_panel
 from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batches import BatchEndpoint
 from sightline.progress import request_progress
-from sightline.store.answers import Answers
+from sightline.store.answers import Answers, KeyedRequest
 from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.text import counted, print_note
 from sightline.types import Answer

@@ -20,15 +20,13 @@ from sightline.engine.account import Account
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
 from sightline.evaluation.estimate import KeySet, RunEstimate, estimate_run
 from sightline.evaluation.finish import Evaluation
-from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord
+from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord, refuse_other_sweep
 from sightline.evaluation.prepare import check_name, check_results_folder, prepare_evaluation
 from sightline.evaluation.prepared import describe_evaluation
 from sightline.evaluation.run import run_evaluation
-from sightline.evaluation.same_run import refuse_other_sweep
 from sightline.evaluation.send import run_account
 from sightline.evaluation.spec import Spec
-from sightline.formats.digests import text_digest
-from sightline.formats.files import write_atomically
+from sightline.formats.files import text_digest, write_atomically
 from sightline.models.ocr import AUGMENTATIONS, CAPTIONED
 from sightline.replicas.fleet import replicas_kept
 from sightline.reporting.notes import ResultPoint, exact_text, options_text, short_names

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest
+from sightline.formats.files import file_digest
 from sightline.formats.prediction import Prediction
 from sightline.scoring.options import LETTERS, carry_letter
 from sightline.text import UNDECODABLE, fault

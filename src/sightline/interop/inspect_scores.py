@@ -32,7 +32,6 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.evaluation.groups import CollectedAnswers, answered_groups
 from sightline.evaluation.judges import (
     AnswersByKey,
     Judge,
@@ -43,17 +42,17 @@ from sightline.evaluation.judges import (
     judge_kind,
 )
 from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures
-from sightline.evaluation.options import EvaluationDescription
-from sightline.evaluation.panels import answer_measures, make_panel, prepare_measures
-from sightline.evaluation.plan import StoredProbe, sample_index
+from sightline.evaluation.plan import CollectedAnswers, StoredProbe, answered_groups, sample_index
+from sightline.evaluation.prepared import answer_measures, make_panel, prepare_measures
 from sightline.evaluation.result import aggregate
 from sightline.evaluation.score import FileAnswers
+from sightline.evaluation.spec import EvaluationDescription
 from sightline.formats.prediction import Prediction
 from sightline.images import BadImage
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output
 from sightline.scoring.scorer import JUDGE_SAMPLING
+from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread
-from sightline.store.keys import KeyedRequest
 from sightline.store.store import Store
 from sightline.types import (
     Answer,

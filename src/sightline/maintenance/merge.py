@@ -18,8 +18,7 @@ from sightline.evaluation.runs import read_stored_run
 from sightline.maintenance.verify import RowChecks, missing_in, read_pages, row_name
 from sightline.progress import Advance, progress
 from sightline.store import schema
-from sightline.store.answers import Requests, decode_result, list_models
-from sightline.store.batch_journal import drop_answered
+from sightline.store.answers import COMMON, Dictionaries, Requests, decode_result, list_models
 from sightline.store.connect import display, sqlite_path
 from sightline.store.database import (
     change_rows_in,
@@ -31,9 +30,8 @@ from sightline.store.database import (
     repeat_if_lost,
     rows_in,
 )
-from sightline.store.encoding import COMMON, Dictionaries
 from sightline.store.runs import probes_of, write_chunk
-from sightline.store.store import Store
+from sightline.store.store import Store, drop_answered
 from sightline.types import Answer
 
 

@@ -38,14 +38,12 @@ from sightline.maintenance.merge import MERGE_LOCK
 from sightline.maintenance.verify import read_pages
 from sightline.progress import progress
 from sightline.store import claims, runs, schema
-from sightline.store.answers import Requests, model_of
-from sightline.store.batch_journal import drop_answered
+from sightline.store.answers import Dictionaries, Requests, model_of
 from sightline.store.connect import connect, display, sqlite_path
 from sightline.store.database import LOOKUP, StoreFailedError, check_sqlite_file, damage, parts, plain
-from sightline.store.encoding import Dictionaries
 from sightline.store.runs import Labels, keys_of_row, no_run, split_keys
 from sightline.store.schema import SCHEMA_VERSION
-from sightline.store.store import Store
+from sightline.store.store import Store, drop_answered
 from sightline.text import local_time
 
 CACHES = (schema.images, schema.vectors, schema.readings)

@@ -20,7 +20,15 @@ from sightline.evaluation.runs import StoredRun, decode_run, read_row
 from sightline.formats.jsonl import decode_verdict
 from sightline.progress import progress
 from sightline.store import schema
-from sightline.store.answers import EndpointRecord, Requests, decode_result, state_of
+from sightline.store.answers import (
+    PLAIN,
+    Dictionaries,
+    EndpointRecord,
+    Requests,
+    decode_result,
+    state_of,
+    text_digest,
+)
 from sightline.store.connect import display, sqlite_path
 from sightline.store.database import (
     LOOKUP,
@@ -31,7 +39,6 @@ from sightline.store.database import (
     plain,
     rows_in,
 )
-from sightline.store.encoding import PLAIN, Dictionaries, text_digest
 from sightline.store.runs import KEY_BYTES, ProbeChunk, keys_of_row, probes_of
 from sightline.store.store import Store, check_image_row
 

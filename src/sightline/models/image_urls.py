@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pybase64
 from msgspec.structs import replace
 
-from sightline.formats.digests import json_digest
+from sightline.formats.files import json_digest
 from sightline.images import check_unchanged, data_url_length, real_path
 from sightline.models.base import ImageTraffic
 from sightline.models.chat import DETAIL

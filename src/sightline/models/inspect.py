@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError, hide_key, is_secret_name, unknown_name
-from sightline.formats.digests import json_digest
+from sightline.formats.files import json_digest
 from sightline.images import BadImage, ImageLimits, data_url
 from sightline.models.base import Capabilities, Model, read_values, refuse_adapter
 from sightline.models.chat import failure_of_status

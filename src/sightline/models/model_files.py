@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sightline.config import cache_folder
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest, text_digest
+from sightline.formats.files import file_digest, text_digest
 
 LARGE = 16 * 1024 * 1024
 """Bytes from which the digest of a file is cached on disk."""

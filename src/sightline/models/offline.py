@@ -10,8 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sightline.formats.digests import text_digest
-from sightline.formats.files import read_bytes
+from sightline.formats.files import read_bytes, text_digest
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.models.base import Capabilities, Model

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from sightline import __version__
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import file_digest, file_digest_or_error
-from sightline.formats.files import writing
+from sightline.formats.files import file_digest, file_digest_or_error, writing
 from sightline.images import BadImage, check_content
 from sightline.models.registry import ModelOptions, resolve
 from sightline.replicas.gather import Gather

@@ -24,8 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import json_digest
-from sightline.formats.files import writing
+from sightline.formats.files import json_digest, writing
 from sightline.images import BadImage, inspect_image
 from sightline.models.base import Model
 from sightline.replicas import worker_client

@@ -692,7 +692,7 @@ class Tables(Struct, Generic[_Content], frozen=True):
 
     def __str__(self) -> str:
         """The tables as the command prints them."""
-        from sightline.reporting.terminal import show
+        from sightline.reporting.table import show
 
         file = io.StringIO()
         show(self.tables, file, 120)

@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from sightline.errors import UserError, hide_password
 from sightline.formats.files import temporary_folder
 from sightline.store import schema
+from sightline.store.answers import add_common_dictionary
 from sightline.store.database import (
     Connection,
     Database,
@@ -28,7 +29,6 @@ from sightline.store.database import (
     create_sqlite,
     no_store,
 )
-from sightline.store.encoding import add_common_dictionary
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection

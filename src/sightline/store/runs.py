@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from sightline.errors import EnvironmentFailedError, NoSuchRecordError
 from sightline.formats.jsonl import decode_verdict
+from sightline.store.answers import PLAIN, Dictionaries, storable_text
 from sightline.store.claims import read_times
 from sightline.store.connect import connect
 from sightline.store.database import (
@@ -33,7 +34,6 @@ from sightline.store.database import (
     row_lock,
     rows_in,
 )
-from sightline.store.encoding import PLAIN, Dictionaries, storable_text
 from sightline.types import Verdict
 
 PROBES_PER_CHUNK = 256

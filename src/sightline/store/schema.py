@@ -26,8 +26,8 @@ from sqlalchemy import (
 from sqlalchemy import Connection as SqlConnection
 from sqlalchemy.types import TypeDecorator
 
+from sightline.store.answers import storable_text
 from sightline.store.database import Connection, not_a_store
-from sightline.store.encoding import storable_text
 
 
 class StorableText(TypeDecorator[str]):

@@ -27,7 +27,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sightline.annotation.links import Problem
-from sightline.formats.digests import text_digest
+from sightline.formats.files import text_digest
 from sightline.viewer.projects import Holder, Projects
 
 # -- The two pages that need no template: the refusal, and the page that sets a cookie and continues

@@ -17,7 +17,7 @@ from sightline.errors import UserError
 from sightline.evaluation.runs import RunLine
 from sightline.metrics.flips import Change, ChangeCounts
 from sightline.store import schema
-from sightline.store.encoding import Compressor
+from sightline.store.answers import Compressor
 from sightline.store.store import Store
 from sightline.types import MetricValue, Outcome, Result, Verdict, VerdictName
 

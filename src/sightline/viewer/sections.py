@@ -21,7 +21,7 @@ from sightline.benchmarks.base import (
 )
 from sightline.benchmarks.published import paper_of
 from sightline.benchmarks.registry import benchmark_class
-from sightline.evaluation.published import add_published
+from sightline.evaluation.result import add_published
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENTS
 from sightline.reporting.notes import label_of, null_notes, published_notes
 from sightline.reporting.tables import BIAS, CORRECTED, MOST_ROWS

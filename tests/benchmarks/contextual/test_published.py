@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from sightline.benchmarks.published import published, published_judges, rows
-from sightline.evaluation.published import add_published
+from sightline.evaluation.result import add_published
 from sightline.types import MetricValue, PublishedValue, Result
 
 MISCELLANEOUS = "category=Miscellaneous Natural Scenes"

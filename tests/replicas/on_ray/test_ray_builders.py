@@ -19,7 +19,7 @@ from sightline.builders.run import BuildSpec, Execution, build
 from sightline.builders.sources import check_images, folder_sources
 from sightline.cli.main import main
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.digests import file_digest
+from sightline.formats.files import file_digest
 from sightline.types import ImageFile, ImageRef
 
 pytestmark = pytest.mark.cluster

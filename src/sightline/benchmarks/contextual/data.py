@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.records import data_folder, refuse_repeated_ids
 from sightline.errors import UserError
-from sightline.formats.digests import text_digest
-from sightline.formats.files import read_bytes
+from sightline.formats.files import read_bytes, text_digest
 from sightline.formats.tables import read_table, table_rows
 from sightline.text import json_records, unknown_field
 from sightline.types import ImageRef, Labels, Sample

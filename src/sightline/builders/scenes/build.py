@@ -48,8 +48,7 @@ from sightline.builders.scenes.rooms import (
 )
 from sightline.builders.scenes.shapes import png_bytes, render, render_png
 from sightline.errors import UserError
-from sightline.formats.digests import file_digest
-from sightline.formats.files import write_atomically
+from sightline.formats.files import file_digest, write_atomically
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.formats.journal import MARKER
 from sightline.formats.tables import csv_bytes
