@@ -24,7 +24,7 @@ from sightline.engine import limiter, runner, selector
 from sightline.errors import UserError
 from sightline.evaluation.plan import PlannedProbe, StoredProbe, probe_position, read_stored_probes
 from sightline.evaluation.prepare import prepare_evaluation
-from sightline.evaluation.send import (
+from sightline.evaluation.run import (
     HELD,
     AnsweredSamples,
     RequestSender,

@@ -1,4 +1,4 @@
-"""The parser of the command line: all commands with their summaries; only the called one is imported."""
+"""The command line: its parser, which imports only the called command, and its entry and exit statuses."""
 
 from __future__ import annotations
 

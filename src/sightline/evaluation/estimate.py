@@ -28,8 +28,8 @@ from sightline.evaluation.prepare import (
     prepare_evaluation,
 )
 from sightline.evaluation.prepared import Prepared, judge_sampling, model_identity, prepared_panel
+from sightline.evaluation.run import price_note
 from sightline.evaluation.runs import readable_runs
-from sightline.evaluation.send import price_note
 from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batch_client import AROUND_BODY

@@ -1,4 +1,4 @@
-"""Results folders: writing them, reading them back, and the judged groups of runs that are read."""
+"""Results folders: what they hold, which run may replace which, and the judged groups that are read back."""
 
 from __future__ import annotations
 

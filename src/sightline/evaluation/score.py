@@ -34,7 +34,7 @@ from sightline.evaluation.prepared import (
     recorded_notes,
     with_notes,
 )
-from sightline.evaluation.send import RequestSender, run_account
+from sightline.evaluation.run import RequestSender, run_account
 from sightline.evaluation.spec import (
     EvaluationDescription,
     Spec,

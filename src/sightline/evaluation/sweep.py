@@ -23,8 +23,7 @@ from sightline.evaluation.finish import Evaluation
 from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord, refuse_other_sweep
 from sightline.evaluation.prepare import check_name, check_results_folder, prepare_evaluation
 from sightline.evaluation.prepared import describe_evaluation
-from sightline.evaluation.run import run_evaluation
-from sightline.evaluation.send import run_account
+from sightline.evaluation.run import run_account, run_evaluation
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import text_digest, write_atomically
 from sightline.models.ocr import AUGMENTATIONS, CAPTIONED

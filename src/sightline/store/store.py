@@ -1,12 +1,4 @@
-"""The journal of batches at providers: which requests are in which batch, until they are answered.
-
-A batch is added before the provider creates it. So nothing is sent twice, even if the process is killed at
-any moment: the next one finds the batch here, or by its input file in the provider's list.
-
-A batch may take a day, and claims are renewed each second. So the process that follows a batch has one claim
-on it, instead of one on each request: what is in a batch, the journal says already. The claims on the
-requests return when the batch has ended, and hold until the results are stored.
-"""
+"""The store: all answers, runs, probes, verdicts, image metadata and batches at providers, as one object."""
 
 from __future__ import annotations
 
@@ -47,6 +39,16 @@ NEW = "new"
 """The state of a batch that the provider may not have created yet."""
 
 _BATCHES = "SELECT id, address, file, batch, state, requests, created FROM batches ORDER BY id"
+
+
+# -- Batches at providers: which requests are in which batch, until they are answered
+#
+# A batch is added before the provider creates it. So nothing is sent twice, even if the process is killed at
+# any moment: the next one finds the batch here, or by its input file in the provider's list.
+#
+# A batch may take a day, and claims are renewed each second. So the process that follows a batch has one
+# claim on it, instead of one on each request: what is in a batch, the journal says already. The claims on the
+# requests return when the batch has ended, and hold until the results are stored.
 
 
 class InBatches(NamedTuple):
