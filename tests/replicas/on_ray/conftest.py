@@ -62,6 +62,8 @@ def _cluster() -> Iterator[TwoNodes]:
     patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
     # Sockets have short paths only.
     folder = tempfile.mkdtemp(prefix="ray-")
+    # Ray writes the address of a cluster here, wherever its files are, and does not make the folder.
+    Path(tempfile.gettempdir(), "ray").mkdir(exist_ok=True)
     cluster: Any = Cluster(
         initialize_head=True,
         head_node_args={
