@@ -44,7 +44,8 @@ from sightline.builders.scenes.rooms import TIME, existence_fact, random_room, r
 from sightline.builders.scenes.shapes import render
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.evaluation.spec import Spec, effective
+from sightline.evaluation.options import effective
+from sightline.evaluation.spec import Spec
 from sightline.formats.groups import read_groups
 from sightline.images import inspect_image
 from sightline.types import Sample

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sightline.benchmarks.base import Benchmark
+from sightline.evaluation.options import EvaluationDescription
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe
-from sightline.evaluation.spec import EvaluationDescription
 from sightline.scoring.scorer import Reading
 from sightline.types import PERCENT, Answer, Case, Failure, Group, Metric, Probe, Result, Sample, Term
 

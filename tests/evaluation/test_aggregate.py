@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from tests.evaluation.conftest import Collect, Describe, OneWord
 
 from sightline.evaluation.judges import HumanJudge, Judge, JudgedGroup, JudgePanel, RulesJudge
+from sightline.evaluation.options import EvaluationDescription
 from sightline.evaluation.plan import CollectedAnswers
 from sightline.evaluation.result import Aggregate, aggregate
-from sightline.evaluation.spec import EvaluationDescription
 from sightline.types import Result, Verdict
 
 RULES = RulesJudge(OneWord(), {})

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sightline.evaluation.spec import EvaluationDescription
+from sightline.evaluation.options import EvaluationDescription
 
 STORED: dict[str, Any] = {
     "benchmark": "codis",

@@ -15,7 +15,8 @@ from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.judges import JudgeModel, ModelJudge, combine_repeats, select_verdict
-from sightline.evaluation.spec import Spec, effective
+from sightline.evaluation.options import effective
+from sightline.evaluation.spec import Spec
 from sightline.types import Answer, Case, Verdict, VerdictName
 
 CASE = Case(("k",), "correct", "Which number?", ("It is 16.",), ("16",))

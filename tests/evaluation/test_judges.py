@@ -23,7 +23,8 @@ from sightline.evaluation.judges import (
     judge_kind,
     select_verdict,
 )
-from sightline.evaluation.spec import Spec, effective
+from sightline.evaluation.options import effective
+from sightline.evaluation.spec import Spec
 from sightline.formats.jsonl import read_verdicts
 from sightline.images import ImageLimits
 from sightline.store.answers import KeyedRequest

@@ -12,7 +12,7 @@ from tests.evaluation.conftest import Describe
 
 from sightline.errors import UserError
 from sightline.evaluation.folder import refuse_name_of_other_run, refuse_other_run, refuse_other_sweep
-from sightline.evaluation.spec import judge_names
+from sightline.evaluation.options import judge_names
 
 OPTIONS = {"limit": None, "seed": 0, "sampling": {"temperature": 0}}
 DATA, CORRECTED = "1" * 32, "2" * 32

@@ -12,6 +12,7 @@ import pytest
 from sightline.benchmarks.registry import benchmark
 from sightline.cli.options import add_evaluation, options_of
 from sightline.errors import UserError
+from sightline.evaluation.options import effective, setting_of
 from sightline.evaluation.spec import (
     RequestOptions,
     RunOptions,
@@ -19,9 +20,7 @@ from sightline.evaluation.spec import (
     Spec,
     SweepOptions,
     declared_options,
-    effective,
     recorded_options,
-    setting_of,
     spec_of,
 )
 

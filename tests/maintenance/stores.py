@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from sightline.evaluation.options import EvaluationDescription
 from sightline.evaluation.plan import StoredProbe, read_stored_probes
-from sightline.evaluation.spec import EvaluationDescription
 from sightline.store.answers import Attempt, with_key
 from sightline.store.store import Store
 from sightline.types import Answer, Request, Usage, user

@@ -8,7 +8,8 @@ import pytest
 
 from sightline.config import Price, load_config
 from sightline.errors import UserError
-from sightline.store.claims import Budget, Spent, check_request_limits
+from sightline.models.base import check_request_limits
+from sightline.store.claims import Budget, Spent
 from sightline.types import Usage
 
 

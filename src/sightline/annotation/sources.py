@@ -15,7 +15,7 @@ from sightline.benchmarks.base import Benchmark, defaults
 from sightline.benchmarks.registry import benchmark
 from sightline.builders.sources import check_images
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.spec import setting_of
+from sightline.evaluation.options import setting_of
 from sightline.store.store import Store
 from sightline.types import ImageRef, Labels, Probe, Sample
 

@@ -54,8 +54,9 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     from sightline.benchmarks.registry import benchmark as find_benchmark
     from sightline.errors import UserError
+    from sightline.evaluation.options import setting_of, variant_of
     from sightline.evaluation.score import import_answers
-    from sightline.evaluation.spec import Spec, setting_of, variant_of
+    from sightline.evaluation.spec import Spec
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import contradictions, write_answers, write_verdicts
     from sightline.formats.other_tools import only_of_model, read_predictions

@@ -109,7 +109,7 @@ def _judge_data(options: argparse.Namespace) -> JudgeData:
 def _text_metric_options(options: argparse.Namespace) -> dict[str, Any]:
     """The effective options of the text metrics: defaults, then --set."""
     from sightline.benchmarks.base import TEXT_METRICS
-    from sightline.evaluation.spec import check_option
+    from sightline.evaluation.options import check_option
 
     given = pairs(options.set, "--set")
     for name, value in given.items():

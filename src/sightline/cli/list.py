@@ -55,7 +55,8 @@ def execute(options: argparse.Namespace) -> int:
 def _describe(name: str) -> dict[str, Any]:
     from sightline.benchmarks.published import rows
     from sightline.benchmarks.registry import benchmark as find_benchmark
-    from sightline.evaluation.spec import Spec, effective
+    from sightline.evaluation.options import effective
+    from sightline.evaluation.spec import Spec
 
     benchmark = find_benchmark(name)
     return {
@@ -94,7 +95,8 @@ def _metrics(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
     from msgspec.structs import asdict
 
     from sightline.benchmarks.base import NAMES
-    from sightline.evaluation.spec import Spec, effective
+    from sightline.evaluation.options import effective
+    from sightline.evaluation.spec import Spec
     from sightline.metrics.agreement import DEFINITIONS
     from sightline.reporting.notes import direction
 

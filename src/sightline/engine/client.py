@@ -17,12 +17,12 @@ from sightline.engine.limiter import Limiter
 from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
 from sightline.engine.selector import OpenModels
 from sightline.images import transform_for
-from sightline.models.base import Model, refuse_protocol_fields, refuse_unknown_sampling
+from sightline.models.base import Model, check_request_limits, refuse_protocol_fields, refuse_unknown_sampling
 from sightline.models.registry import ModelOptions
 from sightline.progress import request_progress
 from sightline.replicas.fleet import check_place, resolve_on
 from sightline.store.answers import KeyedRequest, with_key
-from sightline.store.claims import Budget, check_request_limits
+from sightline.store.claims import Budget
 from sightline.store.store import Store, existing_or_empty_store
 from sightline.types import Fingerprint, ImageFile, Message, Request
 

@@ -17,11 +17,11 @@ from sightline.evaluation.fail_if import conditions_met
 from sightline.evaluation.folder import ResultsFolder
 from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.measures import NO_MEASURES
+from sightline.evaluation.options import EvaluationDescription
 from sightline.evaluation.plan import CollectedAnswers
 from sightline.evaluation.prepared import Prepared, answer_measures, prepared_panel
 from sightline.evaluation.recompute import recompute
 from sightline.evaluation.result import add_published, aggregate
-from sightline.evaluation.spec import EvaluationDescription
 from sightline.formats.jsonl import read_outcomes
 from sightline.reporting.tables import html, import_pandas, report_markdown, summary
 from sightline.store.database import raise_if_set, run_until_cancelled, until_set

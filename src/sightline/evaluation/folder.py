@@ -23,7 +23,8 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.registry import export_formats
 from sightline.errors import EnvironmentFailedError, UserError, some_of
 from sightline.evaluation.judges import JudgedGroup, select_verdict
-from sightline.evaluation.spec import Decide, EvaluationDescription, judge_names
+from sightline.evaluation.options import EvaluationDescription, judge_names
+from sightline.evaluation.spec import Decide
 from sightline.formats.export import AnswersToExport
 from sightline.formats.files import (
     AtomicFile,

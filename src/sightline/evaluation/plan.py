@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.records import cluster_of
 from sightline.errors import UserError
-from sightline.evaluation.spec import EffectiveOptions
+from sightline.evaluation.options import EffectiveOptions
 from sightline.formats.files import json_digest
 from sightline.formats.run_metadata import as_asked, image_paths, prompt_text
 from sightline.images import BadImage, transform_for

@@ -21,6 +21,13 @@ from sightline.errors import UserError
 from sightline.evaluation.fail_if import check_condition_metrics, parse_conditions
 from sightline.evaluation.folder import ResultsFolder, refuse_name_of_other_run, refuse_other_run
 from sightline.evaluation.judges import check_judge_kinds, judge_kind, with_deciding_rules
+from sightline.evaluation.options import (
+    EffectiveOptions,
+    EvaluationDescription,
+    effective,
+    setting_of,
+    split_of,
+)
 from sightline.evaluation.plan import Plan, PlanInputs, Samples, SampleSelection
 from sightline.evaluation.prepared import (
     CaptionFile,
@@ -38,15 +45,7 @@ from sightline.evaluation.prepared import (
     prepare_measures,
 )
 from sightline.evaluation.runs import read_stored_run
-from sightline.evaluation.spec import (
-    EffectiveOptions,
-    EvaluationDescription,
-    Spec,
-    effective,
-    setting_of,
-    spec_data_folder,
-    split_of,
-)
+from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.files import SetDigest
 from sightline.formats.jsonl import verdict_line
 from sightline.formats.run_metadata import check_run_name, check_tags

@@ -39,10 +39,11 @@ from sightline.evaluation.measures import (
     metrics_of,
     vector_scorer,
 )
+from sightline.evaluation.options import EffectiveOptions, EvaluationDescription
 from sightline.evaluation.plan import Samples
 from sightline.evaluation.registry import load_project_verdicts
 from sightline.evaluation.runs import StoredRun
-from sightline.evaluation.spec import Decide, EffectiveOptions, EvaluationDescription, Spec, recorded_options
+from sightline.evaluation.spec import Decide, Spec, recorded_options
 from sightline.formats.export import counted
 from sightline.formats.files import text_digest
 from sightline.formats.journal import is_synthetic

@@ -27,8 +27,8 @@ from sightline.evaluation.judges import (
     judged_partners,
 )
 from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures, with_text_scores
+from sightline.evaluation.options import EvaluationDescription, judge_names
 from sightline.evaluation.plan import AnswerLookup, CollectedAnswers
-from sightline.evaluation.spec import EvaluationDescription, judge_names
 from sightline.formats.files import SetDigest, data_digest
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS

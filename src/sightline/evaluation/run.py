@@ -28,6 +28,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.finish import Evaluation, judge_and_write
 from sightline.evaluation.judges import JudgePanel
 from sightline.evaluation.measures import identities_of
+from sightline.evaluation.options import EvaluationDescription
 from sightline.evaluation.plan import (
     AnswerLookup,
     CollectedAnswers,
@@ -54,7 +55,7 @@ from sightline.evaluation.prepared import (
     prepared_panel,
     with_notes,
 )
-from sightline.evaluation.spec import EvaluationDescription, Spec
+from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batches import BatchEndpoint
 from sightline.plugins import file_of

@@ -15,6 +15,7 @@ from sightline.benchmarks.records import cluster_of, inspect_sample
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.finish import Evaluation, judge_and_write
+from sightline.evaluation.options import EvaluationDescription, effective, setting_of, split_of, variant_of
 from sightline.evaluation.plan import (
     CollectedAnswers,
     StoredProbe,
@@ -35,15 +36,7 @@ from sightline.evaluation.prepared import (
     with_notes,
 )
 from sightline.evaluation.run import RequestSender, run_account
-from sightline.evaluation.spec import (
-    EvaluationDescription,
-    Spec,
-    effective,
-    setting_of,
-    spec_data_folder,
-    split_of,
-    variant_of,
-)
+from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import Prediction, match
 from sightline.formats.run_metadata import as_asked

@@ -42,11 +42,11 @@ from sightline.evaluation.judges import (
     judge_kind,
 )
 from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures
+from sightline.evaluation.options import EvaluationDescription
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe, answered_groups, sample_index
 from sightline.evaluation.prepared import answer_measures, make_panel, prepare_measures
 from sightline.evaluation.result import aggregate
 from sightline.evaluation.score import FileAnswers
-from sightline.evaluation.spec import EvaluationDescription
 from sightline.formats.prediction import Prediction
 from sightline.images import BadImage
 from sightline.models.inspect import chat_messages, data_urls, generate_config, read_output

@@ -280,6 +280,15 @@ CACHE_NAMES = ("prompt_cache_key",)
 """Sampling options with the name of a secret that are none."""
 
 
+def check_request_limits(concurrency: int, max_requests: int | None, max_cost: float | None) -> None:
+    if concurrency < 1:
+        raise UserError(f"--concurrency {concurrency} is too small", expected="at least 1")
+    for name, number in (("--max-requests", max_requests), ("--max-cost", max_cost)):
+        if number is not None and not number >= 0:
+            problem = "is negative" if number < 0 else "is no number"
+            raise UserError(f"{name} {number} {problem}", expected="0 or more")
+
+
 def refuse_protocol_fields(names: Iterable[str]) -> None:
     """Refuse sampling options that would change the request itself, or hold a secret."""
     for name in names:

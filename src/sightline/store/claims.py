@@ -540,15 +540,6 @@ class Budget(Struct, frozen=True):
         return self.price.of(usage) if self.price is not None else 0.0
 
 
-def check_request_limits(concurrency: int, max_requests: int | None, max_cost: float | None) -> None:
-    if concurrency < 1:
-        raise UserError(f"--concurrency {concurrency} is too small", expected="at least 1")
-    for name, number in (("--max-requests", max_requests), ("--max-cost", max_cost)):
-        if number is not None and not number >= 0:
-            problem = "is negative" if number < 0 else "is no number"
-            raise UserError(f"{name} {number} {problem}", expected="0 or more")
-
-
 # -- The ledger of a run: what each of its processes has spent, in the store that they share
 
 ACCOUNT_LEASE_SECONDS = 30.0

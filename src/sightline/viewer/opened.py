@@ -17,8 +17,9 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError
 from sightline.evaluation.folder import read_judged_run
 from sightline.evaluation.judges import JudgedGroup
+from sightline.evaluation.options import EvaluationDescription, setting_of, variant_of
 from sightline.evaluation.score import score_file
-from sightline.evaluation.spec import Decide, EvaluationDescription, Spec, setting_of, variant_of
+from sightline.evaluation.spec import Decide, Spec
 from sightline.formats.jsonl import read_recorded_verdicts
 from sightline.formats.other_tools import read_predictions
 from sightline.formats.run_metadata import METRICS

@@ -11,7 +11,8 @@ import pytest
 from sightline.benchmarks.groups.benchmark import Groups
 from sightline.benchmarks.mmr3.benchmark import MMR3
 from sightline.errors import UserError
-from sightline.evaluation.spec import Spec, effective, setting_of
+from sightline.evaluation.options import effective, setting_of
+from sightline.evaluation.spec import Spec
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.scoring.scorer import RuleScorer, by_question
 from sightline.types import Case, ImageRef
