@@ -273,7 +273,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         variant: The name of the probe.
         draw: The repeat, from 0.
         key: The key of the answer in the store.
-        response: The text of the answer; empty if there is none.
+        response: The text of the answer, without its reasoning; empty if there is none.
         status: `empty` is an answer without text, `error` a failed call. `not_sent` is a probe that was not
             sent; its verdict is `unscored`.
         finish_reason: Why the model stopped.
@@ -290,6 +290,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         error: Why there is no answer.
         version: The version that the model reports.
         sample_digest: The digest of the sample, whatever the setting; '' if unknown.
+        reasoning: What was cut from the response, or what the server sent apart.
     """
 
     sample: str
@@ -315,6 +316,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
     version: str = ""
     sample_digest: str = ""
+    reasoning: str = ""
 
     @property
     def right(self) -> bool:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.models.chat import failure_of_status, read_response, seconds_until
+from sightline.store.answers import storable
 from sightline.types import Answer, Failure, Usage
 
 
@@ -21,7 +22,8 @@ def _read(message: dict[str, Any], **more: Any) -> Answer | Failure:
 
 
 def _text(message: dict[str, Any], **more: Any) -> tuple[str, str]:
-    answer = _read(message, **more)
+    """The text and the reasoning that the store keeps of a reply."""
+    answer = storable(_read(message, **more))
     assert isinstance(answer, Answer)
     return answer.text, answer.reasoning
 

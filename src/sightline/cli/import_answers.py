@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sightline.cli.options import add_plugins
+from sightline.cli.options import add_options, add_plugins
 from sightline.text import counted, print_line, print_note
 
 EXAMPLE = """examples:
@@ -46,6 +46,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--judgements", metavar="FILE", help="ConTextual's gpt4_judgments.json for these answers"
     )
+    add_options(parser, ["reasoning_tags"])
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     add_plugins(parser)
     parser.set_defaults(execute=execute)
@@ -54,19 +55,26 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     from sightline.benchmarks.registry import benchmark as find_benchmark
     from sightline.errors import UserError
-    from sightline.evaluation.options import setting_of, variant_of
+    from sightline.evaluation.options import reasoning_names, setting_of, variant_of
+    from sightline.evaluation.result import ReasoningCounts
     from sightline.evaluation.score import import_answers
     from sightline.evaluation.spec import Spec
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import contradictions, write_answers, write_verdicts
     from sightline.formats.other_tools import only_of_model, read_predictions
+    from sightline.scoring.reasoning import check_names
 
     out, file = Path(options.out), Path(options.file)
     for path in (out, *map(Path, filter(None, [options.verdicts]))):
         refuse_overwriting(path, options.force, read=[file])
     spec = Spec(
-        task=options.task, data=options.data, split=options.split, allow_missing=options.allow_missing
+        task=options.task,
+        data=options.data,
+        split=options.split,
+        allow_missing=options.allow_missing,
+        reasoning_tags=options.reasoning_tags,
     )
+    check_names(reasoning_names(spec))
     benchmark = find_benchmark(spec.task.partition(":")[0])
     variant = variant_of(benchmark, setting_of(benchmark, spec.task))
     read = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=spec.allow_missing)
@@ -81,6 +89,11 @@ def execute(options: argparse.Namespace) -> int:
     print_line(f"written: {out} ({counted(len(found), 'answer')}, not judged)")
     if found and all(one.outcome.response in one.outcome.references for one in found):
         print_note("each answer equals its reference: FILE may be the data set itself")
+    counts = ReasoningCounts()
+    for one in found:
+        counts.add(one.outcome)
+    for note in counts.notes():
+        print_note(note)
     if options.verdicts:
         write_verdicts(verdicts, Path(options.verdicts))
         print_line(f"written: {options.verdicts} ({counted(len(verdicts), 'verdict')})")

@@ -24,6 +24,9 @@ from sightline.viewer.index_types import ChangedGroup, GroupDetail, GroupFilter,
 LONGEST = 280
 """The most characters of a response or context; the whole text is in the results folder and in `--json`."""
 
+LONGEST_REASONING = 90
+"""The most characters of a response's reasoning."""
+
 LEAST_WIDTH = 100
 """The width of a terminal that has room for responses, references and contexts beside each other."""
 
@@ -204,15 +207,18 @@ def _response(outcome: Outcome | None) -> Text:
     missing = {"empty": "(empty)", "not_sent": "(not sent)", "error": f"({outcome.error})"}.get(
         outcome.status
     )
-    return text.append(_short(missing or outcome.response), "bright_black" if missing else "default")
+    text.append(_short(missing or outcome.response), "bright_black" if missing else "default")
+    if outcome.reasoning:
+        text.append(f"\nreasoning: {_short(outcome.reasoning, LONGEST_REASONING)}", "bright_black")
+    return text
 
 
-def _short(text: str) -> str:
+def _short(text: str, longest: int = LONGEST) -> str:
     """One visible line of a text: its beginning and its end, where answers often stand."""
     line = visible(" ".join(text.split()))
-    if len(line) <= LONGEST:
+    if len(line) <= longest:
         return line
-    half = (LONGEST - 5) // 2
+    half = (longest - 5) // 2
     return f"{line[:half]} [...] {line[-half:]}"
 
 

@@ -19,6 +19,7 @@ from sightline.engine.account import (
     token_limit,
 )
 from sightline.engine.endpoint_check import CLOSED, choose, is_comparable
+from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
     UncachedImages,
@@ -407,7 +408,8 @@ def _judges(
     tokens = lengths.mean_completion or asked.max_tokens
     answers = _AssumedAnswers(store, [asked.to_send, planned_keys], round(tokens * CHARACTERS_PER_TOKEN))
 
-    collected = CollectedAnswers(probes=plan.probes, answers=answers)
+    tags = reasoning_names(prepared.spec)
+    collected = CollectedAnswers(probes=plan.probes, answers=answers, reasoning_tags=tags)
     panel, estimates = prepared_panel(prepared), []
     for judge in panel.judges:
         models = prepared.judges.models.get(judge.name)

@@ -26,6 +26,7 @@ from sightline.metrics.agreement import (
 )
 from sightline.plugins import wrong_return
 from sightline.scoring.majority import MAJORITY_OF, majority
+from sightline.scoring.reasoning import without_reasoning
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
 from sightline.store.answers import KeyedRequest, with_key
 from sightline.types import (
@@ -110,10 +111,17 @@ class ModelJudge(Judge):
     """
 
     def __init__(
-        self, name: str, model: JudgeModel, benchmark: Benchmark, options: Mapping[str, Any], repeats: int = 1
+        self,
+        name: str,
+        model: JudgeModel,
+        benchmark: Benchmark,
+        options: Mapping[str, Any],
+        repeats: int = 1,
+        reasoning_tags: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.repeats = repeats
+        self._reasoning_tags = reasoning_tags
         self._model = model
         self._scorers = by_question(benchmark.scorers(options), ModelScorer)
         self.max_attempts = max((scorer.max_attempts for scorer in self._scorers.values()), default=1)
@@ -149,6 +157,7 @@ class ModelJudge(Judge):
             else:
                 reply = replies.get(keyed.request.key)
             if isinstance(reply, Answer):
+                reply = without_reasoning(reply, self._reasoning_tags)
                 reading, version = scorer.read(reply.text), reply.version
             elif attempt == 0:
                 reading, version = Reading("error", reply.message if reply is not None else NOT_SENT), ""

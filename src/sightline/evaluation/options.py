@@ -15,6 +15,7 @@ from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.evaluation.spec import Decide, Spec
 from sightline.models.base import check_request_limits, refuse_protocol_fields
+from sightline.scoring.reasoning import check_names
 
 _RANGES = {
     "temperature": (0.0, sys.float_info.max),
@@ -101,8 +102,19 @@ def _check_sampling(sampling: Mapping[str, Any]) -> None:
             raise UserError(f"--gen {name}={value} is out of range", expected=expected)
 
 
+def reasoning_names(spec: Spec) -> tuple[str, ...]:
+    """The tags of --reasoning-tags."""
+    return tuple(name.strip() for names in spec.reasoning_tags for name in names.split(","))
+
+
+def recorded_tags(description: EvaluationDescription) -> tuple[str, ...]:
+    """The tags of --reasoning-tags with which an evaluation was made."""
+    return tuple(description.options.get("reasoning_tags", ()))
+
+
 def _check_counts(spec: Spec) -> None:
     check_request_limits(spec.concurrency, spec.max_requests, spec.max_cost)
+    check_names(reasoning_names(spec))
     counts = {
         "--repeats": spec.repeats,
         "--limit": spec.limit,

@@ -24,6 +24,7 @@ from sightline.metrics.flips import BETWEEN_FORMS, BETWEEN_PARTS
 from sightline.models.base import Model
 from sightline.models.ocr import Augmented
 from sightline.plugins import wrong_return
+from sightline.scoring.reasoning import without_reasoning
 from sightline.store.answers import KeyedRequest, RequestFrame, key_of
 from sightline.store.store import Store, inspect_images
 from sightline.types import (
@@ -532,42 +533,49 @@ class CollectedAnswers(Struct, frozen=True, kw_only=True):
     """The probes of an evaluation and the source of their answers.
 
     `probes` starts a new pass over the stored probes at each call, in the order of the samples.
+    `reasoning_tags` are further tags around reasoning, which is cut from the responses.
     """
 
     probes: Callable[[], Iterable[StoredProbe]]
     answers: AnswerLookup
+    reasoning_tags: tuple[str, ...] = ()
 
     def groups(self) -> Iterator[Group]:
         """The groups of the evaluation, in the order of the samples; each call starts a new pass."""
-        return answered_groups(self.probes(), self.answers)
+        return answered_groups(self.probes(), self.answers, self.reasoning_tags)
 
 
-def answered_groups(probes: Iterable[StoredProbe], answers: AnswerLookup) -> Iterator[Group]:
+def answered_groups(
+    probes: Iterable[StoredProbe], answers: AnswerLookup, tags: Sequence[str] = ()
+) -> Iterator[Group]:
+    """The groups of probes; `tags` are further tags around reasoning, which is cut from the responses."""
     for chunk in _whole_samples(probes):
         partners = [probe for first in chunk for others in first.partners.values() for probe in others]
         results = answers.look_up(list(dict.fromkeys(probe.key for probe in (*chunk, *partners))))
         for _, members in groupby(chunk, key=_group_key):
-            yield _group(list(members), results)
+            yield _group(list(members), results, tags)
 
 
 def _group_key(probe: StoredProbe) -> GroupKey:
     return (probe.sample, 0, probe.variant) if probe.pooled else (probe.sample, probe.draw, "")
 
 
-def _group(probes: Sequence[StoredProbe], results: Mapping[str, Answer | Failure]) -> Group:
+def _group(
+    probes: Sequence[StoredProbe], results: Mapping[str, Answer | Failure], tags: Sequence[str]
+) -> Group:
     first = probes[0]
     sample, draw, pooled = _group_key(first)
     partners = {
-        setting: tuple(_outcome(probe, results.get(probe.key)) for probe in others)
+        setting: tuple(_outcome(probe, results.get(probe.key), tags) for probe in others)
         for setting, others in first.partners.items()
         if others and all(probe.key in results for probe in others)
     }
-    outcomes = tuple(_outcome(probe, results.get(probe.key)) for probe in probes)
+    outcomes = tuple(_outcome(probe, results.get(probe.key), tags) for probe in probes)
     evidence = {probe.key: probe.evidence for probe in probes if probe.evidence}
     return Group(sample, draw, first.cluster, outcomes, partners=partners, evidence=evidence, pooled=pooled)
 
 
-def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
+def _outcome(probe: StoredProbe, result: Answer | Failure | None, tags: Sequence[str]) -> Outcome:
     """A probe with its answer, before it is judged.
 
     An empty answer is wrong, a failed call is an error. A probe that has neither an answer nor a failure was
@@ -599,10 +607,12 @@ def _outcome(probe: StoredProbe, result: Answer | Failure | None) -> Outcome:
             verdict="error" if error else "unscored",
             error=error or NOT_SENT,
         )
+    result = without_reasoning(result, tags)
     empty = not result.text
     return Outcome(
         **shared,
         response=result.text,
+        reasoning=result.reasoning,
         status="empty" if empty else "ok",
         finish_reason=result.finish_reason,
         usage=result.usage,

@@ -39,7 +39,12 @@ from sightline.evaluation.measures import (
     metrics_of,
     vector_scorer,
 )
-from sightline.evaluation.options import EffectiveOptions, EvaluationDescription
+from sightline.evaluation.options import (
+    EffectiveOptions,
+    EvaluationDescription,
+    reasoning_names,
+    recorded_tags,
+)
 from sightline.evaluation.plan import Samples
 from sightline.evaluation.registry import load_project_verdicts
 from sightline.evaluation.runs import StoredRun
@@ -355,6 +360,7 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         "judge_sampling": sampling or None,
         "split": task.split,
         **recorded_options(spec),
+        **({"reasoning_tags": list(reasoning_names(spec))} if spec.reasoning_tags else {}),
         **(models.replacement.options if models.replacement else {"augment": None}),
         "synthetic": is_synthetic(task.folder) or None,
         "other_data": prepared.survey.is_foreign or None,
@@ -477,7 +483,10 @@ def prepared_panel(prepared: Prepared) -> JudgePanel:
     for name in prepared.spec.judge:
         if name in prepared.judges.models:
             model = judge_model(prepared, name)
-            judges.append(ModelJudge(name, model, benchmark, options, prepared.spec.judge_repeats))
+            spec = prepared.spec
+            judges.append(
+                ModelJudge(name, model, benchmark, options, spec.judge_repeats, reasoning_names(spec))
+            )
         elif name in prepared.judges.humans:
             judges.append(prepared.judges.humans[name])
         else:
@@ -505,7 +514,8 @@ def recorded_panel(
             judges.append(HumanJudge(name, verdicts))
         else:
             repeats = description.judge_repeats
-            judges.append(ModelJudge(name, run.judges[name], benchmark, options, repeats))
+            tags = recorded_tags(description)
+            judges.append(ModelJudge(name, run.judges[name], benchmark, options, repeats, tags))
     return make_panel(benchmark, options, [*judges, *humans], description.decide)
 
 

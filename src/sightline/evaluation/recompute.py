@@ -12,6 +12,7 @@ from sightline.errors import UserError
 from sightline.evaluation.compare import compare
 from sightline.evaluation.folder import JudgedRun, StoredGroups, read_judged_run
 from sightline.evaluation.judges import HumanJudge, JudgedGroup
+from sightline.evaluation.options import recorded_tags
 from sightline.evaluation.plan import CollectedAnswers, read_stored_probes
 from sightline.evaluation.prepared import recorded_measures, recorded_panel
 from sightline.evaluation.result import add_published, aggregate
@@ -47,7 +48,11 @@ def recompute(
     benchmark = stored.benchmark
     aggregated = aggregate(
         description,
-        CollectedAnswers(probes=lambda: read_stored_probes(store, stored.number), answers=store.answers),
+        CollectedAnswers(
+            probes=lambda: read_stored_probes(store, stored.number),
+            answers=store.answers,
+            reasoning_tags=recorded_tags(stored.description),
+        ),
         recorded_panel(benchmark, stored, store, humans),
         store.answers,
         measures=recorded_measures(benchmark, stored, store),

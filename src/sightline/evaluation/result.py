@@ -40,6 +40,7 @@ from sightline.metrics.tally import SCALES, Stretches, count_stretches, tally
 from sightline.scoring.scorer import flag, undecided_flags
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import (
+    CUT_OFF,
     CorrectedValue,
     Group,
     Metric,
@@ -273,6 +274,37 @@ LONG_RESPONSE = 200
 """The number of words above which an embedding model may cut off the end of a response."""
 
 
+class ReasoningCounts(Struct):
+    """The responses that held reasoning, and the finish reasons of those without anything else."""
+
+    answered: int = 0
+    held: int = 0
+    only: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        self.answered += outcome.answered
+        self.held += bool(outcome.reasoning)
+        if outcome.reasoning and outcome.status == "empty":
+            self.only[outcome.finish_reason] += 1
+
+    def notes(self) -> list[str]:
+        """One note, or none where no response held reasoning."""
+        if not self.held:
+            return []
+        note = (
+            f"{self.held:,} of {self.answered:,} responses held reasoning, which is cut: judges and metrics"
+            " read only the answers"
+        )
+        if not self.only:
+            return [note]
+        reasons = ", ".join(f"{number:,} {reason or 'unknown'}" for reason, number in self.only.most_common())
+        truncated = sum(number for reason, number in self.only.items() if reason in CUT_OFF)
+        return [
+            f"{note}. {self.only.total():,} held only reasoning and no answer (finish reasons: {reasons};"
+            f" {truncated:,} reached the token limit)"
+        ]
+
+
 class AnswerCounts(Struct):
     """The numbers of judged answers, by kind.
 
@@ -300,6 +332,7 @@ class AnswerCounts(Struct):
     judge_errors: int = 0
     not_sampled: int = 0
     invalid_usage: int = 0
+    reasoning: ReasoningCounts = field(default_factory=ReasoningCounts)
 
     @property
     def sent(self) -> int:
@@ -364,6 +397,7 @@ class Summary:
             return
         counts.verdicts[outcome.verdict] += 1
         counts.truncated += outcome.truncated
+        counts.reasoning.add(outcome)
         counts.invalid_usage += bool(outcome.usage.invalid)
         # A response has fewer words than characters: most responses need no split.
         counts.long_responses += (
@@ -421,6 +455,7 @@ def summary_notes(summary: Summary, planned_samples: int) -> list[str]:
         replies = [repr(" ".join(reply.split())[:60]) for reply in examples.undecided_replies]
         listed = some_of(replies, len(replies), total=counts.undecided_replies)
         notes.append(f"judge replies without a verdict: {listed}")
+    notes += counts.reasoning.notes()
     if counts.invalid_usage:
         notes.append(
             f"the server reports invalid token counts for {counts.invalid_usage:,} answers; `usage` names "

@@ -28,7 +28,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.finish import Evaluation, judge_and_write
 from sightline.evaluation.judges import JudgePanel
 from sightline.evaluation.measures import identities_of
-from sightline.evaluation.options import EvaluationDescription
+from sightline.evaluation.options import EvaluationDescription, reasoning_names
 from sightline.evaluation.plan import (
     AnswerLookup,
     CollectedAnswers,
@@ -134,8 +134,10 @@ class RequestSender:
         name, models = prepared.spec.model, prepared.models.models
         check = self._endpoint_check(models, MODEL_REMEDY)
         if may_judge_early(prepared):
-            planned = CollectedAnswers(probes=plan.probes, answers=self._store.answers)
-            self._early = EarlyJudging(self._judges, samples, planned, self._store.answers)
+            tags = reasoning_names(prepared.spec)
+            answers = self._store.answers
+            planned = CollectedAnswers(probes=plan.probes, answers=answers, reasoning_tags=tags)
+            self._early = EarlyJudging(self._judges, samples, planned, answers)
         async with request_progress(prepared.task.name, counts, show_progress=self._show_progress):
             await self._runner(name, models, counts).run(
                 requests,
@@ -435,7 +437,7 @@ class EarlyJudging:
 
     def _collected(self, samples: Sequence[Sample]) -> CollectedAnswers:
         probes = [probe for sample in samples for probe in sample.probes]
-        return CollectedAnswers(probes=lambda: probes, answers=self._answers)
+        return replace(self._planned, probes=lambda: probes)
 
 
 def answered_only(samples: Sequence[Sample], answers: Answers) -> list[Sample]:
@@ -673,7 +675,11 @@ async def _evaluate(
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
     plan, samples = make_plan(prepared, store, augmented), AnsweredSamples()
-    collected = CollectedAnswers(probes=lambda: read_stored_probes(store, run), answers=store.answers)
+    collected = CollectedAnswers(
+        probes=lambda: read_stored_probes(store, run),
+        answers=store.answers,
+        reasoning_tags=reasoning_names(prepared.spec),
+    )
     unjudged = replace(collected, probes=lambda: read_stored_probes(store, run, without=samples.is_judged))
     async with RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender:
         try:

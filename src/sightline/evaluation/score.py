@@ -15,7 +15,14 @@ from sightline.benchmarks.records import cluster_of, inspect_sample
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.finish import Evaluation, judge_and_write
-from sightline.evaluation.options import EvaluationDescription, effective, setting_of, split_of, variant_of
+from sightline.evaluation.options import (
+    EvaluationDescription,
+    effective,
+    reasoning_names,
+    setting_of,
+    split_of,
+    variant_of,
+)
 from sightline.evaluation.plan import (
     CollectedAnswers,
     StoredProbe,
@@ -120,7 +127,8 @@ def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
     notes = recorded_notes(_recorded(settings[task.setting]), task.name)
     description = describe_evaluation(prepared, notes)
     check_results_folder(spec, description, Path(file))
-    return _Scoring(prepared, description, CollectedAnswers(probes=lambda: stored, answers=answers))
+    collected = CollectedAnswers(probes=lambda: stored, answers=answers, reasoning_tags=reasoning_names(spec))
+    return _Scoring(prepared, description, collected)
 
 
 def _matched(
@@ -261,7 +269,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
             for answers in by_model.values()
             for answer in answers
         ]
-        return list(_imported(benchmark.name, setting.name, matches))
+        return list(_imported(benchmark.name, setting.name, matches, reasoning_names(spec)))
     samples = _clustered_probes(spec, benchmark, setting)
     expected = [(probe.sample, probe.variant) for _, probes in samples for probe in probes]
     matches = []
@@ -273,7 +281,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
                 answer = matched.get((probe.sample, probe.variant, draw))
                 if answer is not None:
                     matches.append(_Match(answer, probe, cluster))
-    return list(_imported(benchmark.name, setting.name, matches))
+    return list(_imported(benchmark.name, setting.name, matches, reasoning_names(spec)))
 
 
 def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> list[tuple[str, list[Probe]]]:
@@ -286,11 +294,13 @@ def _clustered_probes(spec: Spec, benchmark: Benchmark, setting: Setting) -> lis
     ]
 
 
-def _imported(benchmark: str, setting: str, matches: Iterable[_Match]) -> Iterator[ImportedAnswer]:
+def _imported(
+    benchmark: str, setting: str, matches: Iterable[_Match], tags: Sequence[str]
+) -> Iterator[ImportedAnswer]:
     answers = FileAnswers()
     matches = list(matches)
     stored = [_stored(match, answers.add(benchmark, setting, match.prediction)) for match in matches]
-    outcomes = (outcome for group in answered_groups(stored, answers) for outcome in group)
+    outcomes = (outcome for group in answered_groups(stored, answers, tags) for outcome in group)
     for (prediction, _, _), outcome in zip(matches, outcomes, strict=True):
         verdicts = (
             replace(verdict, targets=(outcome.key,), variant=outcome.variant)
@@ -363,6 +373,7 @@ def _result(prediction: Prediction) -> Answer | Failure:
         return Failure("permanent", prediction.error)
     return Answer(
         prediction.response,
+        reasoning=prediction.reasoning,
         finish_reason=prediction.finish_reason,
         usage=prediction.usage,
         version=prediction.version or prediction.model,

@@ -93,6 +93,15 @@ class EvaluationOptions(TaskOptions):
             recorded=True,
         ),
     ] = 1
+    reasoning_tags: Annotated[
+        Names,
+        Argument(
+            "more tags around reasoning, which is cut from responses: summary cuts <summary>...</summary>;"
+            " may repeat",
+            "judging",
+            "NAME,...",
+        ),
+    ] = ()
     gen_any: Annotated[
         bool,
         Argument("send sampling options with unknown names too, to model and judges", "requests"),

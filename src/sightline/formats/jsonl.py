@@ -160,6 +160,7 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
         finish_reason=optional_text(record.get("finish_reason"), "finish_reason", location),
         version=optional_text(record.get("version"), "version", location),
         usage=read_usage(record.get("usage")),
+        reasoning=_text_or_nothing(record.get("reasoning")),
     )
 
 

@@ -19,10 +19,10 @@ class Prediction(Struct, frozen=True):
 
     `question`, `context` and `options` are those that the model saw, in the order it saw them; `image` is the
     path of the record's image, `images` are the paths of the images sent, `prompt` is the text sent. Each is
-    empty if the file does not hold it, and so are `key`, `finish_reason`, `version` and `usage`, which our
-    own answers.jsonl holds. `error` is the text of a recorded failed call; the response is then empty.
-    `model` is the model that answered, in files of several models. `verdicts` are those that the file gives
-    on the answer, without their targets. `sample_digest` is that of our own answers.jsonl.
+    empty if the file does not hold it, and so are `key`, `finish_reason`, `version`, `usage` and `reasoning`,
+    which our own answers.jsonl holds. `error` is the text of a recorded failed call; the response is then
+    empty. `model` is the model that answered, in files of several models. `verdicts` are those that the file
+    gives on the answer, without their targets. `sample_digest` is that of our own answers.jsonl.
     It has more than 15 fields, since it is the union of what all layouts hold.
     """
 
@@ -45,6 +45,7 @@ class Prediction(Struct, frozen=True):
     model: str = ""
     verdicts: tuple[Verdict, ...] = ()
     sample_digest: str = ""
+    reasoning: str = ""
 
 
 class Layout(Struct, frozen=True):

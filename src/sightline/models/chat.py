@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -93,10 +92,6 @@ def _encode(file: ImageFile) -> msgspec.Raw:
 
 # -- Reads responses of chat completions servers: an answer, or the kind of failure
 
-# Reasoning before the answer. The opening tag may be in the prompt, the closing tag may be cut off.
-_THOUGHT = re.compile(
-    r"\s*<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*", re.DOTALL
-)
 _TOO_LONG = (
     "context_length",
     "context length",
@@ -140,8 +135,8 @@ _decoder = msgspec.json.Decoder(_Reply)
 def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
     """Read the body of a response with status 200.
 
-    `latency`: seconds that the call took. Returns the answer; reasoning, in its own field or in <think> tags,
-    is kept apart, and token counts that are no numbers are None. A failure if there is no answer.
+    `latency`: seconds that the call took. Returns the answer; reasoning in its own field is kept apart, and
+    token counts that are no numbers are None. A failure if there is no answer.
     """
     try:
         reply = _decode(raw)
@@ -157,10 +152,6 @@ def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
     if choice.finish_reason == "content_filter" and not text:
         return Failure("blocked", f"{host}: the content filter stopped the answer", status=200)
     reasoning = next((r for r in (message.reasoning_content, message.reasoning) if isinstance(r, str)), "")
-    thought = _THOUGHT.match(text)
-    if thought is not None:
-        reasoning = reasoning or (thought.group(1) or thought.group(2) or "").strip()
-        text = text[thought.end() :]
     return Answer(
         text=text,
         reasoning=reasoning,

@@ -79,7 +79,12 @@ class Replay(OfflineModel):
             return Failure("permanent", f"{self._file} has no answer to {origin.sample} {origin.variant}")
         if prediction.error is not None:
             return Failure("permanent", f"{self._file} records a failure: {prediction.error}")
-        return Answer(prediction.response, version=self.name)
+        return Answer(
+            prediction.response,
+            reasoning=prediction.reasoning,
+            finish_reason=prediction.finish_reason,
+            version=self.name,
+        )
 
     def _read(self, origin: Origin) -> None:
         predictions = read_predictions(

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from sightline.scoring.reasoning import cut_reasoning
 from sightline.scoring.scorer import ModelScorer, Reading
 from sightline.scoring.text import lexicon, respelled, words
 from sightline.text import fill, load
@@ -119,7 +120,6 @@ _OPPOSITE = {_RIGHT: _WRONG, _WRONG: _RIGHT, _FITS: _DIFFERS, _DIFFERS: _FITS}
 _FOR, _AGAINST = rf"\b(?:{_RIGHT}|{_YES})\b", rf"\b(?:{_WRONG}|{_NO})\b"
 
 # Text that is not the judge's own statement, and markup.
-_REASONING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A.*</think(?:ing)?>", re.DOTALL)
 _QUOTATION = r"[\"'“][^\"'”\n]{1,40}[\"'”]"
 _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), replacement)
@@ -341,7 +341,7 @@ def _read(part: str, vocabulary: VerdictWords) -> ReplyVerdict:
 
 def _plain(reply: str) -> str:
     """The reply in lower case, without its reasoning part, markup and restated texts."""
-    text = re.sub(r"[^\S\n]+", " ", respelled(_REASONING.sub("", reply)))
+    text = re.sub(r"[^\S\n]+", " ", respelled(cut_reasoning(reply).answer))
     text = re.sub(r"\s*\n\s*", "\n", text)
     for pattern, replacement in _PLAIN:
         text = pattern.sub(replacement, text)

@@ -23,6 +23,7 @@ from zstandard import (
 )
 
 from sightline.models.base import ServerReport
+from sightline.scoring.reasoning import without_reasoning
 from sightline.store.claims import Claims
 from sightline.store.database import (
     Connection,
@@ -307,13 +308,17 @@ def text_digest(text: bytes) -> bytes:
     return hashlib.sha256(text).digest()[:16]
 
 
-# -- What can be stored and exported: text that UTF-8 or a database cannot hold is replaced
+# -- What is stored: answers apart from their reasoning, and text that UTF-8 and a database can hold
 
 
 def storable(result: Answer | Failure) -> Answer | Failure:
-    r"""Replace lone surrogates, which libraries of providers take over from JSON such as "\ud800"."""
+    r"""Cut the reasoning from an answer, and replace lone surrogates.
+
+    Libraries of providers take surrogates over from JSON such as "\ud800".
+    """
     match result:
         case Answer():
+            result = without_reasoning(result)
             texts = (result.text, result.reasoning, result.finish_reason, result.version)
             if all(map(_is_storable, texts)):
                 return result

@@ -9,6 +9,7 @@ import pytest
 
 from sightline.models.batch_client import LineReader, read_line
 from sightline.models.chat import MAX_BYTES
+from sightline.store.answers import storable
 from sightline.types import Answer, Failure
 
 
@@ -31,7 +32,7 @@ def test_an_answer_is_read_as_from_a_single_request() -> None:
     message = {"role": "assistant", "content": "<think>hm</think>(B)"}
     usage = {"prompt_tokens": 7, "completion_tokens": 2}
     body = {"model": "m-1", "usage": usage, "choices": [{"message": message, "finish_reason": "stop"}]}
-    answer = result(reply(200, body))
+    answer = storable(result(reply(200, body)))
     assert isinstance(answer, Answer)
     assert (answer.text, answer.reasoning, answer.version, answer.latency) == ("(B)", "hm", "m-1", 0.0)
     assert answer.usage.prompt_tokens == 7
