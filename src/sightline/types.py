@@ -262,6 +262,18 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     inclusion: Annotated[float, Meta(gt=0, le=1)] | None = None
 
 
+class FirstAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The truncated answer that another one with a higher token limit has replaced (--retry-truncated).
+
+    `key` is its key in the store; the other fields are those of an `Outcome`.
+    """
+
+    key: str
+    response: str
+    finish_reason: str
+    reasoning: str = ""
+
+
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A probe with its answer and the verdict that counts: one line of answers.jsonl, in its order.
 
@@ -291,6 +303,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         version: The version that the model reports.
         sample_digest: The digest of the sample, whatever the setting; '' if unknown.
         reasoning: What was cut from the response, or what the server sent apart.
+        first: The truncated answer that this one has replaced.
     """
 
     sample: str
@@ -317,6 +330,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str = ""
     sample_digest: str = ""
     reasoning: str = ""
+    first: FirstAnswer | None = None
 
     @property
     def right(self) -> bool:
@@ -637,6 +651,10 @@ class PublishedValue(Struct, frozen=True):
         if not self.comparable:
             return "*"
         return "†" if self.note else ""
+
+
+FIRST_ANSWERS = "answers=first"
+"""The subset of values with the first answers, before truncated ones were asked again."""
 
 
 class CorrectedValue(Struct, frozen=True, kw_only=True):

@@ -168,3 +168,147 @@ def test_responses_that_are_only_reasoning_are_counted_with_their_finish_reasons
     )
     _, _, said = command("import", file, "--task", task, "--out", "imported.jsonl")
     assert "3 of 3 responses held reasoning" in said
+
+
+# -- --retry-truncated
+
+
+def thinking(body: dict[str, Any]) -> tuple[str, str] | None:
+    """Question n needs 10 n tokens; with fewer, only thoughts about A come. A limit of 999 is too long."""
+    limit = body["max_tokens"]
+    needed = 10 * int(json.dumps(body["messages"]).split("Question ")[1].split(":")[0])
+    if limit == 999 and needed == 70:
+        return None
+    return ("<think>(A)?", "length") if needed > limit else ("<think>(A)?</think>B", "stop")
+
+
+def values(folder: Path) -> dict[tuple[str, str], float]:
+    result = json.loads((folder / "metrics.json").read_text())
+    return {(one["metric"], one["subset"]): one["value"] for one in result["metrics"]}
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> str:
+    return groups(tmp_path, [f"Question {number}:" for number in range(1, 9)])
+
+
+def test_truncated_answers_are_asked_again_and_both_values_are_reported(
+    command: Command, tmp_path: Path, serve: Callable[..., Server], questions: str
+) -> None:
+    server = serve(thinking)
+    words = ["run", questions, "--model", server.model, "--set", "embedder=none", "--gen", "max_tokens=40"]
+    assert command(*words, "--out", "first")[0] == 0
+    assert len(server.bodies) == 8
+    told = json.loads(command(*words, "--retry-truncated", "60", "--dry-run", "--json")[1])
+    assert (told["requests"], told["cached"], told["to_ask"]) == (12, 8, 4)
+    status, out, _ = command(*words, "--retry-truncated", "60", "--out", "second")
+    assert status == 0
+    table = out.split("\n\n")[0]
+    assert [" ".join(line.split()[:2]) for line in table.splitlines() if "first answers" in line]
+    assert "acc, first answers" in table
+    # Those that the limit cut off, once more, with the higher limit only.
+    assert [body["max_tokens"] for body in server.bodies[8:]].count(60) == 4
+    first, second = values(tmp_path / "first"), values(tmp_path / "second")
+    assert (first["acc", "all"], second["acc", "all"], second["acc", "answers=first"]) == (50, 75, 50)
+    assert second["truncated_answers", "all"] == 25
+    assert second["truncated_answers", "answers=first"] == 50
+    assert ("truncated_answers", "all") not in first
+    result = json.loads((tmp_path / "second" / "metrics.json").read_text())
+    assert (result["truncated"], result["options"]["retry_truncated"]) == (2, 60)
+    assert (
+        "4 of 8 answers reached the token limit (40); 4 were asked again with at most 60 tokens, which 2 of"
+        " them reached. `answers=first` are the values before"
+    ) in result["notes"]
+    found = answers(tmp_path / "second")
+    assert [one["response"] for one in found] == ["B"] * 6 + [""] * 2
+    assert ["first" in one for one in found] == [False] * 4 + [True] * 4
+    before = {one["sample"]: one for one in answers(tmp_path / "first")}
+    for one in found[4:]:
+        assert one["first"]["key"] == before[one["sample"]]["key"] != one["key"]
+        assert one["first"]["finish_reason"] == "length"
+
+
+def test_a_repeated_run_and_a_report_send_nothing_and_give_the_same_values(
+    command: Command, tmp_path: Path, serve: Callable[..., Server], questions: str
+) -> None:
+    server = serve(thinking)
+    words = ["run", questions, "--model", server.model, "--set", "embedder=none", "--gen", "max_tokens=40"]
+    words += ["--retry-truncated", "60"]
+    assert command(*words, "--out", "one")[0] == 0
+    asked = len(server.bodies)
+    assert asked == 12
+    assert command(*words, "--out", "two")[0] == 0
+    assert len(server.bodies) == asked
+    assert values(tmp_path / "one") == values(tmp_path / "two")
+    assert json.loads(command(*words, "--dry-run", "--json")[1])["to_ask"] == 0
+    status, out, _ = command("report", "2", "--json")
+    assert status == 0
+    (reported,) = json.loads(out) if out.startswith("[") else [json.loads(out)]
+    assert reported["metrics"] == json.loads((tmp_path / "two" / "metrics.json").read_text())["metrics"]
+    # The answers of both limits belong to the run: cleaning the store keeps them.
+    assert command("store", "gc", "--unreferenced-answers", "--store", "sightline.db")[0] == 0
+    assert command(*words, "--out", "three")[0] == 0
+    assert len(server.bodies) == asked
+
+
+def test_where_the_second_call_fails_the_truncated_answer_counts_and_is_named(
+    command: Command, tmp_path: Path, serve: Callable[..., Server], questions: str
+) -> None:
+    server = serve(thinking)
+    words = ["run", questions, "--model", server.model, "--set", "embedder=none", "--gen", "max_tokens=40"]
+    assert command(*words, "--retry-truncated", "999", "--out", "out")[0] == 0
+    notes = json.loads((tmp_path / "out" / "metrics.json").read_text())["notes"]
+    assert any("1 have no second answer, and the truncated one counts" in note for note in notes)
+    assert values(tmp_path / "out")["acc", "all"] == 87.5
+
+
+def test_the_budget_counts_second_requests(
+    command: Command, tmp_path: Path, serve: Callable[..., Server], questions: str
+) -> None:
+    server = serve(thinking)
+    words = ["run", questions, "--model", server.model, "--set", "embedder=none", "--gen", "max_tokens=40"]
+    assert command(*words, "--retry-truncated", "60", "--max-requests", "10", "--out", "out")[0] == 4
+    assert len(server.bodies) == 10
+
+
+def test_a_judge_reads_first_and_second_answers(
+    command: Command, tmp_path: Path, serve: Callable[..., Server], questions: str
+) -> None:
+    def partly(body: dict[str, Any]) -> tuple[str, str]:
+        _, reason = thinking(body) or ("", "stop")
+        return ("It is", "length") if reason == "length" else ("It is a drum", reason)
+
+    judge = serve(
+        lambda body: (
+            "right" if "a drum" in json.dumps(body["messages"][-1]).split("It is")[-1] else "wrong",
+            "stop",
+        )
+    )
+    server = serve(partly)
+    words = ["run", questions, "--model", server.model, "--set", "embedder=none", "--gen", "max_tokens=40"]
+    words += ["--judge", judge.model, "--retry-truncated", "60", "--out", "out"]
+    status, _, said = command(*words)
+    assert status == 0, said
+    found = values(tmp_path / "out")
+    assert ("acc", "answers=first") in found
+    result = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert result["judge_errors"] == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "model", "said"),
+    [
+        ("40", "", "not above the token limit"),
+        ("0", "", "too small"),
+        ("90", "baseline/chance", "takes no token limit"),
+    ],
+)
+def test_a_limit_without_effect_is_refused_before_anything_is_sent(
+    command: Command, serve: Callable[..., Server], questions: str, limit: str, model: str, said: str
+) -> None:
+    server = serve(thinking)
+    words = ["run", questions, "--model", model or server.model, "--set", "embedder=none"]
+    status, _, error = command(*words, "--gen", "max_tokens=40", "--retry-truncated", limit)
+    assert status == 2
+    assert said in error
+    assert not server.bodies

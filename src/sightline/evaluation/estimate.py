@@ -291,6 +291,7 @@ class _Planned(Struct):
     """What was counted over a plan."""
 
     tally: RequestTally
+    retries: RequestTally | None = None
     probes: int = 0
     broken_images: int = 0
 
@@ -327,8 +328,12 @@ def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
         own = planned.tally.lengths
         other, source = (own, "") if own.answers else _lengths_of_other_run(prepared, store)
         model = planned.tally.estimate(other)
+        if planned.retries is not None:
+            model = RequestsEstimate(**_added([model, planned.retries.estimate(other)], RequestsEstimate))
         judges = _judges(prepared, plan, planned.tally, other, store, planned_keys)
     planned_keys.update(planned.tally.counted)
+    if planned.retries is not None:
+        planned_keys.update(planned.retries.counted)
     both = (model, *judges)
     return RunEstimate(
         **structs.asdict(model),
@@ -388,10 +393,21 @@ def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: KeySet) -
     spec, models = prepared.spec, prepared.models.models
     sampling = models[0].effective(prepared.task.options.sampling)
     planned = _Planned(_tally(prepared, spec.model, models, sampling))
+    if spec.retry_truncated is not None:
+        longer = {**sampling, "max_tokens": spec.retry_truncated}
+        planned.retries = replace(_tally(prepared, spec.model, models, longer), endpoints=0)
     for chunk in plan.chunks():
         requests = [one.request for one in chunk if one.request is not None]
         stored = store.answers.look_up([keyed.request.key for keyed in requests])
         planned.tally.add(requests, stored, planned_keys, retry=spec.retry_errors)
+        if planned.retries is not None:
+            truncated = [
+                one.retry
+                for one in chunk
+                if one.retry is not None and getattr(stored.get(one.probe.key), "truncated", False)
+            ]
+            answered = store.answers.look_up([keyed.request.key for keyed in truncated])
+            planned.retries.add(truncated, answered, planned_keys, retry=spec.retry_errors)
         planned.probes += len(chunk)
         planned.broken_images += len(chunk) - len(requests)
     return planned
@@ -409,7 +425,12 @@ def _judges(
     answers = _AssumedAnswers(store, [asked.to_send, planned_keys], round(tokens * CHARACTERS_PER_TOKEN))
 
     tags = reasoning_names(prepared.spec)
-    collected = CollectedAnswers(probes=plan.probes, answers=answers, reasoning_tags=tags)
+    collected = CollectedAnswers(
+        probes=plan.probes,
+        answers=answers,
+        reasoning_tags=tags,
+        retries=prepared.spec.retry_truncated is not None,
+    )
     panel, estimates = prepared_panel(prepared), []
     for judge in panel.judges:
         models = prepared.judges.models.get(judge.name)
@@ -417,7 +438,7 @@ def _judges(
             continue
         sampling = judge_sampling(prepared.spec, models[0])
         tally = replace(_tally(prepared, judge.name, models, sampling), attempts=judge.max_attempts)
-        requests = replace(panel, judges=[judge]).requests(collected.groups())
+        requests = replace(panel, judges=[judge]).requests(collected.groups_to_judge())
         while chunk := list(islice(requests, JUDGED_TOGETHER)):
             stored = store.answers.look_up([keyed.request.key for keyed in chunk])
             tally.add(chunk, stored, planned_keys, retry=prepared.spec.retry_errors)
@@ -470,6 +491,11 @@ def _notes(
                 f"the store holds no answer of {one.model} on this benchmark: the expected length of its"
                 " answers, and so the expected cost, is unknown"
             )
+    if spec.retry_truncated is not None and both[0].to_ask:
+        yield (
+            "--retry-truncated: answers that will reach the token limit are asked again, at most"
+            f" {both[0].to_ask:,} more requests; they are not counted here"
+        )
     if source and both[0].to_ask:
         yield f"expected lengths of answers: from {source}"
     samplings = {spec.model: prepared.models.models[0].effective(prepared.task.options.sampling)}

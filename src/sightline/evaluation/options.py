@@ -119,6 +119,7 @@ def _check_counts(spec: Spec) -> None:
         "--repeats": spec.repeats,
         "--limit": spec.limit,
         "--judge-repeats": spec.judge_repeats,
+        "--retry-truncated": spec.retry_truncated,
     }
     for name, value in counts.items():
         if value is not None and value < 1:

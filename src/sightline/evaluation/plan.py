@@ -31,6 +31,7 @@ from sightline.types import (
     NOT_SENT,
     Answer,
     Failure,
+    FirstAnswer,
     Group,
     GroupKey,
     ImageFile,
@@ -40,6 +41,7 @@ from sightline.types import (
     Origin,
     Outcome,
     Probe,
+    Request,
     Sample,
     Usage,
     user,
@@ -57,7 +59,8 @@ class PlanInputs(Struct, frozen=True, kw_only=True):
 
     `settings` maps the evaluated setting, which comes first, and each other one that a metric reads to its
     options. `repeats` is the number of draws of each probe, `fresh` the tag of --fresh. `augmented` replaces
-    images by text, for a model that gets text only.
+    images by text, for a model that gets text only. `retries` maps each setting to the sampling options with
+    which truncated answers are asked again; it is empty if none is.
     """
 
     benchmark: Benchmark
@@ -67,17 +70,20 @@ class PlanInputs(Struct, frozen=True, kw_only=True):
     repeats: int = 1
     fresh: str = ""
     augmented: Augmented | None = None
+    retries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class PlannedProbe(NamedTuple):
     """A probe of the plan: its position in the run, its record for the store, and its request.
 
-    `request` is None where the probe cannot be asked; the record's `error` then says why.
+    `request` is None where the probe cannot be asked; the record's `error` then says why. `retry` is the
+    request that is sent if the answer is truncated; None for none.
     """
 
     position: int
     probe: StoredProbe
     request: KeyedRequest | None
+    retry: KeyedRequest | None = None
 
 
 class Plan:
@@ -95,6 +101,10 @@ class Plan:
         self._frames = {
             setting: RequestFrame(inputs.model.identity, options.sampling, inputs.fresh)
             for setting, options in self._settings.items()
+        }
+        self._retry_frames = {
+            setting: RequestFrame(inputs.model.identity, sampling, inputs.fresh)
+            for setting, sampling in inputs.retries.items()
         }
         self._store = store
         self._read_only = read_only
@@ -119,6 +129,15 @@ class Plan:
         """The requests of all samples, planned anew at each call."""
         for chunk in self.chunks():
             yield from (planned.request for planned in chunk if planned.request is not None)
+
+    def retries(self, answers: AnswerLookup) -> Iterator[KeyedRequest]:
+        """The second requests of the probes whose answers are truncated, planned anew at each call."""
+        for chunk in self.chunks() if self._retry_frames else ():
+            results = answers.look_up([planned.probe.key for planned in chunk])
+            for planned in chunk:
+                result = results.get(planned.probe.key)
+                if planned.retry is not None and isinstance(result, Answer) and result.truncated:
+                    yield planned.retry
 
     def probes(self) -> Iterator[StoredProbe]:
         """The probes of all samples, planned anew at each call."""
@@ -149,6 +168,7 @@ class Plan:
         digest = sample_digest(inputs.benchmark, sample, self._files)
         replays = inputs.model.capabilities.replays
         requests: dict[str, KeyedRequest] = {}
+        retries: dict[str, KeyedRequest] = {}
 
         def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
             origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw)
@@ -162,10 +182,23 @@ class Plan:
             if not replays and sent is not probe.messages:
                 probe = replace(probe, messages=sent)
             evidence = judge_images(probe, self._files)
-            return stored_probe(probe, draw, keyed.request.key, cluster, digest, evidence=evidence)
+            stored = stored_probe(probe, draw, keyed.request.key, cluster, digest, evidence=evidence)
+            again = self._retry(keyed.request, setting)
+            if again is None:
+                return stored
+            retries[keyed.request.key] = again
+            return replace(stored, retry=StoredRetry(again.request.key))
 
         for number, stored in enumerate(stored_groups(probes, range(inputs.repeats), store)):
-            yield PlannedProbe(probe_position(index, number), stored, requests.get(stored.key))
+            position, key = probe_position(index, number), stored.key
+            yield PlannedProbe(position, stored, requests.get(key), retries.get(key))
+
+    def _retry(self, request: Request, setting: str) -> KeyedRequest | None:
+        """The same request with a higher token limit."""
+        frame = self._retry_frames.get(setting)
+        if frame is None:
+            return None
+        return frame.keyed(request.messages, request.images, request.draw, request.origin, request.choices)
 
     def _request(self, probe: Probe, origin: Origin) -> KeyedRequest | BadImage:
         """The request of a probe, or the error of an image that cannot be sent."""
@@ -394,6 +427,12 @@ def _digest_in_order(
 _NUMBER_BITS = 20
 
 
+class StoredRetry(Struct, frozen=True):
+    """The key of the second request of a probe, which is sent if the first answer is truncated."""
+
+    key: str
+
+
 class StoredProbe(Struct, frozen=True, omit_defaults=True):
     """A probe as a run stores it: what judging and counting need, without the answer.
 
@@ -402,7 +441,8 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     the probe cannot be asked; the store then has no answer under `key`. If `pooled`, all draws of the probe
     form one group. `evidence` lists the images, untransformed, that a judge of the answer sees. `context`,
     `images` and `prompt` are those of the answer's line in answers.jsonl, empty in partners.
-    `sample_digest` is that of the sample, the same in every setting; '' if it is unknown.
+    `sample_digest` is that of the sample, the same in every setting; '' if it is unknown. `retry` is set in
+    runs with --retry-truncated.
     It has more than 15 fields because it is an `Outcome` without its answer.
     """
 
@@ -423,6 +463,7 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     images: tuple[str, ...] = ()
     prompt: str = ""
     sample_digest: str = ""
+    retry: StoredRetry | None = None
 
 
 def stored_probe(
@@ -533,27 +574,44 @@ class CollectedAnswers(Struct, frozen=True, kw_only=True):
     """The probes of an evaluation and the source of their answers.
 
     `probes` starts a new pass over the stored probes at each call, in the order of the samples.
-    `reasoning_tags` are further tags around reasoning, which is cut from the responses.
+    `reasoning_tags` are further tags around reasoning, which is cut from the responses. `retries` says
+    whether truncated answers are asked again; then the second answer counts, or with `first` the truncated
+    one.
     """
 
     probes: Callable[[], Iterable[StoredProbe]]
     answers: AnswerLookup
     reasoning_tags: tuple[str, ...] = ()
+    retries: bool = False
+    first: bool = False
 
     def groups(self) -> Iterator[Group]:
         """The groups of the evaluation, in the order of the samples; each call starts a new pass."""
-        return answered_groups(self.probes(), self.answers, self.reasoning_tags)
+        return answered_groups(self.probes(), self.answers, self.reasoning_tags, first=self.first)
+
+    def groups_to_judge(self) -> Iterator[Group]:
+        """The groups, and those with first answers that second ones have replaced as they were before."""
+        yield from self.groups()
+        if self.retries:
+            yield from replace(self, first=True).groups()
 
 
 def answered_groups(
-    probes: Iterable[StoredProbe], answers: AnswerLookup, tags: Sequence[str] = ()
+    probes: Iterable[StoredProbe],
+    answers: AnswerLookup,
+    tags: Sequence[str] = (),
+    *,
+    first: bool = False,
 ) -> Iterator[Group]:
-    """The groups of probes; `tags` are further tags around reasoning, which is cut from the responses."""
+    """The groups of probes; see `CollectedAnswers` for `tags` and `first`."""
     for chunk in _whole_samples(probes):
         partners = [probe for first in chunk for others in first.partners.values() for probe in others]
-        results = answers.look_up(list(dict.fromkeys(probe.key for probe in (*chunk, *partners))))
+        probes_of_chunk = (*chunk, *partners)
+        keys = [probe.key for probe in probes_of_chunk]
+        keys += [probe.retry.key for probe in probes_of_chunk if probe.retry is not None]
+        results = answers.look_up(list(dict.fromkeys(keys)))
         for _, members in groupby(chunk, key=_group_key):
-            yield _group(list(members), results, tags)
+            yield _group(list(members), results, tags, first=first)
 
 
 def _group_key(probe: StoredProbe) -> GroupKey:
@@ -561,18 +619,37 @@ def _group_key(probe: StoredProbe) -> GroupKey:
 
 
 def _group(
-    probes: Sequence[StoredProbe], results: Mapping[str, Answer | Failure], tags: Sequence[str]
+    probes: Sequence[StoredProbe],
+    results: Mapping[str, Answer | Failure],
+    tags: Sequence[str],
+    *,
+    first: bool,
 ) -> Group:
-    first = probes[0]
-    sample, draw, pooled = _group_key(first)
+    def outcome(probe: StoredProbe) -> Outcome:
+        found = _outcome(probe, results.get(probe.key), tags)
+        second = results.get(probe.retry.key) if probe.retry is not None else None
+        if first or not found.truncated or probe.retry is None or not isinstance(second, Answer):
+            return found
+        replaced = FirstAnswer(
+            key=found.key,
+            response=found.response,
+            finish_reason=found.finish_reason,
+            reasoning=found.reasoning,
+        )
+        return replace(_outcome(probe, second, tags), key=probe.retry.key, first=replaced)
+
+    leading = probes[0]
+    sample, draw, pooled = _group_key(leading)
     partners = {
-        setting: tuple(_outcome(probe, results.get(probe.key), tags) for probe in others)
-        for setting, others in first.partners.items()
+        setting: tuple(map(outcome, others))
+        for setting, others in leading.partners.items()
         if others and all(probe.key in results for probe in others)
     }
-    outcomes = tuple(_outcome(probe, results.get(probe.key), tags) for probe in probes)
-    evidence = {probe.key: probe.evidence for probe in probes if probe.evidence}
-    return Group(sample, draw, first.cluster, outcomes, partners=partners, evidence=evidence, pooled=pooled)
+    outcomes = tuple(map(outcome, probes))
+    evidence = {
+        one.key: probe.evidence for one, probe in zip(outcomes, probes, strict=True) if probe.evidence
+    }
+    return Group(sample, draw, leading.cluster, outcomes, partners=partners, evidence=evidence, pooled=pooled)
 
 
 def _outcome(probe: StoredProbe, result: Answer | Failure | None, tags: Sequence[str]) -> Outcome:

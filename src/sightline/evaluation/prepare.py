@@ -17,6 +17,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.published import foreign_samples, published
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.config import Config, load_config
+from sightline.engine.account import token_limit
 from sightline.errors import UserError
 from sightline.evaluation.fail_if import check_condition_metrics, parse_conditions
 from sightline.evaluation.folder import ResultsFolder, refuse_name_of_other_run, refuse_other_run
@@ -93,6 +94,8 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
         fail_if=fail_if,
     )
     _check(prepared)
+    if models.models:
+        retry_sampling(spec, task, models.models[0])
     return prepared
 
 
@@ -431,6 +434,7 @@ def make_plan(
         benchmark=task.benchmark,
         samples=task.samples if only is None else _some_of(task.samples, only),
         settings=plan_settings(prepared.spec, task, model),
+        retries=retry_sampling(prepared.spec, task, model),
         model=model,
         repeats=prepared.spec.repeats,
         fresh=prepared.spec.fresh,
@@ -446,6 +450,35 @@ def plan_settings(spec: Spec, task: PreparedTask, model: Model) -> dict[str, Eff
         for setting, options in task.partners.items()
     }
     return {task.setting: own, **partners}
+
+
+def retry_sampling(spec: Spec, task: PreparedTask, model: Model) -> dict[str, dict[str, Any]]:
+    """The sampling options of --retry-truncated by setting; none without it.
+
+    Raises UserError if the limit is not higher than the first one, or the model has none.
+    """
+    limit = spec.retry_truncated
+    if limit is None:
+        return {}
+    settings = {task.setting: task.options.sampling}
+    settings |= {setting: _sampling(spec, task, setting) for setting in task.partners}
+    found = {}
+    for setting, sampling in settings.items():
+        name = "max_completion_tokens" if "max_completion_tokens" in sampling else "max_tokens"
+        first, second = model.effective(sampling), model.effective({**sampling, name: limit})
+        if token_limit(second) != limit:
+            raise UserError(
+                f"--retry-truncated has no effect: {model.name} takes no token limit",
+                expected="a model that generates text",
+            )
+        least = token_limit(first)
+        if least is not None and limit <= least:
+            raise UserError(
+                f"--retry-truncated {limit} is not above the token limit of the first requests",
+                expected=f"more than {least:,}, which is max_tokens of {setting}",
+            )
+        found[setting] = second
+    return found
 
 
 def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:

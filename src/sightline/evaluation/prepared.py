@@ -361,6 +361,7 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         "split": task.split,
         **recorded_options(spec),
         **({"reasoning_tags": list(reasoning_names(spec))} if spec.reasoning_tags else {}),
+        **({"retry_truncated": spec.retry_truncated} if spec.retry_truncated is not None else {}),
         **(models.replacement.options if models.replacement else {"augment": None}),
         "synthetic": is_synthetic(task.folder) or None,
         "other_data": prepared.survey.is_foreign or None,

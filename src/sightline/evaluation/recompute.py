@@ -52,6 +52,7 @@ def recompute(
             probes=lambda: read_stored_probes(store, stored.number),
             answers=store.answers,
             reasoning_tags=recorded_tags(stored.description),
+            retries="retry_truncated" in stored.description.options,
         ),
         recorded_panel(benchmark, stored, store, humans),
         store.answers,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import sightline
 from sightline.benchmarks.published import Figure, FigureKey, Paper, joined, no_figures, paper_of
+from sightline.engine.account import token_limit
 from sightline.errors import some_of
 from sightline.evaluation.judges import (
     HumanJudge,
@@ -41,6 +42,8 @@ from sightline.scoring.scorer import flag, undecided_flags
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import (
     CUT_OFF,
+    FIRST_ANSWERS,
+    PERCENT,
     CorrectedValue,
     Group,
     Metric,
@@ -50,6 +53,7 @@ from sightline.types import (
     PublishedValue,
     Range,
     Result,
+    Term,
     Verdict,
     difference_range,
 )
@@ -117,10 +121,14 @@ def aggregate(
     measures.prepare(collected)
     stretches = _stretches(collected)
     metrics = panel.benchmark.metrics(description.benchmark_options)
+    if collected.retries:
+        metrics = [*metrics, TRUNCATED]
+        measures.prepare(replace(collected, first=True))
     totals = _GroupTotals(description.data_digest, panel.judges)
 
-    def scored() -> Iterator[Group]:
-        return with_text_scores(measures.measured(collected), panel.benchmark, description.benchmark_options)
+    def scored(*, first: bool = False) -> Iterator[Group]:
+        groups = measures.measured(replace(collected, first=first))
+        return with_text_scores(groups, panel.benchmark, description.benchmark_options)
 
     def groups() -> Iterator[Group]:
         for judged in panel.judge(scored(), replies):
@@ -135,9 +143,14 @@ def aggregate(
     values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
     if measures.similarity is not None:
         values.append(measures.similarity.confused())
+    if collected.retries:
+        judged = (one.group for one in panel.judge(scored(first=True), replies) if one.group.sent)
+        before = [value for value in tally(judged, metrics, stretches) if value.subset == "all" and value.n]
+        values += [replace(value, subset=FIRST_ANSWERS) for value in before]
     warning = similarity_warning(values)
     notes = [*([warning] if warning else []), *description.notes]
     notes += summary_notes(totals.summary, description.planned_samples)
+    notes += retry_notes(totals.summary.counts, description) if collected.retries else []
     notes += long_response_notes(totals.summary) if measures.similarity is not None else []
     result = replace(
         _result(
@@ -259,6 +272,43 @@ def _unmatched_notes(judges: Sequence[Judge]) -> list[str]:
     ]
 
 
+# -- Truncated answers that were asked again: how many there are, and the values before
+
+
+def _truncated_terms(group: Group) -> Iterator[Term]:
+    for outcome in group:
+        if outcome.answered:
+            yield Term(float(outcome.truncated), 1.0)
+
+
+TRUNCATED = Metric(
+    name="truncated_answers",
+    terms=_truncated_terms,
+    meaning="the share of the answers that reached the token limit",
+    better="lower",
+    range=PERCENT,
+    source="--retry-truncated",
+    judged=None,
+)
+
+
+def retry_notes(counts: AnswerCounts, description: EvaluationDescription) -> list[str]:
+    """What became of the answers that reached the first token limit."""
+    before = token_limit(description.options.get("sampling") or {})
+    limit = f"the token limit ({before:,})" if before is not None else "the token limit of the server"
+    left = counts.truncated - counts.retried_truncated
+    first = counts.truncated - counts.retried_truncated + counts.retried
+    if not first:
+        return [f"--retry-truncated: no answer reached {limit}"]
+    after = description.options["retry_truncated"]
+    kept = f"; {left:,} have no second answer, and the truncated one counts" if left else ""
+    return [
+        f"{first:,} of {counts.answered:,} answers reached {limit}; {counts.retried:,} were asked again with"
+        f" at most {after:,} tokens, which {counts.retried_truncated:,} of them reached{kept}."
+        f" `{FIRST_ANSWERS}` are the values before"
+    ]
+
+
 # -- Counts over all judged groups, and the notes of a result that follow from them
 
 MAX_UNANSWERED = 10
@@ -311,9 +361,10 @@ class AnswerCounts(Struct):
     `undecided_flags` counts answers of which it is undecided whether they have a flag (`scoring.scorer`),
     `undecided_replies` replies of judge models that hold no verdict, `judge_errors` verdicts that a
     judge could not give, `by_file_name` samples whose cluster is named after an unreadable image file,
-    `groups_not_sent` groups of which some probe was not sent, `with_partner` the other groups for which
-    all answers of a partner setting exist, by setting, `invalid_usage` answers whose token counts are no
-    numbers.
+    `retried` truncated answers that were asked again, `retried_truncated` those of them that are truncated
+    again, `groups_not_sent` groups of which some probe was not sent, `with_partner` the other groups for
+    which all answers of a partner setting exist, by setting, `invalid_usage` answers whose token counts are
+    no numbers.
     """
 
     samples: int = 0
@@ -333,6 +384,8 @@ class AnswerCounts(Struct):
     not_sampled: int = 0
     invalid_usage: int = 0
     reasoning: ReasoningCounts = field(default_factory=ReasoningCounts)
+    retried: int = 0
+    retried_truncated: int = 0
 
     @property
     def sent(self) -> int:
@@ -398,6 +451,9 @@ class Summary:
         counts.verdicts[outcome.verdict] += 1
         counts.truncated += outcome.truncated
         counts.reasoning.add(outcome)
+        if outcome.first is not None:
+            counts.retried += 1
+            counts.retried_truncated += outcome.truncated
         counts.invalid_usage += bool(outcome.usage.invalid)
         # A response has fewer words than characters: most responses need no split.
         counts.long_responses += (

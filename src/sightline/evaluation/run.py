@@ -108,6 +108,8 @@ class RequestSender:
             if judge.name in prepared.judges.models
         ]
         self._early: EarlyJudging | None = None
+        models = prepared.models.models
+        self._model_check = self._endpoint_check(models, MODEL_REMEDY) if models else None
 
     async def __aenter__(self) -> Self:
         return self
@@ -132,7 +134,7 @@ class RequestSender:
         prepared = self._prepared
         self.asked = counts = Counts(total=prepared.survey.probes * prepared.spec.repeats)
         name, models = prepared.spec.model, prepared.models.models
-        check = self._endpoint_check(models, MODEL_REMEDY)
+        check = self._model_check
         if may_judge_early(prepared):
             tags = reasoning_names(prepared.spec)
             answers = self._store.answers
@@ -150,6 +152,26 @@ class RequestSender:
         self.notes += check.notes if check is not None else []
         self._note_requests(name, models, counts)
         return counts
+
+    async def ask_truncated_again(self, plan: Plan, counts: Counts) -> None:
+        """Send the second requests of truncated answers, unless the run has stopped; adds to `counts`."""
+        if counts.stopped:
+            return
+        name, models = self._prepared.spec.model, self._prepared.models.models
+        check = self._model_check
+        noted = len(check.notes) if check is not None else 0
+
+        def requests() -> Iterator[KeyedRequest]:
+            for keyed in plan.retries(self._store.answers):
+                counts.total += 1
+                yield keyed
+
+        async with request_progress(
+            f"{self._prepared.task.name}, truncated", counts, show_progress=self._show_progress
+        ):
+            await self._runner(name, models, counts).run(requests(), check=check, reread=plan.requests)
+        await self._close_batches()
+        self.notes += check.notes[noted:] if check is not None else []
 
     async def ask_judges(
         self, collected: CollectedAnswers, unjudged: CollectedAnswers | None = None
@@ -520,10 +542,10 @@ class JudgeRequests:
 
     def first_requests(self, collected: CollectedAnswers) -> Iterator[KeyedRequest]:
         """The first request about each case, read anew at each call."""
-        return self._panel.requests(collected.groups())
+        return self._panel.requests(collected.groups_to_judge())
 
     def _retries(self, collected: CollectedAnswers, attempt: int) -> Iterator[KeyedRequest]:
-        return self._panel.retry_requests(collected.groups(), self._answers, attempt)
+        return self._panel.retry_requests(collected.groups_to_judge(), self._answers, attempt)
 
 
 # -- The model judges that an answer can reach: they must be usable before the first one is paid for
@@ -679,6 +701,7 @@ async def _evaluate(
         probes=lambda: read_stored_probes(store, run),
         answers=store.answers,
         reasoning_tags=reasoning_names(prepared.spec),
+        retries=prepared.spec.retry_truncated is not None,
     )
     unjudged = replace(collected, probes=lambda: read_stored_probes(store, run, without=samples.is_judged))
     async with RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender:
@@ -686,6 +709,9 @@ async def _evaluate(
             requests = _stored_requests(plan, store, run, samples)
             counts = await sender.ask_model(requests, plan, samples)
             await run_until_cancelled(lambda stop: _store_unasked(requests, stop))
+            if prepared.spec.retry_truncated is not None:
+                await sender.ask_truncated_again(plan, counts)
+                unjudged = collected
             await run_in_thread(_store_human_verdicts, prepared, store, run)
             async with replicas_kept():
                 judge_counts = await sender.ask_judges(collected, unjudged)

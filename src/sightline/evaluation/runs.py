@@ -245,18 +245,30 @@ def count_run(store: Store, number: int, price: Price | None) -> RunCounts:
     statuses = dict.fromkeys(("ok", "empty", "error", "not_sent"), 0)
     tokens: Counter[str] = Counter()
     cost = 0.0
+
+    def count_usage(answer: Answer) -> None:
+        nonlocal cost
+        tokens["prompt"] += answer.usage.prompt_tokens or 0
+        tokens["completion"] += answer.usage.completion_tokens or 0
+        cost += price.of(answer.usage) if price is not None else 0
+
     probes = read_stored_probes(store, number)
     while batch := list(islice(probes, _BATCH)):
-        answers = store.answers.look_up([probe.key for probe in batch if not probe.error])
+        keys = [probe.key for probe in batch if not probe.error]
+        keys += [probe.retry.key for probe in batch if probe.retry is not None]
+        answers = store.answers.look_up(keys)
         for probe in batch:
             answer = answers.get(probe.key)
+            if isinstance(answer, Answer) and answer.truncated and probe.retry is not None:
+                second = answers.get(probe.retry.key)
+                if isinstance(second, Answer):
+                    count_usage(answer)
+                    answer = second
             if not isinstance(answer, Answer):
                 statuses["error" if answer is not None or probe.error else "not_sent"] += 1
                 continue
             statuses["ok" if answer.text else "empty"] += 1
-            tokens["prompt"] += answer.usage.prompt_tokens or 0
-            tokens["completion"] += answer.usage.completion_tokens or 0
-            cost += price.of(answer.usage) if price is not None else 0
+            count_usage(answer)
     return RunCounts(
         probes=statuses,
         prompt_tokens=tokens["prompt"],

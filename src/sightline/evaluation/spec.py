@@ -224,6 +224,15 @@ class RequestOptions(EvaluationOptions):
             "requests",
         ),
     ] = False
+    retry_truncated: Annotated[
+        int | None,
+        Argument(
+            "ask answers that reached the token limit once more with at most N tokens, and report the values"
+            " before and after (docs/models.md)",
+            "requests",
+            "N",
+        ),
+    ] = None
     fresh: Annotated[
         str,
         Argument("ignore cached answers and store new ones under this tag", "requests", "TAG", recorded=True),

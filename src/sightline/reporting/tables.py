@@ -48,7 +48,7 @@ from sightline.reporting.table import (
     value_cell,
 )
 from sightline.text import counted, for_html, for_latex, for_markdown, for_markdown_cell
-from sightline.types import CorrectedValue, MetricValue, PublishedValue, Result
+from sightline.types import FIRST_ANSWERS, CorrectedValue, MetricValue, PublishedValue, Result
 
 MOST_ROWS = 16
 """A label with more values than this is broken down on request only."""
@@ -128,7 +128,7 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
     names = run_names(results, runs)
     lines = _lines(results, names, by)
     fields: list[Field[_MetricRow]] = [
-        (Column("text", "metric", "metric"), lambda line: line.metric.metric),
+        (Column("text", "metric", "metric"), lambda line: _metric_cell(line.metric)),
         *([(Column("text", heading(by), by), lambda line: label_of(line.metric)[1])] if by else []),
         *([(Column("text", "run", "run"), lambda line: line.run)] if len(results) > 1 else []),
         (Column("value", "value\n95 %", ""), lambda line: value_cell(line.metric)),
@@ -154,6 +154,10 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
     )
 
 
+def _metric_cell(metric: MetricValue) -> str:
+    return f"{metric.metric}, first answers" if metric.subset == FIRST_ANSWERS else metric.metric
+
+
 def _leading_notes(results: Sequence[Result]) -> list[str]:
     by_benchmark: dict[str, list[Result]] = {}
     for result in results:
@@ -168,9 +172,16 @@ def _leading_notes(results: Sequence[Result]) -> list[str]:
 
 
 def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> list[_MetricRow]:
-    """The rows; the values of one metric and subset in different runs follow each other."""
+    """The rows; the values of one metric and subset in different runs follow each other.
+
+    Values with first answers stand below those with all answers.
+    """
+
+    def is_shown(metric: MetricValue) -> bool:
+        return label_of(metric)[0] == (by or "") or (not by and metric.subset == FIRST_ANSWERS)
+
     runs = [
-        {(m.metric, m.subset): _MetricRow(name, m) for m in result.metrics if label_of(m)[0] == (by or "")}
+        {(m.metric, m.subset): _MetricRow(name, m) for m in result.metrics if is_shown(m)}
         for name, result in zip(names, results, strict=True)
     ]
     places = dict.fromkeys(where for run in runs for where in run)
@@ -184,7 +195,7 @@ def _by_length(result: Result) -> tuple[list[str], dict[str, int]]:
     held: dict[str, dict[str, None]] = {}
     for metric in result.metrics:
         name, value = label_of(metric)
-        if name:
+        if name and metric.subset != FIRST_ANSWERS:
             held.setdefault(name, {})[value] = None
     long = {name: len(values) for name, values in held.items() if len(values) > MOST_ROWS}
     return [name for name in held if name not in long], long
