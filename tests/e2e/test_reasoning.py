@@ -249,6 +249,11 @@ def test_a_repeated_run_and_a_report_send_nothing_and_give_the_same_values(
     assert command("store", "gc", "--unreferenced-answers", "--store", "sightline.db")[0] == 0
     assert command(*words, "--out", "three")[0] == 0
     assert len(server.bodies) == asked
+    # A run with the higher limit shares the second answers; --fingerprint off: no check of the endpoint.
+    higher = [word.replace("=40", "=60") for word in words[:-2]]
+    assert command(*higher, "--fingerprint", "off", "--out", "four")[0] == 0
+    assert len(server.bodies) == asked + 4
+    assert values(tmp_path / "four")["acc", "all"] == values(tmp_path / "one")["acc", "all"]
 
 
 def test_where_the_second_call_fails_the_truncated_answer_counts_and_is_named(
