@@ -288,3 +288,20 @@ def test_a_card_shows_the_responses_and_the_page_of_an_inconsistent_group_names_
     group = client.get(f"/runs/1/groups/{number}").text
     assert re.search(r"<p>\S+ and \S+ have the same answer, but different references</p>", group)
     assert group.count("looked for:") == group.count('class="verdict wrong"')
+
+
+def test_the_reasoning_of_a_response_is_folded_below_it(tmp_path: Path) -> None:
+    groups, file = tmp_path / "groups.jsonl", tmp_path / "answers.jsonl"
+    record = {"group": "g", "variant": "v"}
+    groups.write_text(json.dumps({**record, "prompt": "Which?", "options": ["a", "b"], "references": ["B"]}))
+    file.write_text(json.dumps({**record, "response": "<think>Is it A & <b>?</think>B"}))
+    words = ["run", f"groups:{groups}", "--model", f"replay/{file}", "--set", "embedder=none", "--quiet"]
+    assert main([*words, "--store", str(tmp_path / "store.db")]) == 0
+    with closing(Store.open(str(tmp_path / "store.db"), create=False)) as store:
+        browser = TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST, follow_redirects=False)
+        assert browser.get("/", params={"token": TOKEN}).status_code == 200
+        shown(browser, "/runs/1/groups")
+        page = browser.get("/runs/1/groups/1").text
+    folded = re.search(r"<details><summary>Reasoning</summary><pre>(.*?)</pre></details>", page, re.DOTALL)
+    assert folded is not None
+    assert folded[1].strip() == "Is it A &amp; &lt;b&gt;?"

@@ -271,20 +271,22 @@ def _is_quoted(text: str, start: int, end: int) -> bool:
     """Whether quotation marks, or the back quotes of a code span on its line, enclose a tag."""
     line = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)
-    before, after = text[line:start], text[end : stop if stop >= 0 else len(text)]
-    if before.count("`") % 2 and "`" in after:
+    stop = stop if stop >= 0 else len(text)
+    # Counted in place, and last: a model that repeats itself writes thousands of tags in one line.
+    if text.find("`", end, stop) >= 0 and text.count("`", line, start) % 2:
         return True
-    left, right = before[-1:], after[:1]
+    left, right = text[max(line, start - 1) : start], text[end : min(end + 1, stop)]
     if left == right == '"':
-        return before.count('"') % 2 == 1
+        return text.count('"', line, start) % 2 == 1
     if left == right == "'":
-        return not before[-2:-1].isalnum()
+        return not text[max(line, start - 2) : start - 1].isalnum()
     return bool(left) and _QUOTES.get(left) == right
 
 
 # -- Boxes
 
 _BOX = re.compile(r"<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)", re.DOTALL)
+_BEGIN = re.compile(r"<\|begin_of_box\|>")
 _FRAME = re.compile("|".join(map(re.escape, ("<|end_of_box|>", *FRAMES))))
 
 
@@ -296,7 +298,7 @@ def _boxed(text: str) -> tuple[str, list[str]]:
     starts = [0, *(box.end() for box in boxes)]
     ends = [*(box.start() for box in boxes), len(text)]
     around = " ".join(text[start:end].strip() for start, end in zip(starts, ends, strict=True))
-    return "\n".join(box[1].strip() for box in boxes), [_unframed(around)]
+    return "\n".join(_BEGIN.sub("", box[1]).strip() for box in boxes), [_unframed(around)]
 
 
 def _unframed(text: str) -> str:
