@@ -113,7 +113,7 @@ async def arun(task: str, *, show_progress: bool = False, **options: Any) -> Eva
 @takes(_Score)
 def score(
     task: str,
-    file: StrPath,
+    file: StrPath | None = None,
     *,
     partners: Mapping[str, str] | None = None,
     show_progress: bool = False,
@@ -123,7 +123,8 @@ def score(
 
     Args:
         task: BENCHMARK or BENCHMARK:SETTING.
-        file: The answers, in one of the formats of `sightline score --help`.
+        file: The answers, in one of the formats of `sightline score --help`; None for the field `response`
+            in the lines of a groups file.
         partners: Answers under other settings, for metrics that need them: setting -> file.
         show_progress: Whether to display progress on standard error.
         **options: The options of `sightline score --help`, with underscores.
@@ -136,7 +137,7 @@ def score(
         EnvironmentFailedError: The store or the disk failed.
     """
     spec = spec_of(task, options, ScoreOptions)
-    return _wait(score_file(spec, str(file), partners, show_progress=show_progress))
+    return _wait(score_file(spec, None if file is None else str(file), partners, show_progress=show_progress))
 
 
 @takes(_Sweep)

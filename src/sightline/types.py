@@ -5,7 +5,9 @@ They are frozen structs. They hold data and small derived properties, and have n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -24,6 +26,9 @@ Augmentation = Literal["ocr", "layout", "layout+caption"]
 
 Fingerprint = Literal["on", "off"]
 """Whether endpoints with cached answers are checked before more requests are sent."""
+
+Repeated = Literal["error", "first", "last"]
+"""Which of several answers of one probe in a file counts."""
 
 CUT_OFF = ("length", "max_tokens")
 """The finish reasons of a response that reached the token limit."""
@@ -591,12 +596,59 @@ class Metric(Struct, frozen=True, kw_only=True):
         return MetricDefinition(self.meaning, self.better, self.range, self.unit, self.source, self.graded)
 
 
+JUDGE_PARTS = ("judge", "judges", "repeated_judge", "responder")
+"""What subsets that no label makes begin with: the values of each judge, of two judges, of each responder."""
+
+_SUBSET = re.compile(r'("(?:[^"\\]|\\.)*"|[^=]*)=(.*)', re.DOTALL)
+
+
+def subset_name(label: str, value: str) -> str:
+    """The name of the subset with one value of one label: each subset has one name, and each name one subset.
+
+    A label or a value that holds '=' or begins with a quotation mark is quoted, as JSON is; so is a label
+    that is called like a part by judges.
+
+    >>> print(subset_name("style", "oil"), subset_name("a=b", "c"), subset_name("judge", "rules"))
+    style=oil "a=b"=c "judge"=rules
+    """
+    return f"{_quoted(label, JUDGE_PARTS)}={_quoted(value)}"
+
+
+def split_subset(subset: str) -> tuple[str, str]:
+    """The label and the value that a subset's name is made of; ('', '') for 'all'.
+
+    A label that is called like a part by judges stays quoted.
+
+    >>> split_subset('"a=b"=c'), split_subset("judge=rules"), split_subset('"judge"=rules')
+    (('a=b', 'c'), ('judge', 'rules'), ('"judge"', 'rules'))
+    """
+    match = _SUBSET.fullmatch(subset)
+    if match is None:
+        return "", ""
+    label, value = map(_unquoted, match.groups())
+    return (match[1] if label in JUDGE_PARTS else label), value
+
+
+def _quoted(text: str, reserved: Container[str] = ()) -> str:
+    needs_quotes = "=" in text or text.startswith('"') or text in reserved
+    return json.dumps(text, ensure_ascii=False) if needs_quotes else text
+
+
+def _unquoted(text: str) -> str:
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError:  # the name of a judge, which is never quoted
+        return text
+
+
 class MetricValue(Struct, frozen=True):
     """One value of a metric with its context: one entry of metrics.json.
 
     Attributes:
         metric: The name of the metric.
-        subset: 'all', 'LABEL=VALUE' or another part of the answers.
+        subset: 'all', 'LABEL=VALUE' (see `subset_name`), or a part by judges such as 'judge=NAME'.
         value: The value in `unit`; None if it is undefined, with n 0 and a `reason`.
         n: The number that the metric averages over.
         clusters: The number of independent images.

@@ -237,7 +237,7 @@ def test_what_a_layout_cannot_hold_is_reported(data: Path, tmp_path: Path, capsy
         for half in (1, 2)
         for draw in (0, 1)
     ]
-    lines[0] = {**lines[0], "response": None}
+    lines[0] = {**lines[0], "response": {"error": "timeout"}}
     score("codis", write(tmp_path / "lines", lines), data, tmp_path / "results")
     capsys.readouterr()
     out = tmp_path / "outputs.json"

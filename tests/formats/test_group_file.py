@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import UserError
 from sightline.formats import files, groups
-from sightline.formats.groups import GroupLine, by_group, open_groups, write_groups
+from sightline.formats.groups import GroupLine, by_group, open_groups, right_letters, write_groups
 
 ORDERS = st.permutations([(group, variant) for group in "abcd" for variant in "xyz"])
 
@@ -78,3 +78,76 @@ def test_a_pipe_is_refused_because_groups_files_are_read_several_times(tmp_path:
     os.mkfifo(pipe)
     with pytest.raises(UserError, match="cannot be read several times"):
         open_groups(pipe)
+
+
+@given(ORDERS, st.sets(st.integers(0, 11)), st.booleans())
+def test_a_cluster_on_any_line_counts_for_the_whole_group(
+    order: list[tuple[str, str]], named: set[int], hashes_collide: bool
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if hashes_collide:
+            patch.setattr(groups, "hash", lambda text: 1, raising=False)
+        path = Path(folder) / "groups.jsonl"
+        lines = [
+            GroupLine(group, variant, prompt="?", cluster=f"photo {group}" if place in named else "")
+            for place, (group, variant) in enumerate(order)
+        ]
+        write_groups(lines, path)
+        with_cluster = {line.group for line in lines if line.cluster}
+        for group in (*open_groups(path).groups(), *by_group(lines).values()):
+            name = group[0].group
+            expected = f"photo {name}" if name in with_cluster else ""
+            assert {line.cluster for line in group} == {expected}
+
+
+@given(ORDERS, st.integers(0, 11), st.integers(0, 11))
+def test_two_clusters_in_a_group_name_both_lines_wherever_they_are(
+    order: list[tuple[str, str]], one: int, other: int
+) -> None:
+    first, second = sorted((one, other))
+    lines = [GroupLine(group, variant, prompt="?") for group, variant in order]
+    lines[first] = GroupLine(*order[first], prompt="?", cluster="p")
+    if first != second:
+        lines[second] = GroupLine(*order[second], prompt="?", cluster="q")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "groups.jsonl"
+        write_groups(lines, path)
+        if first == second or order[first][0] != order[second][0]:
+            open_groups(path)
+            return
+        said = f"line {second + 1}, field cluster: .*cluster 'p' on line {first + 1} already.*found 'q'"
+        with pytest.raises(UserError, match=said):
+            open_groups(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "reference", "said"),
+    [
+        ("BADC", "B", "is the letter of the option 'A' and the text of another one"),
+        ("ba", "A", "is the letter of the option 'b' and the text of another one"),
+        ([*map(str, range(30))], "27", "can never be chosen: it is option 28 of 30"),
+        (["x", "y"], "C", "is not an option"),
+    ],
+)
+def test_a_reference_names_one_option_that_can_be_chosen(
+    tmp_path: Path, options: list[str], reference: str, said: str
+) -> None:
+    good = GroupLine("a", "v", prompt="?", options=("A", "B"), references=("A", "b"))
+    bad = GroupLine("b", "v", prompt="?", options=tuple(options), references=(reference,))
+    write_groups([good, bad], tmp_path / "g.jsonl")
+    with pytest.raises(UserError, match=f"record line 2, field references: .*{said}"):
+        open_groups(tmp_path / "g.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("options", "reference", "right"),
+    [
+        ("BADC", "b", {"A"}),
+        ("ABCD", "B", {"B"}),
+        ("xyz", "C", {"C"}),
+        ("xyz", "Z ", {"C"}),
+        ("BA", "B", {"B"}),
+    ],
+)
+def test_a_reference_is_a_letter_before_it_is_a_text(options: str, reference: str, right: set[str]) -> None:
+    assert right_letters([reference], tuple(options)) == right

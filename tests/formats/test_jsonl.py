@@ -233,7 +233,6 @@ def test_a_variant_may_be_missing_only_if_a_sample_has_one_probe(tmp_path: Path)
 @pytest.mark.parametrize(
     "failed",
     [
-        {"response": None},
         {"response": {"error": "429"}},
         {"error": "429"},
         {"response": "", "error": "429"},
@@ -249,16 +248,16 @@ def test_a_recorded_failure_is_not_an_answer(tmp_path: Path, failed: dict[str, o
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"id": "test-2", "response": 3}, "record test-2, field response: is not an answer (found 3)"),
-        ({"id": "test-2", "response": ["A"]}, "record test-2, field response"),
+        ({"id": "test-2", "response": [["A"]]}, "record test-2, field response: is not an answer"),
+        ({"id": "test-2", "response": ["A", "B"]}, "record test-2, field response: is not an answer"),
         ({"id": "test-2"}, "record test-2, field response: has no answer"),
         ({"response": "A"}, "record line 2, field id: has no id"),
         ({"id": ["test-2"], "response": "A"}, "record line 2, field id: is not an id"),
         ({"id": "test-2", "response": "A", "draw": -1}, "record test-2, field draw"),
         ({"id": "test-2", "response": "A", "draw": True}, "record test-2, field draw"),
         ({"id": "test-2", "response": "A", "labels": {"domain": 1}}, "record test-2, field labels.domain"),
-        ({"id": "test-2", "response": "A", "variant": 1}, "record test-2, field variant"),
-        ({"id": "test-1", "response": "B"}, "record test-1, field id: is answered twice"),
+        ({"id": "test-2", "response": "A", "variant": [1]}, "record test-2, field variant"),
+        ({"id": "test-1", "response": "B"}, "record test-1, field id: 1 of 1 probes are answered twice"),
     ],
 )
 def test_a_broken_plain_line_is_named(tmp_path: Path, broken: dict[str, object], said: str) -> None:

@@ -103,7 +103,7 @@ def test_a_row_number_alone_is_no_question(tmp_path: Path) -> None:
     assert "doc.local_path" in message
 
 
-@pytest.mark.parametrize("wrong", [[], 3, [3], [["-1.2", "True"], ["-0.3", "False"]], None])
+@pytest.mark.parametrize("wrong", [[], {}, [[-0.3, False]], [["-1.2", "True"], ["-0.3", "False"]]])
 def test_what_is_no_answer_text_is_named(tmp_path: Path, wrong: object) -> None:
     with pytest.raises(UserError, match="record test-17, field filtered_resps"):
         read(tmp_path / "f.jsonl", line(filtered_resps=wrong))

@@ -281,3 +281,15 @@ def test_a_label_has_the_estimator_of_the_metric_or_another_name(
     assert not {"con", "s_c", "agree"} & names
     assert {"con_by_response", "s_c_by_response", "agree_by_response"} <= names
     assert not any(metric.endswith("_by_response") for metric, subset in found if "style=" not in subset)
+
+
+def test_a_group_of_which_a_verdict_is_undecided_or_failed_is_no_group_of_right_answers() -> None:
+    def of(name: str, second: Outcome) -> Group:
+        return group_of(name, {}, [outcome(name, 0), second])
+
+    undecided = replace(outcome("a", 1), verdict="undecided")
+    failed = replace(outcome("b", 1), verdict="error", status="error", error="timeout")
+    good, bad = of("c", outcome("c", 1)), of("d", outcome("d", 1, right=False))
+    found = values([of("a", undecided), of("b", failed), good, bad])["failures", "all"]
+    assert (found.value, found.value_if_right) == (75, 50)
+    assert found.value_decided == pytest.approx(200 / 3)

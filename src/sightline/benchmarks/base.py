@@ -385,6 +385,21 @@ class Benchmark(ABC):
         """
         return {}
 
+    def own_answers(self, folder: Path | None, options: Mapping[str, Any]) -> tuple[Path, list[Prediction]]:
+        """Read the answers that the data itself holds.
+
+        Args:
+            folder: The data folder, or None if the user named none.
+            options: The effective options.
+
+        Returns:
+            The file that holds them, and the answers.
+
+        Raises:
+            UserError: The data has no answers (the default).
+        """
+        raise UserError("no file of answers", expected=f"sightline score {self.name} FILE")
+
     def add_judgements(self, predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
         """Add the verdicts of a released file of judgements to the answers that they judge.
 

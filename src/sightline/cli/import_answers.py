@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sightline.cli.options import add_options, add_plugins
+from sightline.cli.options import add_options, add_plugins, columns, pairs
+from sightline.evaluation.spec import ScoreOptions
 from sightline.text import counted, print_line, print_note
 
 EXAMPLE = """examples:
@@ -46,7 +47,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--judgements", metavar="FILE", help="ConTextual's gpt4_judgments.json for these answers"
     )
-    add_options(parser, ["reasoning_tags"])
+    add_options(parser, ["reasoning_tags", "repeated", "columns"], options=ScoreOptions)
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     add_plugins(parser)
     parser.set_defaults(execute=execute)
@@ -56,6 +57,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.benchmarks.registry import benchmark as find_benchmark
     from sightline.errors import UserError
     from sightline.evaluation.options import reasoning_names, setting_of, variant_of
+    from sightline.evaluation.prepared import doubts
     from sightline.evaluation.result import ReasoningCounts
     from sightline.evaluation.score import import_answers
     from sightline.evaluation.spec import Spec
@@ -77,7 +79,14 @@ def execute(options: argparse.Namespace) -> int:
     check_names(reasoning_names(spec))
     benchmark = find_benchmark(spec.task.partition(":")[0])
     variant = variant_of(benchmark, setting_of(benchmark, spec.task))
-    read = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=spec.allow_missing)
+    read = read_predictions(
+        file,
+        benchmark.answer_files,
+        setting=variant,
+        allow_missing=spec.allow_missing,
+        repeated=options.repeated,
+        columns=pairs(columns(options.columns), "--columns"),
+    )
     if options.judgements:
         read = benchmark.add_judgements(read, Path(options.judgements))
     chosen = only_of_model(read, options.model, file) if options.model else read
@@ -92,7 +101,7 @@ def execute(options: argparse.Namespace) -> int:
     counts = ReasoningCounts()
     for one in found:
         counts.add(one.outcome)
-    for note in counts.notes():
+    for note in (*counts.notes(), *doubts(chosen)):
         print_note(note)
     if options.verdicts:
         write_verdicts(verdicts, Path(options.verdicts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -92,9 +93,11 @@ def _argument_properties(declared: Any) -> dict[str, Any]:
     return {"type": first} if first in (int, float) else {}
 
 
-def add_options(group: ArgumentGroup, names: Collection[str], **changed: Any) -> None:
-    """Add some of the declared options of `run` to another command."""
-    for option in declared_options(RunOptions):
+def add_options(
+    group: ArgumentGroup, names: Collection[str], *, options: type = RunOptions, **changed: Any
+) -> None:
+    """Add some of the declared options of `run`, or of another command, to a command."""
+    for option in declared_options(options):
         if option.name in names:
             _add_declared(group, option, **changed)
 
@@ -197,6 +200,16 @@ def pairs(words: Iterable[str], option: str) -> dict[str, Any]:
             raise UserError(f"{option} {word}: '=' or the key is missing", expected=f"{option} KEY=VALUE")
         found[key] = _value(value)
     return found
+
+
+def columns(words: Iterable[str]) -> list[str]:
+    """Split the values of --columns at their commas; each name of a column stays text.
+
+    >>> columns(["id=question_id,response=a, b"])
+    ['id="question_id"', 'response="a, b"']
+    """
+    parts = [part.partition("=") for word in words for part in re.split(r",(?=\w+=)", word)]
+    return [f"{name}{sign}{json.dumps(column) if column else ''}" for name, sign, column in parts]
 
 
 def _value(text: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from sightline.cli.options import add_evaluation, options_of, pairs
+from sightline.cli.options import add_evaluation, columns, options_of, pairs
 from sightline.evaluation.spec import ScoreOptions, spec_of
 
 EXAMPLE = """examples:
@@ -14,6 +14,8 @@ EXAMPLE = """examples:
   sightline score codis results/answers.jsonl --data data/codis --judge openai/gpt-4o
   sightline score contextual master.json --data data/contextual --model gemini-pro-vision --allow-missing
   sightline score mmr3:restyling answers.jsonl
+  sightline score groups:mine.jsonl                      the lines of mine.jsonl have a field `response`
+  sightline score groups:mine.jsonl table.xlsx --columns id=question_id,response=answer
 
 FILE is an answers.jsonl, a file in the released format of CODIS, II-Bench or ConTextual, sample logs of
 lmms-eval, a table of VLMEvalKit, or JSON lines of {"id", "variant", "response"}; it may be gzipped. For
@@ -25,7 +27,12 @@ folder.
 def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, ScoreOptions)
-    parser.add_argument("file", metavar="FILE", help="the answers")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="the answers; default for groups:FILE: the field `response` of its own lines",
+    )
     add = groups["data"].add_argument
     add(
         "--answers",
@@ -53,6 +60,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_evaluation
     from sightline.evaluation.score import score_file
 
+    options.columns = columns(options.columns)
     spec = spec_of(options.task, options_of(options, ScoreOptions), ScoreOptions)
     partners = {name: str(file) for name, file in pairs(options.partners, "--with").items()}
     evaluation = asyncio.run(score_file(spec, options.file, partners, show_progress=not options.quiet))

@@ -42,7 +42,7 @@ from sightline.reporting.judges import (
     RatingQuality,
 )
 from sightline.scoring.majority import majority
-from sightline.types import MetricValue, Verdict
+from sightline.types import MetricValue, Verdict, subset_name
 
 SCORES = (*NAMES, "s_gt")
 """The scores of answers that measure the similarity to a reference."""
@@ -189,14 +189,16 @@ def _subsets(
     yield "all", np.ones(len(answers), dtype=bool)
     responders = [answer.responders for answer in answers]
     if len({name for names in responders for name in names}) > 1:
-        yield from _by_value(RESPONDER, responders)
+        for name, chosen in _by_value(responders):
+            yield f"{RESPONDER}={name}", chosen
     for label in labels:
-        yield from _by_value(label, [_label_values(answer, label) for answer in answers])
+        for value, chosen in _by_value([_label_values(answer, label) for answer in answers]):
+            yield subset_name(label, value), chosen
 
 
-def _by_value(name: str, values: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _by_value(values: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     for value in dict.fromkeys(value for own in values for value in own):
-        yield f"{name}={value}", np.array([value in own for own in values])
+        yield value, np.array([value in own for own in values])
 
 
 def _label_values(answer: JudgedAnswer, label: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -443,11 +444,22 @@ def replayed(model: Model, task: PreparedTask, draws: int) -> Iterator[tuple[Pro
                     yield probe, prediction
 
 
+def doubts(predictions: Sequence[Prediction]) -> list[str]:
+    """Notes on answers that the file repeats, and on responses that a table may have changed."""
+    doubtful = Counter(one.doubt for one in predictions if one.doubt)
+    repeated = [one.repeated for one in predictions if one.repeated]
+    return counted(
+        (sum(repeated), f"further answers of {len(repeated):,} probes are in the file and do not count"),
+        *((number, f"of {len(predictions):,} responses {doubt}") for doubt, number in doubtful.items()),
+    )
+
+
 def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> list[str]:
     """Notes on what a file of answers says, or does not say, about the probes that it answers."""
-    answers, prompts, other_prompts, with_options, without_order, without_right = 0, 0, 0, 0, 0, 0
+    answers: list[Prediction] = []
+    prompts, other_prompts, with_options, without_order, without_right = 0, 0, 0, 0, 0
     for probe, prediction in recorded:
-        answers += 1
+        answers.append(prediction)
         asked = as_asked(probe, prediction)
         # With other options, the prompt of the setting is another one too.
         comparable = bool(prediction.prompt) and asked.options == probe.options
@@ -465,10 +477,10 @@ def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> l
         ),
         (
             without_right,
-            f"of {answers:,} answers have options in the file without the right one of the data: they have "
-            "no reference",
+            f"of {len(answers):,} answers have options in the file without the right one of the data: they "
+            "have no reference",
         ),
-    )
+    ) + doubts(answers)
 
 
 def _task_name(benchmark: str, setting: str, arguments: str) -> str:

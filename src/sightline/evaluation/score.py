@@ -72,9 +72,14 @@ class _Scoring(NamedTuple):
 
 
 async def score_file(
-    spec: Spec, file: str, partners: Mapping[str, str] | None = None, *, show_progress: bool = False
+    spec: Spec, file: str | None, partners: Mapping[str, str] | None = None, *, show_progress: bool = False
 ) -> Evaluation:
-    """Score a file of predictions in any layout that `formats` reads."""
+    """Score a file of predictions in any layout that `formats` reads.
+
+    Args:
+        file: The predictions; None for the lines of a groups file that hold a response.
+        partners: Files of predictions under other settings, by setting.
+    """
     prepared, description, collected = await run_in_thread(_read_all, spec, file, partners or {})
     measures = prepared.measures
     if not (prepared.judges.models or measures.embedder or measures.text_metrics):
@@ -98,14 +103,25 @@ async def score_file(
     return replace(evaluation, judge_counts=counts)
 
 
-def _read_all(spec: Spec, file: str, partners: Mapping[str, str]) -> _Scoring:
+def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Scoring:
     """Check the evaluation, read each file once and render each probe once. Raises UserError."""
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)
     # An answer without a variant belongs to the only variant of a setting, if all its probes share one.
     variant = spec.set.get("variant", variant_of(benchmark, setting))
-    predictions = _read_file(spec, file, benchmark, variant)
-    derived = benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
+    derived: Mapping[str, Any]
+    if file is None:
+        if spec.columns:
+            raise UserError("--columns names columns of a file of answers", expected="FILE, or no --columns")
+        own = benchmark.own_answers(spec_data_folder(spec), effective(benchmark, setting, spec).benchmark)
+        file, predictions = str(own[0]), own[1]
+        derived = {}
+    else:
+        predictions = _read_file(spec, file, benchmark, variant)
+        # By the names of its own layouts, a benchmark cannot read questions from a file with other columns.
+        derived = (
+            {} if spec.columns else benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
+        )
     spec = dataclasses.replace(
         spec, model=spec.model or f"file:{Path(file).name}", set={**derived, **spec.set}
     )
@@ -170,7 +186,12 @@ def _read_file(spec: Spec, file: str, benchmark: Benchmark, variant: str) -> lis
     """The answers in a file; if it holds several models, those of --model."""
     path = Path(file)
     predictions = read_predictions(
-        path, benchmark.answer_files, setting=variant, allow_missing=spec.allow_missing
+        path,
+        benchmark.answer_files,
+        setting=variant,
+        allow_missing=spec.allow_missing,
+        repeated=spec.repeated,
+        columns=spec.columns,
     )
     return of_model(predictions, spec.model, path)
 

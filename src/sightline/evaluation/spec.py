@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.errors import UserError, unknown_name
-from sightline.types import Augmentation, Fingerprint
+from sightline.types import Augmentation, Fingerprint, Repeated
 
 Decide = Literal["first", "majority"]
 OptionGroup = Literal["model", "data", "judging", "requests", "images as text", "results"]
@@ -292,6 +292,19 @@ class ScoreOptions(EvaluationOptions):
     only_answered: Annotated[
         bool, Argument("leave out samples of which FILE has no answer: it is a sample of the data", "data")
     ] = False
+    repeated: Annotated[
+        Repeated,
+        Argument("which of several answers of one probe counts, in the file of a tool that appends", "data"),
+    ] = "error"
+    columns: Annotated[
+        Pairs,
+        Argument(
+            "columns or JSON fields of FILE, as id=question_id,response=answer (also variant, draw, "
+            "question, options, error); may repeat",
+            "data",
+            "NAME=COLUMN[,...]",
+        ),
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

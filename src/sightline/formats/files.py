@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import errno
 import gzip
 import hashlib
@@ -119,10 +120,36 @@ def read_bytes(path: Path) -> bytes:
                     found=f"more than {MAX_FILE:,} bytes, decompressed",
                     expected="several smaller files",
                 )
-    content = b"".join(pieces).removeprefix(BYTE_ORDER_MARK)
+    content = _in_utf8(b"".join(pieces), path).removeprefix(BYTE_ORDER_MARK)
     if not content.strip():
         raise _empty(path)
     return content
+
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def _in_utf8(content: bytes, path: Path) -> bytes:
+    """Decode text that its byte order mark calls UTF-16, as spreadsheets and PowerShell write it."""
+    if not content.startswith(_UTF16):
+        refuse_utf16(content, path)
+        return content
+    try:
+        return content.decode("utf-16").encode()
+    except UnicodeDecodeError as error:
+        raise UserError(
+            "is broken or truncated UTF-16 text", file=path, found=error.reason, expected="UTF-8 text"
+        ) from None
+
+
+def refuse_utf16(start: bytes, path: Path) -> None:
+    """Check the first bytes of a file that is read line by line, or has no byte order mark."""
+    if start.startswith(_UTF16) or (0 in start[:2] and start[:2].strip(b"\0")):
+        raise UserError(
+            "is UTF-16 text",
+            file=path,
+            expected="UTF-8 text: save it with the encoding UTF-8, or use `iconv -f UTF-16 -t UTF-8`",
+        )
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -130,6 +157,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number, is_empty = 0, True
     with opened(path) as file:
         while read := read_line(file, number + 1, path):
+            if not number:
+                refuse_utf16(read, path)
             # A carriage return ends a line too.
             for line in read.splitlines():
                 number += 1

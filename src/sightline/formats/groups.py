@@ -17,10 +17,11 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line
+from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line, refuse_utf16
 from sightline.scoring.options import LETTERS
 from sightline.text import decode_line
 from sightline.types import Labels
@@ -38,7 +39,7 @@ class GroupLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     paths relative to the folder of the file; `prompt` is the text sent after them. `question` is the question
     that a judge gets ('' for the prompt). Any of the `references` is right. `cluster` names the independent
     unit of confidence intervals ('' for the content of the first image). `facts` holds further data of the
-    builder (a box, a covered fraction).
+    builder (a box, a covered fraction). `response` is an answer that was collected, null for an empty one.
     """
 
     group: str
@@ -51,6 +52,7 @@ class GroupLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     labels: Labels = field(default_factory=dict)
     cluster: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    response: str | int | float | UnsetType | None = UNSET
 
 
 def write_groups(lines: Iterable[GroupLine], path: Path) -> None:
@@ -64,14 +66,20 @@ def by_group(lines: Iterable[GroupLine]) -> dict[str, list[GroupLine]]:
     groups: dict[str, list[GroupLine]] = {}
     for line in lines:
         groups.setdefault(line.group, []).append(line)
-    return groups
+    return {name: _of_one_cluster(group) for name, group in groups.items()}
+
+
+def _of_one_cluster(group: list[GroupLine]) -> list[GroupLine]:
+    """The lines of a group, with the cluster that any of them names."""
+    cluster = next((line.cluster for line in group if line.cluster), "")
+    return [line if line.cluster == cluster else replace(line, cluster=cluster) for line in group]
 
 
 def check_line(line: GroupLine, number: int, path: Path) -> None:
     """Check a line by itself."""
     if line.group and line.variant and (line.prompt or line.images):
         _check_images(line, number, path)
-        _check_options(line, number, path)
+        check_options(line, f"line {number}", path)
         return
     needed: Sequence[tuple[str, object, str]] = (
         ("group", line.group, "the group's id as text"),
@@ -93,6 +101,17 @@ def repeated_variant(line: GroupLine, first: int, second: int, path: Path) -> Us
     )
 
 
+def second_cluster(line: GroupLine, cluster: str, first: str, second: str, path: Path) -> UserError:
+    return UserError(
+        f"group '{line.group}' has the cluster '{cluster}' on {first} already",
+        file=path,
+        record=second,
+        field="cluster",
+        found=line.cluster,
+        expected="one cluster for all lines of a group; it may stand on any of them",
+    )
+
+
 def _check_images(line: GroupLine, number: int, path: Path) -> None:
     """Raise UserError unless all images are below the folder of the file."""
     for index, image in enumerate(line.images):
@@ -107,24 +126,52 @@ def _check_images(line: GroupLine, number: int, path: Path) -> None:
             )
 
 
-def _check_options(line: GroupLine, number: int, path: Path) -> None:
-    """Raise UserError unless the options differ and every reference names one of them."""
+def check_options(line: GroupLine, record: str, path: Path) -> None:
+    """Raise UserError unless the options differ and every reference names one of them that can be chosen."""
     if not line.options:
         return
-    record, texts = f"line {number}", [option.strip().casefold() for option in line.options]
+    texts = [option.strip().casefold() for option in line.options]
     if len(set(texts)) < len(texts):
         raise UserError("has an option twice", file=path, record=record, field="options", found=line.options)
-    letters = tuple(LETTERS[: len(texts)])
+    letters = LETTERS[: len(texts)]
     for reference in map(str.strip, line.references):
-        if reference not in letters and reference.casefold() not in texts:
-            raise UserError(
+        named = texts.index(reference.casefold()) if reference.casefold() in texts else None
+        by_letter = letters.index(reference) if len(reference) == 1 and reference in letters else None
+        if named is None and by_letter is None:
+            text, expected = (
                 "has a reference that is not an option",
-                file=path,
-                record=record,
-                field="references",
-                found=reference,
-                expected=f"the text of an option, or a letter from {letters[0]} to {letters[-1]}",
+                f"the text of an option, or a letter from {letters[0]} to {letters[-1]}",
             )
+        elif named is not None and by_letter not in (None, named):
+            text, expected = (
+                "has a reference that is the letter of the option "
+                f"'{line.options[by_letter or 0]}' and the text of another one",
+                "options that are letters in the order A, B, C, or with more words, such as 'letter B'",
+            )
+        elif by_letter is None and named is not None and named >= len(LETTERS):
+            text, expected = (
+                f"has a reference that can never be chosen: it is option {named + 1} of {len(texts)}, "
+                f"and only {len(LETTERS)} have a letter",
+                f"at most {len(LETTERS)} options, or the right one among them",
+            )
+        else:
+            continue
+        raise UserError(
+            text, file=path, record=record, field="references", found=reference, expected=expected
+        )
+
+
+def right_letters(references: Iterable[str], options: Sequence[str]) -> set[str]:
+    """The letters of the right options. A reference is a letter, otherwise the text of an option."""
+    right: set[str] = set()
+    letters = LETTERS[: len(options)]
+    for reference in map(str.strip, references):
+        if len(reference) == 1 and reference in letters:
+            right.add(reference)
+        else:
+            texts = zip(letters, options, strict=False)
+            right.update(letter for letter, text in texts if text.strip().casefold() == reference.casefold())
+    return right
 
 
 # -- A groups file that is read group by group, so that memory does not grow with its lines
@@ -143,6 +190,7 @@ class _Line(NamedTuple):
 class GroupFile(NamedTuple):
     """A groups file that was checked.
 
+    `responses` is the number of lines with a response.
     `runs`: offsets of runs of lines of one group, in the order in which groups are read; None if the lines of
     every group are next to each other, so that the order of the file serves.
     """
@@ -150,6 +198,7 @@ class GroupFile(NamedTuple):
     path: Path
     sizes: tuple[str, ...]
     originals: int
+    responses: int = 0
     runs: array[int] | None = None
     starts: bytes = b""
 
@@ -161,10 +210,10 @@ class GroupFile(NamedTuple):
     def groups(self) -> Iterator[list[GroupLine]]:
         if self.runs is None:
             for _, members in groupby(self.lines(), key=attrgetter("group")):
-                yield list(members)
+                yield _of_one_cluster(list(members))
             return
         with _seekable(self.path) as file:
-            yield from _joined_groups(file, self.path, self.runs, self.starts)
+            yield from map(_of_one_cluster, _joined_groups(file, self.path, self.runs, self.starts))
 
 
 def read_groups(path: Path) -> list[GroupLine]:
@@ -190,23 +239,30 @@ def size_of(line: GroupLine) -> str:
 @lru_cache(maxsize=8)
 def _checked(path: Path, _stamp: tuple[int, int, int]) -> GroupFile:
     sizes: dict[str, None] = {}
-    originals, group = 0, None
+    originals, responses, group = 0, 0, None
     offsets, names = array("q"), array("q")
     variants: dict[str, int] = {}
+    cluster: _Line | None = None
     with _seekable(path) as file:
         for number, offset, line in _lines(file, path):
             check_line(line, number, path)
             if line.group != group:
-                group, variants = line.group, {}
+                group, variants, cluster = line.group, {}, None
                 offsets.append(offset)
                 names.append(hash(group))
             if (first := variants.setdefault(line.variant, number)) != number:
                 raise repeated_variant(line, first, number, path)
+            if line.cluster:
+                cluster = cluster or _Line(number, offset, line)
+                if cluster.line.cluster != line.cluster:
+                    named = f"line {cluster.number}"
+                    raise second_cluster(line, cluster.line.cluster, named, f"line {number}", path)
             originals += line.variant == ORIGINAL
+            responses += line.response is not UNSET
             sizes.setdefault(size_of(line))
         if group is None:
             raise UserError("has no group", file=path, expected="one JSON object a line")
-        checked = GroupFile(path, tuple(sizes), originals)
+        checked = GroupFile(path, tuple(sizes), originals, responses)
         if len(np.unique(np.frombuffer(names, np.int64))) == len(names):
             return checked
         runs, starts = _joined_runs(file, path, offsets, names)
@@ -218,7 +274,7 @@ def _joined_runs(
 ) -> tuple[array[int], bytes]:
     """The offsets of all runs, those of one group together, and which of them begin a group.
 
-    Raises UserError where two runs of a group hold the same variant.
+    Raises UserError where two runs of a group hold the same variant or different clusters.
     """
     hashes = np.frombuffer(names, np.int64)
     by_hash = np.argsort(hashes, kind="stable")
@@ -229,12 +285,21 @@ def _joined_runs(
         # Different groups may share a hash.
         first: dict[str, int] = {}
         variants: dict[tuple[str, str], int] = {}
+        clusters: dict[str, tuple[int, GroupLine]] = {}
         for run in map(int, by_hash[start:end] if end - start > 1 else ()):
             for line in _run_at(file, offsets[run], path):
                 earlier = variants.setdefault((line.group, line.variant), run)
                 if earlier != run:
                     one, other = (_number_in(file, path, offsets[at], line) for at in (earlier, run))
                     raise repeated_variant(line, one, other, path)
+                if line.cluster:
+                    before, named = clusters.setdefault(line.group, (run, line))
+                    if named.cluster != line.cluster:
+                        one, other = (
+                            _number_in(file, path, offsets[at], of)
+                            for at, of in ((before, named), (run, line))
+                        )
+                        raise second_cluster(line, named.cluster, f"line {one}", f"line {other}", path)
                 leaders[run] = first.setdefault(line.group, run)
         start = end
     order = np.argsort(leaders, kind="stable")
@@ -269,6 +334,8 @@ def _lines(file: IO[bytes], path: Path, offset: int = 0) -> Iterator[_Line]:
     number = 0
     while raw := read_line(file, number + 1, path):
         number += 1
+        if not offset:
+            refuse_utf16(raw, path)
         content = raw.removeprefix(BYTE_ORDER_MARK) if not offset else raw
         if content and not content.isspace():
             try:

@@ -19,11 +19,12 @@ from sightline.formats.prediction import (
     RecordLocation,
     identifier,
     labels_of,
+    listed_options,
     optional_text,
-    reply,
-    texts,
+    plain_reply,
     variant_of,
 )
+from sightline.formats.tables import cell_text
 from sightline.text import Records, lenient_json
 from sightline.types import Outcome, Usage, Verdict
 
@@ -64,7 +65,7 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
     """Read one answer per record.
 
     A missing variant is the name of the setting, if a sample has only one probe. A failed call has `error`,
-    `status` 'error', or a response that is null or an object. If several versions answer one probe, as in an
+    `status` 'error', or a response that is an object. If several versions answer one probe, as in an
     import of several models, the versions are the models.
     """
     found = [_prediction(record, where, source) for where, record in rows]
@@ -88,7 +89,7 @@ def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[st
     named = _first(record, RESPONSES)
     if named is None:
         raise location.error("has no answer", field="response", expected="one of " + ", ".join(RESPONSES))
-    return reply(record[named], named, location)
+    return plain_reply(record[named], named, location)
 
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
@@ -142,13 +143,15 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
     sample = identifier(record.get(named), named, location)
     location = source.at(sample)
     response, error = response_of(record, location)
+    options, empty_options = listed_options(record.get("options"), "options", location)
     return Prediction(
         sample=sample,
         variant=variant_of(record.get("variant"), source, location),
         response=response,
         draw=_draw(record.get("draw"), location),
         question=optional_text(record.get("question"), "question", location),
-        options=texts(record.get("options"), "options", location),
+        options=options,
+        empty_options=empty_options,
         labels=labels_of(record.get("labels"), "labels", location),
         image=optional_text(record.get("local_path"), "local_path", location),
         images=_image_paths(record.get("images")),
@@ -188,18 +191,23 @@ def _text_or_nothing(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def is_own_answer(record: Mapping[str, Any]) -> bool:
+    """Whether a record is a line of an answers.jsonl that Sightline wrote."""
+    key = record.get("key")
+    is_key = isinstance(key, str) and KEY.fullmatch(key) is not None
+    return is_key and "verdict" in record and "group" in record
+
+
 def _key(record: dict[str, Any]) -> str:
     """The key of a line of answers.jsonl; the column `key` of another tool is ignored."""
-    key = record.get("key")
-    ours = isinstance(key, str) and KEY.fullmatch(key) and "verdict" in record and "group" in record
-    return key if ours and isinstance(key, str) else ""
+    return record["key"] if is_own_answer(record) else ""
 
 
 def _draw(value: object, location: RecordLocation) -> int:
     if value is None or value == "":
         return 0
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
+    if isinstance(value, str | float) and (text := cell_text(value).removesuffix(".0")).isdecimal():
+        return int(text)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise location.error("is not a repeat", field="draw", found=value, expected="a whole number from 0")
     return value

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.errors import UserError, did_you_mean
+from msgspec.structs import replace
+
+from sightline.errors import UserError, did_you_mean, some_of, unknown_name
 from sightline.formats import jsonl
 from sightline.formats.files import read_bytes
 from sightline.formats.prediction import (
+    LISTED,
     AnswerFiles,
     Layout,
     Prediction,
@@ -19,13 +22,20 @@ from sightline.formats.prediction import (
     RecordLocation,
     identifier,
     optional_text,
-    texts,
+    options_in,
+    plain_reply,
     variant_of,
 )
-from sightline.formats.tables import read_table, table_rows
+from sightline.formats.tables import (
+    LONGEST_WORKBOOK_CELL,
+    cell_text,
+    is_workbook,
+    read_table,
+    table_rows,
+)
 from sightline.scoring.options import LETTERS
 from sightline.text import Records, json_records
-from sightline.types import Usage
+from sightline.types import Repeated, Usage
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -163,16 +173,20 @@ def _lmms_eval_sample(
 
 
 def _responses(record: dict[str, Any], location: RecordLocation) -> tuple[str, ...]:
+    """The responses, one a repeat: a text, a list of texts, or a list with such a list."""
     named = "filtered_resps" if "filtered_resps" in record else "resps"
     value = record[named]
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
-    if isinstance(value, str):
-        return (value,)
-    responses = texts(value, named, location)
-    if not responses:
-        raise location.error("has no answer", field=named, found=value, expected="a text or a list of texts")
-    return responses
+    responses = value if isinstance(value, list) else [value]
+    if not responses or any(isinstance(one, bool | list | dict) for one in responses):
+        raise location.error(
+            "has no answer",
+            field=named,
+            found=value,
+            expected="a text or a list of texts; log-likelihoods of options are no responses",
+        )
+    return tuple(map(cell_text, responses))
 
 
 LMMS_EVAL = Layout(
@@ -208,18 +222,20 @@ def read_vlmevalkit(rows: Records, source: PredictionFile) -> list[Prediction]:
 def _prediction_of_row(record: dict[str, Any], where: str, source: PredictionFile) -> Prediction:
     sample = _vlmevalkit_sample(record, source.at(where), source.conventions)
     location = source.at(sample)
-    prediction = record.get("prediction")
-    if not isinstance(prediction, str):
-        raise location.error("is not an answer", field="prediction", found=prediction, expected="a text")
-    failed = prediction.startswith(FAILED)
+    prediction, error = plain_reply(record.get("prediction"), "prediction", location)
+    if prediction.startswith(FAILED):
+        prediction, error = "", prediction
+    letters = takewhile(record.__contains__, LETTERS)
+    options, empty_options = options_in(((letter, record[letter]) for letter in letters), source.at(where))
     return Prediction(
         sample=sample,
         variant=variant_of(record.get("variant"), source, location),
-        response="" if failed else prediction,
+        response=prediction,
         question=optional_text(record.get("question"), "question", location),
-        options=tuple(takewhile(bool, (_text(record, letter) for letter in LETTERS))),
+        options=options,
+        empty_options=empty_options,
         image=_text(record, "local_path") or _text(record, "image_path"),
-        error=prediction if failed else None,
+        error=error,
     )
 
 
@@ -255,7 +271,13 @@ LAYOUTS = (LMMS_EVAL, VLMEVALKIT, jsonl.LAYOUT)
 
 
 def read_predictions(
-    path: Path, conventions: AnswerFiles, *, setting: str, allow_missing: bool = False
+    path: Path,
+    conventions: AnswerFiles,
+    *,
+    setting: str,
+    allow_missing: bool = False,
+    repeated: Repeated = "error",
+    columns: Mapping[str, str] | None = None,
 ) -> list[Prediction]:
     """Read the answers in a file, whatever tool wrote it.
 
@@ -265,22 +287,93 @@ def read_predictions(
 
     Args:
         setting: The variant of answers that name none, where a sample has one probe.
+        repeated: What happens if a probe has several answers, as in the file of a tool that appends to it.
+        columns: The columns of the file, or the fields of its records, that hold an id, a response and so on.
     """
     source = PredictionFile(path, conventions, setting, allow_missing)
     content = read_bytes(path)
-    predictions = read_inspect_log(source) if is_inspect_log(path, content) else _of_layout(content, source)
-    _refuse_repeated(predictions, path)
-    return predictions
+    if is_inspect_log(path, content):
+        if columns:
+            raise UserError(
+                "is a log of inspect_ai, which has no columns", file=path, expected="no --columns"
+            )
+        predictions = read_inspect_log(source)
+    else:
+        predictions = _of_layout(content, source, columns or {})
+    return _each_once(predictions, repeated, path)
 
 
-def _of_layout(content: bytes, source: PredictionFile) -> list[Prediction]:
+def _of_layout(content: bytes, source: PredictionFile, columns: Mapping[str, str]) -> list[Prediction]:
     """Read records or a table in the layout that its fields show."""
     if content.lstrip()[:1] in (b"{", b"["):
-        rows = json_records(content, source.path)
+        rows = _named(json_records(content, source.path), columns, source.path)
         return _layout([record for _, record in rows], source).read(rows, source)
     table = read_table(content, source.path)
-    layout = _layout([dict.fromkeys(table.header)], source)
-    return layout.read(table_rows(table, source.path), source)
+    header = _named([("line 1", dict.fromkeys(table.header))], columns, source.path)
+    layout = _layout([record for _, record in header], source)
+    predictions = layout.read(_named(table_rows(table, source.path), columns, source.path), source)
+    return [replace(one, doubt=_doubt(one.response, content)) for one in predictions]
+
+
+# -- The columns of a file that the user names
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "sample", "group", "index"),
+    "response": (*jsonl.RESPONSES,),
+    "variant": ("variant",),
+    "draw": ("draw",),
+    "question": ("question",),
+    "options": ("options",),
+    "error": ("error",),
+}
+"""What --columns may name, and the fields that have this meaning in some layout."""
+
+
+def _named(rows: Records, columns: Mapping[str, str], path: Path) -> Records:
+    """The records with the named columns under every name that a layout reads."""
+    for role, column in columns.items():
+        if role not in ROLES:
+            raise unknown_name("name in --columns", role, ROLES)
+        if rows and not any(column in record for _, record in rows):
+            known = list(rows[0][1])
+            raise UserError(
+                f"has no column or field '{column}'{did_you_mean(column, known)}",
+                file=path,
+                found=", ".join(known),
+                expected=f"--columns {role}= with one of them",
+            )
+    return [(where, _renamed(record, columns)) for where, record in rows] if columns else rows
+
+
+def _renamed(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    renamed = dict(record)
+    for role, column in columns.items():
+        names = [role, *(name for name in ROLES[role] if name in record)]
+        for name in names:
+            renamed.pop(name, None)
+        if column in record:
+            renamed.update(dict.fromkeys(names, record[column]))
+    return renamed
+
+
+# -- Responses that a table may have changed
+
+_LINK = re.compile(r"(?:ftp|http)s?://|mailto:|(?:in|ex)ternal:")
+"""What XlsxWriter, and so pandas and VLMEvalKit, writes as a link (strings_to_urls)."""
+
+CUT = "have 32,767 characters, the most that a cell of a spreadsheet holds: they are probably cut"
+LINK = (
+    "begin like a URL: pandas writes such a cell as a link, changes some, and drops those of more than 2,079 "
+    "characters"
+)
+
+
+def _doubt(response: str, content: bytes) -> str:
+    """Why a response in a table may not be what the model wrote; '' if nothing speaks for that."""
+    units = len(response) + sum(character > "\uffff" for character in response)
+    if LONGEST_WORKBOOK_CELL in (len(response), units):
+        return CUT
+    return LINK if is_workbook(content) and _LINK.match(response) else ""
 
 
 def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
@@ -321,17 +414,24 @@ def _layout(records: Sequence[dict[str, Any]], source: PredictionFile) -> Layout
     )
 
 
-def _refuse_repeated(predictions: Sequence[Prediction], path: Path) -> None:
-    seen: set[tuple[str, str, str, int]] = set()
+def _each_once(predictions: Sequence[Prediction], repeated: Repeated, path: Path) -> list[Prediction]:
+    """One answer of each probe: the first, the last, or an error if there are several."""
+    found: dict[tuple[str, str, str, int], Prediction] = {}
+    again: dict[tuple[str, str, str, int], int] = {}
     for prediction in predictions:
         key = (prediction.model, prediction.sample, prediction.variant, prediction.draw)
-        if key in seen:
-            raise UserError(
-                "is answered twice",
-                file=path,
-                record=prediction.sample,
-                field="id",
-                found=f"a second answer for variant {prediction.variant}, draw {prediction.draw}",
-                expected="one answer each; repeats carry their own 'draw'",
-            )
-        seen.add(key)
+        if key in found:
+            again[key] = again.get(key, 0) + 1
+        if key not in found or repeated == "last":
+            found[key] = prediction
+    if again and repeated == "error":
+        raise UserError(
+            f"{len(again):,} of {len(found):,} probes are answered twice or more: "
+            + some_of([f"{sample} ({variant}, draw {draw})" for _, sample, variant, draw in again], LISTED),
+            file=path,
+            record=next(iter(again))[1],
+            field="id",
+            expected="one answer each (repeats carry their own 'draw'), or --repeated first or last of "
+            "`score` and `import`, for the file of a tool that appends",
+        )
+    return [replace(one, repeated=again[key]) if key in again else one for key, one in found.items()]

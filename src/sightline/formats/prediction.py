@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sightline.errors import UserError, some_of
+from sightline.formats.tables import cell_text
 from sightline.text import Records
 from sightline.types import Labels, Usage, Verdict
 
@@ -17,12 +20,16 @@ from sightline.types import Labels, Usage, Verdict
 class Prediction(Struct, frozen=True):
     """A model's answer to one probe, collected by any tool.
 
-    `question`, `context` and `options` are those that the model saw, in the order it saw them; `image` is the
-    path of the record's image, `images` are the paths of the images sent, `prompt` is the text sent. Each is
-    empty if the file does not hold it, and so are `key`, `finish_reason`, `version`, `usage` and `reasoning`,
-    which our own answers.jsonl holds. `error` is the text of a recorded failed call; the response is then
-    empty. `model` is the model that answered, in files of several models. `verdicts` are those that the file
-    gives on the answer, without their targets. `sample_digest` is that of our own answers.jsonl.
+    `question`, `context` and `options` are those that the model saw, in the order it saw them; `image` is
+    the path of the record's image, `images` are the paths of the images sent, `prompt` is the text sent.
+    Each is empty if the file does not hold it, and so are `key`, `finish_reason`, `version`, `usage` and
+    `reasoning`, which our own answers.jsonl holds. An option that is '' was an empty cell between others;
+    `empty_options` are all empty cells of options, also those after the last one (`run_metadata.as_asked`
+    completes them from the data). `repeated` is the number of further answers to the same probe in the
+    file; `doubt` says why the response may not be what the model wrote. `error` is the text of a recorded
+    failed call; the response is then empty. `model` is the model that answered, in files of several
+    models. `verdicts` are those that the file gives on the answer, without their targets. `sample_digest`
+    is that of our own answers.jsonl.
     It has more than 15 fields, since it is the union of what all layouts hold.
     """
 
@@ -46,6 +53,27 @@ class Prediction(Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()
     sample_digest: str = ""
     reasoning: str = ""
+    empty_options: tuple[EmptyOption, ...] = ()
+    repeated: int = 0
+    doubt: str = ""
+
+
+class EmptyOption(NamedTuple):
+    """The place of an option that a file does not hold, as error messages name it."""
+
+    file: str
+    record: str
+    field: str
+
+    def error(self) -> UserError:
+        return UserError(
+            "is empty between options, so that the letters after it are uncertain",
+            file=self.file,
+            record=self.record,
+            field=self.field,
+            expected="the text of the option (tools that read tables with pandas lose texts such as None, NA "
+            "and null), or the options of the data: --data or a groups file",
+        )
 
 
 class Layout(Struct, frozen=True):
@@ -108,14 +136,12 @@ class RecordLocation(NamedTuple):
 
 
 def identifier(value: object, field: str, location: RecordLocation) -> str:
-    """Read a sample's id: a non-empty text, or a whole number as its digits."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if value is None or value == "":
-        raise location.error("has no id", field=field, expected="the sample's id as text")
-    if not isinstance(value, str):
+    """Read a sample's id: a non-empty text, or a number as its text (1.0 as 1)."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
         raise location.error("is not an id", field=field, found=value, expected="the sample's id as text")
-    return value
+    if not (text := cell_text(value)):
+        raise location.error("has no id", field=field, expected="the sample's id as text")
+    return text
 
 
 def variant_of(value: object, source: PredictionFile, location: RecordLocation) -> str:
@@ -129,12 +155,34 @@ def variant_of(value: object, source: PredictionFile, location: RecordLocation) 
 
 
 def optional_text(value: object, field: str, location: RecordLocation) -> str:
-    """Read an optional text; '' for None."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
+    """Read an optional text; '' for None. A number is its text."""
+    if not isinstance(value, str | int | float | None):
         raise location.error("is not a text", field=field, found=value, expected="a text")
-    return value
+    return cell_text(value)
+
+
+def options_in(
+    cells: Iterable[tuple[str, object]], location: RecordLocation
+) -> tuple[tuple[str, ...], tuple[EmptyOption, ...]]:
+    """Read the options in cells that have names, and the places of the empty ones.
+
+    Options may be numbers. An empty cell before the last option is the option ''.
+    """
+    found = [(name, cell_text(cell)) for name, cell in cells]
+    last = max((place for place, (_, text) in enumerate(found, 1) if text), default=0)
+    empty = [EmptyOption(str(location.file), location.record, name) for name, text in found if not text]
+    return tuple(text for _, text in found[:last]), tuple(empty) if last else ()
+
+
+def listed_options(
+    value: object, field: str, location: RecordLocation
+) -> tuple[tuple[str, ...], tuple[EmptyOption, ...]]:
+    """Read an optional list of options, texts or numbers, and the places of the empty ones (null)."""
+    if value is None:
+        return (), ()
+    if not isinstance(value, list | tuple) or not all(isinstance(v, str | int | float | None) for v in value):
+        raise location.error("is not a list of texts", field=field, found=value, expected="a list of texts")
+    return options_in(((f"{field}[{place}]", one) for place, one in enumerate(value)), location)
 
 
 def texts(value: object, field: str, location: RecordLocation) -> tuple[str, ...]:
@@ -164,25 +212,38 @@ def labels_of(value: object, field: str, location: RecordLocation) -> dict[str, 
 
 
 def reply(value: Any, field: str, location: RecordLocation) -> tuple[str, str | None]:
-    """Read a response: a text, or the record of a failed call.
+    """Read a response of a released format: that of `plain_reply`, but null is a failed call too."""
+    if value is None:
+        return "", "no answer was recorded"
+    return plain_reply(value, field, location)
 
-    A failed call is null or an object, as II-Bench/II-Bench infer/infer.py records it
-    ({"error": "..."}); its eval.py counts any object as an error.
+
+def plain_reply(value: Any, field: str, location: RecordLocation) -> tuple[str, str | None]:
+    """Read a response: a text, a number, a list with one of them, or the record of a failed call.
+
+    null is an empty answer: so chat completions write a message without text. A failed call is an object,
+    as II-Bench/II-Bench infer/infer.py records it ({"error": "..."}); its eval.py counts any object as an
+    error.
 
     Returns:
         The response and None, or '' and the error.
     """
-    if isinstance(value, str):
-        return value, None
-    if value is None:
-        return "", "no answer was recorded"
+    if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], dict | list):
+        value = value[0]
+    if isinstance(value, str | int | float | None):
+        return cell_text(value), None
     if isinstance(value, dict):
         return "", str(value.get("error", value))
-    expected = "a text, or null or {'error': ...} for a failed call"
+    expected = "a text, null for an empty answer, or {'error': ...} for a failed call"
+    if isinstance(value, list):
+        expected = "one text; several answers of one probe are records with their own 'draw'"
     raise location.error("is not an answer", field=field, found=value, expected=expected)
 
 
 # -- Matches predictions with the probes of a benchmark; reports unknown and missing ones
+
+_WHOLE = re.compile(r"-?[0-9]+\.0+")
+"""A whole number with decimals."""
 
 LISTED = 5
 """The most ids that a message lists."""
@@ -197,6 +258,7 @@ def match(
 ) -> dict[tuple[str, str, int], Prediction]:
     """Match predictions with probes. Every probe needs an answer in every draw that the file has."""
     probes = set(expected)
+    predictions = _with_known_ids(predictions, probes)
     _refuse_unknown_samples(predictions, list(dict.fromkeys(sample for sample, _ in expected)), file)
     _refuse_unknown_variants(predictions, probes, file)
     matched = {(p.sample, p.variant, p.draw): p for p in predictions}
@@ -211,6 +273,25 @@ def match(
             "or --allow-missing, which counts the missing as wrong",
         )
     return matched
+
+
+def _with_known_ids(predictions: Sequence[Prediction], probes: set[tuple[str, str]]) -> Sequence[Prediction]:
+    """Ids and variants that a table made numbers of ('1.0') as the data spell them ('1')."""
+    samples, variants = {sample for sample, _ in probes}, {variant for _, variant in probes}
+
+    def known(one: Prediction) -> Prediction:
+        sample, variant = _known(one.sample, samples), _known(one.variant, variants)
+        changed = sample != one.sample or variant != one.variant
+        return replace(one, sample=sample, variant=variant) if changed else one
+
+    return [known(one) for one in predictions]
+
+
+def _known(name: str, names: Collection[str]) -> str:
+    if name in names or not _WHOLE.fullmatch(name):
+        return name
+    whole = name.partition(".")[0]
+    return whole if whole in names else name
 
 
 def _refuse_unknown_samples(predictions: Sequence[Prediction], ids: list[str], file: Path) -> None:

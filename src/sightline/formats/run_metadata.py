@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +152,53 @@ def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
         question=prediction.question or probe.question,
         context=prediction.context or probe.context,
     )
-    if not prediction.options or prediction.options == probe.options:
+    options = _as_in_data(prediction, probe.options)
+    if not options or options == probe.options:
         return probe
-    return replace(probe, options=prediction.options, references=_carried(probe, prediction.options))
+    return replace(probe, options=options, references=_carried(probe, options))
+
+
+def _as_in_data(prediction: Prediction, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The options of a file as the data spell them: '3.0' as '3', and lost ones restored.
+
+    Raises:
+        UserError: A lost option lies between others, and the data do not say which one it is.
+    """
+    left = list(known)
+    found: list[str | None] = [_taken(left, text.__eq__) if text else None for text in prediction.options]
+    options = [
+        text if option is not None or not text else _taken(left, partial(_same_number, text)) or text
+        for text, option in zip(prediction.options, found, strict=True)
+    ]
+    if not prediction.empty_options:
+        return tuple(options)
+    gaps = [place for place, text in enumerate(options) if not text]
+    cells = len(options) + len(prediction.empty_options) - len(gaps)
+    in_order = all(not text or text == other for text, other in zip(options, known, strict=False))
+    if len(options) <= len(known) <= cells and in_order:
+        return known
+    if len(left) == 1 and len(gaps) <= 1:
+        place = gaps[0] if gaps else len(options)
+        return (*options[:place], left[0], *options[place + 1 :])
+    if gaps:
+        raise prediction.empty_options[0].error()
+    return tuple(options)
+
+
+def _taken(texts: list[str], is_meant: Callable[[str], bool]) -> str | None:
+    """Take the first text that is meant out of a list."""
+    found = next(filter(is_meant, texts), None)
+    if found is not None:
+        texts.remove(found)
+    return found
+
+
+def _same_number(text: str, other: str) -> bool:
+    """Whether two texts are one number: a table with an empty cell makes '3.0' of '3'."""
+    try:
+        return float(text) == float(other)
+    except ValueError:
+        return False
 
 
 def _carried(probe: Probe, order: tuple[str, ...]) -> tuple[str, ...]:

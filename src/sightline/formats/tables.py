@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,10 @@ LONGEST_CELL = 2**31 - 1
 """The default of the csv module, 131,072 characters, is too small for the responses of reasoning models."""
 
 
+WHOLE = 2.0**53
+"""Floats below this hold every whole number."""
+
+
 class RawTable(NamedTuple):
     """The header of a table, and its numbered lines, which are read on demand."""
 
@@ -25,9 +30,13 @@ class RawTable(NamedTuple):
 
 
 def read_table(content: bytes, path: Path) -> RawTable:
-    lines = _workbook(content, path) if content.startswith(b"PK\x03\x04") else _delimited(content, path)
+    lines = _workbook(content, path) if is_workbook(content) else _delimited(content, path)
     _, header = next(lines, (1, []))
     return RawTable(header, lines)
+
+
+def is_workbook(content: bytes) -> bool:
+    return content.startswith(b"PK\x03\x04")
 
 
 def table_rows(table: RawTable, path: Path) -> Records:
@@ -43,6 +52,20 @@ def table_rows(table: RawTable, path: Path) -> Records:
             )
         rows.append((f"line {number}", dict(zip(table.header, cells, strict=True))))
     return rows
+
+
+def cell_text(cell: object) -> str:
+    """A cell of a table, or a value of JSON, as text: the same data are the same text in every kind of file.
+
+    >>> [cell_text(cell) for cell in (3, 3.0, "3", 0.5, None, float("nan"), True)]
+    ['3', '3', '3', '0.5', '', '', 'True']
+    """
+    if isinstance(cell, float):
+        # pandas makes floats of the whole numbers of a column with an empty cell, and NaN of the empty cell.
+        if math.isnan(cell):
+            return ""
+        return str(int(cell)) if cell.is_integer() and abs(cell) < WHOLE else repr(cell)
+    return "" if cell is None else str(cell)
 
 
 def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:
@@ -63,7 +86,9 @@ def _workbook(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
         from openpyxl import load_workbook
     try:
         sheet = load_workbook(io.BytesIO(content), read_only=True).worksheets[0]
-        lines = [[_text(cell) for cell in line] for line in sheet.iter_rows(values_only=True)]
+        lines = [
+            [unescape_cell(cell_text(cell)) for cell in line] for line in sheet.iter_rows(values_only=True)
+        ]
     # What openpyxl and the parsers below it raise depends on the place of the damage.
     except Exception as error:
         found = str(error) or type(error).__name__
@@ -74,17 +99,31 @@ def _workbook(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
     return ((number, line) for number, line in enumerate(padded, 1) if any(line))
 
 
-def _text(cell: object) -> str:
-    # Spreadsheets store a response such as 3 as a number, and an empty one as None. A formula stays text:
-    # writers store a response that starts with '=' as a formula.
-    return "" if cell is None else str(cell)
+_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
+
+
+def unescape_cell(text: str) -> str:
+    r"""Decode the characters that workbooks write as `_xHHHH_`, an UTF-16 unit each (ECMA-376, ST_Xstring).
+
+    >>> unescape_cell("B_x000D_"), unescape_cell("_x005F_x000D_"), unescape_cell("_xD83D__xDE00_")
+    ('B\r', '_x000D_', '😀')
+    """
+    if "_x" not in text:
+        return text
+    units = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+    return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _delimited(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise UserError("is neither a workbook nor UTF-8 text", file=path, found=error.reason) from None
+        raise UserError(
+            "is neither a workbook nor UTF-8 text",
+            file=path,
+            found=error.reason,
+            expected="the table saved as 'CSV UTF-8', or as xlsx",
+        ) from None
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     while True:
@@ -119,6 +158,7 @@ LONGEST_WORKBOOK_CELL = 32_767
 """The most characters of a cell."""
 
 _NOT_ALLOWED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_TO_ESCAPE = re.compile("\r|_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def workbook_bytes(rows: Sequence[Sequence[str]]) -> bytes:
@@ -143,4 +183,6 @@ def workbook_bytes(rows: Sequence[Sequence[str]]) -> bytes:
 
 def _cell(text: str) -> str:
     text = _NOT_ALLOWED.sub("\ufffd", text)
-    return text if len(text) <= LONGEST_WORKBOOK_CELL else f"{text[: LONGEST_WORKBOOK_CELL - 1]}…"
+    text = text if len(text) <= LONGEST_WORKBOOK_CELL else f"{text[: LONGEST_WORKBOOK_CELL - 1]}…"
+    # XML reads a carriage return as a line feed, and spreadsheets read `_x0041_` as an A.
+    return _TO_ESCAPE.sub(lambda match: f"_x{ord(match[0]):04X}_", text)

@@ -407,6 +407,16 @@ AGREE = Metric(
     judged=None,
     absent=NO_PAIR,
 )
+FAILURES = Metric(
+    name="failures",
+    terms=failures,
+    meaning="groups in which at least one answer is not right",
+    better="lower",
+    range=PERCENT,
+    source=_FAILURE,
+    absent=NO_REFERENCE,
+    per_group=True,
+)
 PAIRS_LEFT_OUT = Metric(
     name="pairs_left_out",
     terms=pairs_left_out,
@@ -490,15 +500,7 @@ _BESIDE = (
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
     ),
-    Metric(
-        name="failures",
-        terms=failures,
-        meaning="groups in which at least one answer is not right",
-        better="lower",
-        range=PERCENT,
-        source=_FAILURE,
-        absent=NO_REFERENCE,
-    ),
+    FAILURES,
     Metric(
         name="s_gt_failures",
         terms=in_failures(s_gt),

@@ -21,7 +21,16 @@ from scipy.special import betainc, betaincc
 from sightline.metrics.flips import ComparedAnswers
 from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_intervals
 from sightline.scoring.similarity import PRECISION
-from sightline.types import Group, Metric, MetricDefinition, MetricValue, Term, Unit, difference_range
+from sightline.types import (
+    Group,
+    Metric,
+    MetricDefinition,
+    MetricValue,
+    Term,
+    Unit,
+    difference_range,
+    subset_name,
+)
 
 LEVEL = 0.05
 """The p-value up to which a difference is called significant (3.3.1: 95 % confidence)."""
@@ -310,7 +319,7 @@ class PairedTally:
         cluster = self._clusters.setdefault(after.cluster or after.id, len(self._clusters))
         for (metric, base), columns in zip(self._metrics, self._columns, strict=True):
             for label, there, here in _both(metric, base, before, after):
-                earlier, later, clusters = columns["all" if label is None else "=".join(label)]
+                earlier, later, clusters = columns["all" if label is None else subset_name(*label)]
                 earlier.append(there)
                 later.append(here)
                 clusters.append(cluster)

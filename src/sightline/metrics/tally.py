@@ -23,7 +23,7 @@ from sightline.metrics.statistics import (
 )
 from sightline.plugins import wrong_return
 from sightline.scoring.majority import MAJORITY_OF
-from sightline.types import Group, Labels, Metric, MetricValue, Outcome, Term, Unit, VerdictName
+from sightline.types import Group, Labels, Metric, MetricValue, Outcome, Term, Unit, VerdictName, subset_name
 
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
 """The value of a share of 1 in each unit."""
@@ -192,7 +192,7 @@ class _Tables:
         if column in groups.uses_group_labels or not present:
             present |= groups.group_subsets
         return [(ALL, "all")] * (metric.labels != "varying") + [
-            (number, f"{name}={value}")
+            (number, subset_name(name, value))
             for number, name, value in self._labels
             if number in present
             and (metric.labels == "any" or (name in groups.varying) == (metric.labels == "varying"))

@@ -11,7 +11,7 @@ from sightline.benchmarks.published import papers, published
 from sightline.metrics.significance import Comparison
 from sightline.reporting.comparison import NOTE, TOGETHER, comparison_notes, each_pair
 from sightline.reporting.table import Column, Field, ReportTable, Value, build_table, n_cell, value_cell
-from sightline.types import MetricValue
+from sightline.types import MetricValue, split_subset
 
 SHOWN = ("acc", "s_gt", "con", "s_c", "agree", "con_by_response", "s_c_by_response", "agree_by_response")
 """The metrics of Table 6, the share of equal answers, and their rows under varying labels."""
@@ -131,7 +131,7 @@ def _lines(comparison: Comparison, metrics: Sequence[str], by: str | None) -> li
         )
         for metric in metrics
         for change in comparison.differences
-        if change.metric == metric and (change.subset == "all" or change.subset.partition("=")[0] == by)
+        if change.metric == metric and (change.subset == "all" or split_subset(change.subset)[0] == by)
     ]
 
 

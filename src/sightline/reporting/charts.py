@@ -30,7 +30,7 @@ from sightline.reporting.judges import JudgeReport, with_short_names
 from sightline.reporting.notes import ResultPoint, label_of, row_names, short_names
 from sightline.reporting.pivot import in_label_order, value_labels
 from sightline.reporting.tables import leading_metrics, run_names, title_of
-from sightline.types import MetricValue, Result
+from sightline.types import MetricValue, Result, split_subset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -216,7 +216,7 @@ def comparison_chart(
     """The differences of a table, with the margin of equivalence in percentage points."""
     labelled = any(row.subset != "all" for row in rows)
     values = tuple(
-        ChartValue(f"difference of {row.metric}", row.subset.partition("=")[2] or "all", "", row)
+        ChartValue(f"difference of {row.metric}", split_subset(row.subset)[1] or "all", "", row)
         if labelled
         else ChartValue("difference", row.metric, "", row)
         for row in rows

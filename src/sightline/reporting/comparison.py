@@ -27,6 +27,7 @@ from sightline.metrics.statistics import Floats, correlation
 from sightline.reporting.notes import (
     definition_notes,
     interval_notes,
+    label_of,
     null_notes,
     option_text,
     place,
@@ -94,7 +95,7 @@ def rows_of(comparison: Comparison, metrics: Collection[str], by: str | None) ->
         (
             change
             for change in comparison.differences
-            if change.metric in order and (change.subset == "all" or change.subset.partition("=")[0] == by)
+            if change.metric in order and (change.subset == "all" or label_of(change)[0] == by)
         ),
         key=lambda change: order.index(change.metric),
     )
@@ -105,8 +106,8 @@ def check_rows(metrics: Sequence[str], rows: Sequence[MetricValue], comparison: 
     shown = {row.metric for row in rows}
     for name in metrics:
         if name not in shown:
-            subsets = [change.subset for change in comparison.differences if change.metric == name]
-            labels = dict.fromkeys(f"--by {subset.partition('=')[0]}" for subset in subsets)
+            changes = [change for change in comparison.differences if change.metric == name]
+            labels = dict.fromkeys(f"--by {label_of(change)[0]}" for change in changes)
             raise UserError(
                 f"{name} has no row over all samples: it has values under labels only",
                 expected=" or ".join(labels),
@@ -221,8 +222,8 @@ def tests_table(
 
 
 def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
-    subsets = (change.subset for comparison in comparisons for change in comparison.differences)
-    labels = list(dict.fromkeys(subset.partition("=")[0] for subset in subsets if subset != "all"))
+    changes = (change for comparison in comparisons for change in comparison.differences)
+    labels = list(dict.fromkeys(label_of(change)[0] for change in changes if change.subset != "all"))
     if by is not None and by not in labels:
         raise unknown_name("label", by, labels)
 

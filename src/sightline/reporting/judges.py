@@ -23,7 +23,7 @@ from sightline.reporting.table import (
     n_cell,
     value_cell,
 )
-from sightline.types import MetricValue
+from sightline.types import MetricValue, split_subset
 
 READ = (
     "ROC-AUC: the share of pairs of a right and a wrong answer in which the right one ranks higher; a tie"
@@ -53,7 +53,7 @@ CORRECTED = (
 
 def judge_tables(report: JudgeReport) -> list[ReportTable]:
     report = with_short_names(report)
-    parts = dict.fromkeys(row.subset.partition("=")[0] for row in report.rows if row.subset != "all")
+    parts = dict.fromkeys(split_subset(row.subset)[0] for row in report.rows if row.subset != "all")
     return [
         _whole(report),
         *([_against_best(report)] if report.contrasts else []),
@@ -146,11 +146,11 @@ def _repeats(repeats: Sequence[MetricValue]) -> ReportTable:
 
 
 def _parts(report: JudgeReport, label: str) -> ReportTable:
-    held = [row for row in report.rows if row.subset.partition("=")[0] == label]
+    held = [row for row in report.rows if split_subset(row.subset)[0] == label]
     rows = [row for judge in dict.fromkeys(one.judge for one in held) for row in held if row.judge == judge]
     fields: list[Field[JudgeResult]] = [
         (Column("text", "judge", "judge"), lambda row: row.judge),
-        (Column("text", heading(label), label), lambda row: row.subset.partition("=")[2] or "unknown"),
+        (Column("text", heading(label), label), lambda row: split_subset(row.subset)[1] or "unknown"),
         *_measures(),
         *_counts(),
     ]

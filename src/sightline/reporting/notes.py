@@ -19,6 +19,7 @@ from sightline.types import (
     PublishedValue,
     Result,
     is_approximate,
+    split_subset,
 )
 
 ALWAYS = ("errors", "misses", "undecided", "truncated")
@@ -192,8 +193,7 @@ def place(metric: MetricValue) -> str:
 
 
 def label_of(metric: MetricValue) -> tuple[str, str]:
-    name, _, value = metric.subset.partition("=")
-    return (name, value) if value else ("", "")
+    return split_subset(metric.subset)
 
 
 def _counts(result: Result) -> str:

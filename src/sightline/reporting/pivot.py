@@ -31,7 +31,7 @@ from sightline.reporting.notes import (
 from sightline.reporting.table import Cell, Column, ReportTable, Spread, heading
 from sightline.reporting.tables import leading_metrics, markdown
 from sightline.text import for_markdown
-from sightline.types import MetricValue, PublishedValue, Result
+from sightline.types import MetricValue, PublishedValue, Result, subset_name
 
 
 def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTable]:
@@ -153,7 +153,7 @@ def _run_metrics(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[_R
             runs.append(_RunMetrics((name,), OVERALL, run, whole if has_answers else {}))
         for value, metrics in by_value.items():
             row = (name, value) if layout.row_label else (name,)
-            block = _Block(f"{label}={value}", (value,)) if layout.column_label else _block(point)
+            block = _Block(subset_name(label, value), (value,)) if layout.column_label else _block(point)
             runs.append(_RunMetrics(row, block, run, metrics if has_answers else {}))
     return runs
 

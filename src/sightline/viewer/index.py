@@ -28,7 +28,7 @@ from sightline.reporting.comparison import comparison_notes
 from sightline.store import schema
 from sightline.store.database import insert_new
 from sightline.store.store import Store
-from sightline.types import Group, GroupKey
+from sightline.types import Group, GroupKey, subset_name
 from sightline.viewer.index_builder import (
     ALIVE_SECONDS,
     BODY,
@@ -246,7 +246,7 @@ def _judged_run(name: str, index: RunIndex) -> JudgedRun:
 def _labels(group: Group) -> Iterator[str]:
     for name, value in group.labels.items():
         for one in (value,) if isinstance(value, str) else value:
-            yield f"{name}={one}"
+            yield subset_name(name, one)
 
 
 def _metrics(comparison: Comparison) -> Iterator[ComparedMetric]:

@@ -17,7 +17,7 @@ from sightline.reporting.notes import options_text
 from sightline.reporting.table import Cell, Column, PublishedCell, ReportTable, csv_text, n_cell, value_cell
 from sightline.reporting.tables import latex, leading_metrics
 from sightline.text import counted
-from sightline.types import PERCENT, MetricDefinition, MetricValue, PublishedValue, Result
+from sightline.types import PERCENT, MetricDefinition, MetricValue, PublishedValue, Result, split_subset
 from sightline.viewer.addresses import with_query
 from sightline.viewer.environment import without_servers
 from sightline.viewer.index_types import RunSummary
@@ -304,8 +304,8 @@ def _order(row: LeaderRow, column: LeaderColumn, cell: LeaderCell) -> tuple[bool
 
 
 def _judges(result: Result) -> set[str]:
-    parts = (metric.subset.partition("=") for metric in result.metrics)
-    return {result.judge, *(name for label, _, name in parts if label == "judge")}
+    parts = (split_subset(metric.subset) for metric in result.metrics)
+    return {result.judge, *(name for label, name in parts if label == "judge")}
 
 
 def _place(benchmark: str) -> tuple[bool, str]:

@@ -25,7 +25,7 @@ from sightline.evaluation.result import add_published
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENTS
 from sightline.reporting.notes import label_of, null_notes, published_notes
 from sightline.reporting.tables import BIAS, CORRECTED, MOST_ROWS
-from sightline.types import CorrectedValue, MetricValue, PublishedValue
+from sightline.types import CorrectedValue, MetricValue, PublishedValue, subset_name
 from sightline.viewer.environment import interval, number
 from sightline.viewer.index_types import GroupFilter, RightShare
 from sightline.viewer.plots import (
@@ -134,7 +134,7 @@ def pair_counts(section: PairCounts, runs: Sequence[NamedResult]) -> Bars | None
 
 
 def _subset(section: PairCounts, name: str) -> str:
-    return f"{section.label}={name}" if name else "all"
+    return subset_name(section.label, name) if name else "all"
 
 
 def _right_counts(run: NamedResult, label: str, name: str) -> dict[RightShare, int]:
@@ -165,7 +165,7 @@ def shares(section: Shares, runs: Sequence[NamedResult]) -> Bars | None:
     rows = []
     for name in dict.fromkeys(name for run in runs for name in run.by_label(first, section.label)):
         for run in runs:
-            values = [run.value(metric, f"{section.label}={name}") for metric, _ in section.parts]
+            values = [run.value(metric, subset_name(section.label, name)) for metric, _ in section.parts]
             defined = [one for one in values if one is not None and one.value is not None]
             if len(defined) == len(section.parts):
                 parts = tuple(

@@ -215,7 +215,7 @@ def test_humans_overrule_the_rules_where_they_are_named_first(data: Path, tmp_pa
         (lambda e: e.pop(), "2 of 706 answers are missing: 352"),
         (lambda e: e.append(dict(e[0])), "000"),
         (lambda e: e[3]["output"].pop("output_2"), "003.*output_2"),
-        (lambda e: e[3]["output"].update(output_1=7), "003.*output_1"),
+        (lambda e: e[3]["output"].update(output_1=[[7]]), "003.*output_1"),
         (lambda e: e[3].update(id="99x"), "99x"),
     ],
 )

@@ -117,7 +117,7 @@ def test_a_missing_half_names_the_pair_and_the_half(tmp_path: Path) -> None:
     [
         ({"id": "001", "output": "Yes."}, "record 001, field output", "object with output_1"),
         ({"id": "001", "output": ["Yes.", "No."]}, "record 001, field output", "object with output_1"),
-        (entry("001", output_1=3, output_2="No."), "record 001, field output.output_1", "found 3"),
+        (entry("001", output_1=[["a"]], output_2="No."), "field output.output_1", "is not an answer"),
         (entry("001", output_1="a", output_2="b", output_3="c"), "output.output_3", "not a half"),
         ({"output": {"output_1": "a", "output_2": "b"}}, "record entry 2, field id", "has no id"),
         (entry(True), "record entry 2, field id", "found True"),

@@ -107,7 +107,7 @@ def test_of_a_file_of_several_models_one_must_be_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "where"),
     [
-        ({"a": {CLOCK: 7}}, f"field a.{CLOCK}"),
+        ({"a": {CLOCK: [[7]]}}, f"field a.{CLOCK}"),
         ([{"image_url": CLOCK, "response": "x"}] * 2, "answered twice"),
         ([{"image_url": CLOCK, "response": "x", "judgment": 2}], "is not a judgement"),
         ([{"image_url": CLOCK}], "has no answer"),

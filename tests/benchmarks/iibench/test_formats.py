@@ -63,7 +63,7 @@ def record(sample: str = "test-1", **question: object) -> dict[str, Any]:
     }
 
 
-def read(path: Path, records: Sequence[object], **options: bool) -> list[Prediction]:
+def read(path: Path, records: Sequence[object], **options: Any) -> list[Prediction]:
     path.write_text("\n".join(json.dumps(entry) for entry in records))
     return read_predictions(path, benchmark_class("iibench").answer_files, setting="none", **options)
 
@@ -153,13 +153,13 @@ def test_a_question_without_a_response_is_named_unless_missing_is_allowed(tmp_pa
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (record("test-2", response=3), "record test-2, field questions.response: is not an answer (found 3)"),
+        (record("test-2", response=[["A"]]), "record test-2, field questions.response: is not an answer"),
         (record("test-2", response="A", options="uvwxyz"), "record test-2, field questions.options"),
         (record("", response="A"), "record line 2, field questions.id: has no id"),
         ({"local_path": "p", "questions": {}}, "record line 2, field questions"),
         ({"local_path": "p", "questions": ["A"]}, "record line 2, field questions"),
         ({"local_path": "p"}, "record line 2, field questions"),
-        (record("test-1", response="B"), "record test-1, field id: is answered twice"),
+        (record("test-1", response="B"), "record test-1, field id: 1 of 1 probes are answered twice or more"),
     ],
 )
 def test_a_broken_record_is_named(tmp_path: Path, broken: dict[str, Any], said: str) -> None:

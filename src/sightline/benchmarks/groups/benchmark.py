@@ -28,15 +28,17 @@ from sightline.benchmarks.groups.data import (
     left_out_notes,
     line_probes,
     read_samples,
+    responses_in_lines,
     sorted_sample,
 )
 from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.errors import UserError
+from sightline.formats.groups import right_letters
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metrics.consistency import COMPLETE, UNCHANGED, consistency_metrics
 from sightline.scoring.judge_replies import same_meaning_by_model
 from sightline.scoring.non_answers import is_refusal
-from sightline.scoring.options import LETTERS, chosen_letter, chosen_option
+from sightline.scoring.options import chosen_letter, chosen_option
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags
 from sightline.scoring.similarity import same_option, similarity
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
@@ -181,6 +183,11 @@ class Groups(Benchmark):
         """The lines of a group may stand anywhere in the file."""
         return sorted_sample(sample)
 
+    def own_answers(self, folder: Path | None, options: Mapping[str, Any]) -> tuple[Path, list[Prediction]]:
+        """The responses in the lines of the groups file."""
+        file = self.file(folder, options)
+        return file, responses_in_lines(file, _selection(options))
+
     def sample_content(self, sample: Sample) -> Any:
         return [
             (line.variant, line.prompt, line.question, line.references, line.options)
@@ -242,23 +249,12 @@ def _judge_answer(case: Case, task: Task) -> Reading:
 
 
 def _judge_choice(case: Case, scores: Mapping[str, float]) -> Reading:
-    letter, right = chosen_letter(case.texts[0], case.options), _right_letters(case)
+    letter, right = chosen_letter(case.texts[0], case.options), right_letters(case.references, case.options)
     if letter is None:
         return Reading("miss", scores=scores)
     if not right:
         return Reading("unscored", extracted=letter, scores=scores)
     return Reading("right" if letter in right else "wrong", extracted=letter, scores=scores)
-
-
-def _right_letters(case: Case) -> set[str]:
-    """The letters of the right options; a reference is a letter or an option's text."""
-    references = {reference.strip() for reference in case.references}
-    texts = {reference.casefold() for reference in references}
-    return {
-        letter
-        for letter, option in zip(LETTERS, case.options, strict=False)
-        if letter in references or option.strip().casefold() in texts
-    }
 
 
 # -- Metrics of MM-R3's context task: the share of answers that name the mask and not what it hides

@@ -9,14 +9,30 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from sightline.errors import UserError
 from sightline.formats.export import counted
 from sightline.formats.files import read_bytes
-from sightline.formats.groups import ORIGINAL, GroupFile, GroupLine, by_group, open_groups, size_of
-from sightline.formats.jsonl import id_field
-from sightline.formats.tables import read_table, table_rows
+from sightline.formats.groups import (
+    ORIGINAL,
+    GroupFile,
+    GroupLine,
+    by_group,
+    check_options,
+    open_groups,
+    second_cluster,
+    size_of,
+)
+from sightline.formats.jsonl import id_field, is_own_answer
+from sightline.formats.prediction import (
+    Prediction,
+    RecordLocation,
+    identifier,
+    listed_options,
+    optional_text,
+)
+from sightline.formats.tables import cell_text, read_table, table_rows
 from sightline.text import json_records
 from sightline.types import ImageRef, Probe, Sample, user
 
@@ -58,8 +74,12 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
     """Write notes on the variant `original`, which is sent either for Sampling only or alone."""
     checked = open_groups(file)
     asks_originals = selection.unchanged and not selection.all_variants
+    responses = (
+        checked.responses,
+        "lines hold a response: only `sightline score` without a file of answers reads it",
+    )
     if not (checked.originals or asks_originals):
-        return []
+        return counted(responses)
     groups, originals, left_out = 0, 0, 0
     for lines in _groups_of_size(checked, selection):
         groups += 1
@@ -72,7 +92,34 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
             f"lines of variant '{ORIGINAL}', the unchanged input, are not sent and count in no metric",
         ),
         (left_out, f"of {groups:,} groups are left out: they have {lack}"),
+        responses,
     )
+
+
+def responses_in_lines(file: Path, selection: LineSelection) -> list[Prediction]:
+    """The answers that the lines of a groups file hold; lines without a response have none."""
+    answers = [
+        Prediction(
+            sample=line.group,
+            variant=line.variant,
+            response=cell_text(line.response),
+            question=line.question or line.prompt,
+            options=line.options,
+            images=line.images,
+            prompt=line.prompt,
+        )
+        for sample in read_samples(file, selection)
+        for line in selected_lines(sample.record, selection)
+        if line.response is not UNSET
+    ]
+    if not answers:
+        raise UserError(
+            "no line has a response",
+            file=file,
+            field="response",
+            expected=f"sightline score groups:{file} ANSWERS",
+        )
+    return answers
 
 
 def sorted_sample(sample: Sample) -> Sample:
@@ -175,8 +222,16 @@ def _answered_lines(file: Path) -> list[GroupLine]:
     is_json = content.lstrip()[:1] in (b"{", b"[")
     rows = json_records(content, file) if is_json else table_rows(read_table(content, file), file)
     lines: dict[tuple[str, str], GroupLine] = {}
+    clusters: dict[str, tuple[str, str]] = {}
     for where, record in rows:
         line = _answered_line(record, where, file)
+        # In our own answers.jsonl, an upper-case letter is a letter, whatever the order of the options is.
+        if not is_own_answer(record):
+            check_options(line, where, file)
+        if line.cluster:
+            first, cluster = clusters.setdefault(line.group, (where, line.cluster))
+            if cluster != line.cluster:
+                raise second_cluster(line, cluster, first, where, file)
         lines.setdefault((line.group, line.variant), line)
     return list(lines.values())
 
@@ -185,12 +240,26 @@ def _answered_line(record: Mapping[str, Any], where: str, file: Path) -> GroupLi
     id_name = id_field(record)
     if id_name is None:
         raise UserError("names no group", file=file, record=where, field="group", expected="its id as text")
-    fields = ("variant", "question", "references", "options", "labels", "cluster")
+    location = RecordLocation(file, where)
+    fields = ("question", "references", "labels", "cluster")
     fields_set = {name: record[name] for name in fields if record.get(name) is not None}
+    if isinstance(references := fields_set.get("references"), list):
+        fields_set["references"] = [cell_text(one) if _is_number(one) else one for one in references]
+    options, empty = listed_options(record.get("options"), "options", location)
+    if "" in options:
+        raise empty[0].error()
+    group = identifier(record[id_name], id_name, location)
+    variant = optional_text(record.get("variant"), "variant", location)
     try:
-        return msgspec.convert({"variant": "", **fields_set, "group": str(record[id_name])}, GroupLine)
+        return msgspec.convert(
+            {**fields_set, "group": group, "variant": variant, "options": options}, GroupLine
+        )
     except msgspec.ValidationError as error:
         text, _, position = str(error).partition(" - at `$")
         field = position.strip("`.") or None
         expected = "as in answers.jsonl: lists of texts for references and options, an object for labels"
         raise UserError(text, file=file, record=where, field=field, expected=expected) from None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

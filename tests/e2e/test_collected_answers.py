@@ -1,0 +1,256 @@
+"""Files that other tools write, scored by the command: the same data give the same verdict in every form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+Record = Mapping[str, Any]
+
+
+def lines(path: Path, records: Iterable[Record]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def question(group: int, options: Sequence[str], reference: str, **more: Any) -> dict[str, Any]:
+    fixed = {"group": str(group), "variant": "v", "prompt": "Which?"}
+    return {**fixed, "options": list(options), "references": [reference], **more}
+
+
+def score(groups: Path, answers: Path | None, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    out = groups.parent / "out"
+    given = ["score", f"groups:{groups}", *([str(answers)] if answers else []), *options]
+    fixed = ["--set", "embedder=none", "--out", str(out), "--force", "--store", str(groups.parent / "s.db")]
+    status = main([*given, *fixed])
+    if status not in (0, 1, 5):
+        return status, []
+    return status, [json.loads(line) for line in (out / "answers.jsonl").read_text().splitlines()]
+
+
+def verdicts(groups: Path, answers: Path | None, *options: str) -> list[str]:
+    return [line["verdict"] for line in score(groups, answers, *options)[1]]
+
+
+def notes(groups: Path) -> str:
+    return str((groups.parent / "out" / "report.md").read_text())
+
+
+NUMBERS = [question(1, ["4", "3", "0.5"], "3")]
+
+
+@pytest.mark.parametrize("cells", [(3, 4, 0.5), (3.0, 4.0, 0.5), ("3", "4", "0.5"), ("3.0", "4.0", "0.50")])
+def test_options_that_are_numbers_are_options_in_every_kind_of_file(tmp_path: Path, cells: Any) -> None:
+    groups = lines(tmp_path / "g.jsonl", NUMBERS)
+    row = {"index": 1, "variant": "v", **dict(zip("ABC", cells, strict=True)), "prediction": "A"}
+    (tmp_path / "a.json").write_text(json.dumps([row]))
+    (tmp_path / "a.tsv").write_text("\t".join(row) + "\n" + "\t".join(map(str, row.values())) + "\n")
+    listed = {"id": 1, "variant": "v", "options": list(cells), "response": "A"}
+    plain = lines(tmp_path / "a.jsonl", [listed])
+    for answers in (tmp_path / "a.json", tmp_path / "a.tsv", plain):
+        assert verdicts(groups, answers) == ["right"], answers
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "chosen"),
+    [
+        (("Two", "", "Three"), ["Two", "None", "Three"], "C"),
+        (("", "Two", "Three"), ["None", "Two", "Three"], "C"),
+        (("Two", "Three", ""), ["Two", "Three", "None"], "B"),
+        (("Three", "", "Two"), ["Two", "None", "Three"], "A"),
+        (("", "", "Three"), ["None", "NA", "Three"], "C"),
+        (("Two", "Three", "", ""), ["Two", "Three"], "B"),
+    ],
+)
+def test_a_lost_option_cuts_no_option_after_it(
+    tmp_path: Path, cells: Sequence[str], options: Sequence[str], chosen: str
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, options, "Three")])
+    named = dict(zip("ABCD", cells, strict=False))
+    row = {"index": "1", "variant": "v", **named, "prediction": chosen}
+    (tmp_path / "a.csv").write_text(",".join(row) + "\n" + ",".join(row.values()) + "\n")
+    nulls = {**row, **{name: cell or None for name, cell in named.items()}}
+    (tmp_path / "a.json").write_text(json.dumps([nulls]))
+    for answers in (tmp_path / "a.csv", tmp_path / "a.json"):
+        assert verdicts(groups, answers) == ["right"]
+
+
+def test_the_lost_option_itself_can_be_chosen(tmp_path: Path) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["Two", "Three", "None"], "None")])
+    (tmp_path / "a.csv").write_text("index,variant,A,B,C,prediction\n1,v,Two,Three,,C\n")
+    assert verdicts(groups, tmp_path / "a.csv") == ["right"]
+
+
+def test_a_lost_option_that_the_data_do_not_hold_is_refused_with_its_cell(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["Two", "Three"], "Three")])
+    (tmp_path / "a.csv").write_text("index,variant,A,B,C,prediction\n1,v,Two,,Three,C\n")
+    assert score(groups, tmp_path / "a.csv")[0] == 2
+    assert "a.csv, record line 2, field B: is empty between options" in capsys.readouterr().err
+
+
+def test_ids_that_a_table_made_numbers_of_are_those_of_the_data(tmp_path: Path) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(n, ["x", "y"], "x") for n in (1, 2)])
+    (tmp_path / "a.csv").write_text("id,variant,response\n1.0,v,A\n2.0,v,B\n")
+    assert verdicts(groups, tmp_path / "a.csv") == ["right", "wrong"]
+    answers = lines(tmp_path / "a.jsonl", [{"id": n, "variant": "v", "response": "A"} for n in (1.0, 2)])
+    assert verdicts(groups, answers) == ["right", "right"]
+
+
+@pytest.mark.parametrize("layout", ["plain", "vlmevalkit", "lmms", "lmms-nested", "lmms-resps"])
+def test_null_is_one_empty_answer_and_a_number_is_its_text(tmp_path: Path, layout: str) -> None:
+    asked = [{"group": str(n), "variant": "v", "prompt": "How many?", "references": ["7"]} for n in (1, 2)]
+    groups = lines(tmp_path / "g.jsonl", asked)
+
+    def record(number: int, response: object) -> Record:
+        document = {"doc_id": number, "doc": {"id": number, "variant": "v"}}
+        return {
+            "plain": {"id": number, "variant": "v", "response": response},
+            "vlmevalkit": {"index": number, "variant": "v", "prediction": response},
+            "lmms": {**document, "filtered_resps": [response], "resps": [["no"]]},
+            "lmms-nested": {**document, "filtered_resps": [[response]]},
+            "lmms-resps": {**document, "resps": [[response]]},
+        }[layout]
+
+    answers = lines(tmp_path / "a.jsonl", [record(1, None), record(2, 7.0)])
+    status, found = score(groups, answers)
+    assert status == 0
+    assert [(one["status"], one["response"], one["verdict"]) for one in found] == [
+        ("empty", "", "wrong"),
+        ("ok", "7", "right"),
+    ]
+
+
+def test_repeated_answers_are_refused_and_named_or_the_first_or_the_last_counts(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(n, ["x", "y"], "x") for n in (1, 2)])
+    said = [("1", "A"), ("2", "A"), ("1", "B"), ("1", "B")]
+    answers = lines(
+        tmp_path / "a.jsonl", [{"id": name, "variant": "v", "response": text} for name, text in said]
+    )
+    assert score(groups, answers)[0] == 2
+    message = capsys.readouterr().err
+    assert "1 of 2 probes are answered twice or more: 1 (v, draw 0)" in message
+    assert "--repeated first or last" in message
+    assert verdicts(groups, answers, "--repeated", "first") == ["right", "right"]
+    assert verdicts(groups, answers, "--repeated", "last") == ["wrong", "right"]
+    assert "2 further answers of 1 probes are in the file and do not count" in notes(groups)
+
+
+def test_the_user_names_columns_and_fields(tmp_path: Path, capsys: Capture) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(n, ["x", "y"], "x") for n in (1, 2)])
+    (tmp_path / "a.csv").write_text("question_id,kind,text,answer\n1,v,thinking,A\n2,v,thinking,B\n")
+    named = ["--columns", "id=question_id,response=answer", "--columns", "variant=kind"]
+    assert verdicts(groups, tmp_path / "a.csv", *named) == ["right", "wrong"]
+    record = {"question_id": 1, "kind": "v", "output": "B", "answer": "A"}
+    answers = lines(tmp_path / "a.jsonl", [record, {**record, "question_id": 2}])
+    assert verdicts(groups, answers, *named) == ["right", "right"]
+    assert score(groups, answers, "--columns", "response=anwser")[0] == 2
+    assert "has no column or field 'anwser'; did you mean 'answer'?" in capsys.readouterr().err.replace(
+        ", did", "; did"
+    )
+    assert score(groups, answers, "--columns", "reply=answer")[0] == 2
+    assert "unknown name in --columns 'reply'" in capsys.readouterr().err
+
+
+def test_a_named_response_of_a_result_table_keeps_its_options(tmp_path: Path) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["x", "y"], "x")])
+    (tmp_path / "a.csv").write_text("index,variant,A,B,prediction,second\n1,v,y,x,A,B\n")
+    assert verdicts(groups, tmp_path / "a.csv") == ["wrong"]
+    assert verdicts(groups, tmp_path / "a.csv", "--columns", "response=second") == ["right"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_read_with_a_byte_order_mark_and_named_without(
+    tmp_path: Path, encoding: str, capsys: Capture
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["é", "y"], "é")])
+    table = "id\tvariant\tresponse\n1\tv\té\n"
+    record = json.dumps({"id": "1", "variant": "v", "response": "é"}, ensure_ascii=False)
+    for text in (table, record):
+        (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+        if encoding == "utf-16":
+            assert verdicts(groups, tmp_path / "a.txt") == ["right"]
+            continue
+        assert score(groups, tmp_path / "a.txt")[0] == 2
+        assert "a.txt: is UTF-16 text; expected UTF-8 text" in capsys.readouterr().err
+    groups.write_bytes(groups.read_text().encode(encoding))
+    assert score(groups, tmp_path / "a.txt")[0] == 2
+    assert "is UTF-16 text" in capsys.readouterr().err
+
+
+def test_responses_that_a_workbook_cuts_or_changes_are_noted(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    asked = [{"group": str(n), "variant": "v", "prompt": "p", "references": ["B"]} for n in range(4)]
+    groups = lines(tmp_path / "g.jsonl", asked)
+    book = openpyxl.Workbook()
+    book.active.append(["id", "variant", "response"])
+    for number, text in enumerate(["B" * 32_767, "https://b.example/B", "B_x000D_", "a_x005F_x0042_ B"]):
+        book.active.append([number, "v", text])
+    book.save(tmp_path / "a.xlsx")
+    _, found = score(groups, tmp_path / "a.xlsx")
+    assert [one["response"] for one in found[2:]] == ["B\r", "a_x0042_ B"]
+    assert "1 of 4 responses have 32,767 characters" in notes(groups)
+    assert "1 of 4 responses begin like a URL" in notes(groups)
+
+
+@pytest.mark.parametrize("name", ["names", "judge-label"])
+def test_each_metric_and_subset_is_named_once(
+    tmp_path: Path, shared: Path, name: str, capsys: Capture
+) -> None:
+    cases = shared / "cases" / "replies-and-files"
+    groups = tmp_path / "g.jsonl"
+    groups.write_bytes((cases / f"{name}-groups.jsonl").read_bytes())
+    votes = cases / "judge-label-votes.jsonl"
+    judges = ["--judge", "rules", "--judge", f"human:{votes}"] if name == "judge-label" else []
+    answers = cases / f"{name}-answers.jsonl"
+    expected = {
+        "names": {'"a=b"=c': 100, 'a="b=c"': 0},
+        "judge-label": {'"judge"=rules': 100, '"judge"=other': 0, "judge=rules": 50},
+    }[name]
+    conditions = [f"acc[{subset}]<60" for subset in expected]
+    options = [word for condition in conditions for word in ("--fail-if", condition)]
+    assert score(groups, answers, *judges, *options)[0] == 5
+    said = capsys.readouterr().err
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())["metrics"]
+    places = [(one["metric"], one["subset"]) for one in metrics]
+    assert len(places) == len(set(places))
+    values = {one["subset"]: one["value"] for one in metrics if one["metric"] == "acc"}
+    assert expected.items() <= values.items()
+    for condition, value in zip(conditions, expected.values(), strict=True):
+        assert (condition in said) == (value < 60)
+
+
+def test_a_groups_file_with_responses_needs_no_second_file(tmp_path: Path, capsys: Capture) -> None:
+    asked = [
+        question(1, ["x", "y"], "x", response="(A) x"),
+        question(1, ["x", "y"], "x", variant="w", response="y"),
+        question(1, ["x", "y"], "x", variant="original", response="y"),
+        question(2, ["x", "y"], "x", response=None),
+    ]
+    groups = lines(tmp_path / "g.jsonl", asked)
+    status, found = score(groups, None)
+    assert status == 0
+    assert [(one["variant"], one["verdict"]) for one in found] == [
+        ("v", "right"),
+        ("w", "wrong"),
+        ("v", "wrong"),
+    ]
+    lines(groups, [*asked, question(3, ["x", "y"], "x")])
+    assert score(groups, None)[0] == 2
+    assert "1 of 4 answers are missing: 3 (v)" in capsys.readouterr().err
+    assert score(groups, None, "--allow-missing")[0] == 1
+    lines(groups, [question(3, ["x", "y"], "x")])
+    assert score(groups, None)[0] == 2
+    assert "no line has a response" in capsys.readouterr().err
+    assert main(["score", "codis"]) == 2
+    assert "no file of answers" in capsys.readouterr().err
