@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.scoring.polarity import NO, YES, asks_yes_or_no, said_yes_or_no
 from sightline.scoring.text import OPEN
@@ -88,3 +92,50 @@ def test_a_question_with_options_or_a_question_word_asks_neither() -> None:
     assert asks_yes_or_no(LEGAL)
     assert not asks_yes_or_no("Is it up or down?")
     assert not asks_yes_or_no("What is it?")
+
+
+QUESTIONS = (
+    LEGAL,
+    EAT,
+    DANGER,
+    "Did I do well in the quiz?",
+    "Is it open?",
+    "Will he jump?",
+    "Are there two?",
+)
+FORMS = (
+    "{}", "{}.", "{}!", "**{}**", '"{}"', "({})", "\\boxed{{{}}}", "Answer: {}", "The answer is {}.", "Well, {}.",
+    "I would say {}.", "So the answer is {}.", "Based on the context, {}.", "Final answer: **{}**", "It is a {}.",
+    "Therefore {}.", "Short answer: {}.", "A: {}", "Is it? {}.", "Hmm, {}.", "{}, of course.", "{}, definitely.",
+    "{}, because of the context.", "{} - the context says so.", "{}; the context says so.", "{} {}.",
+)  # fmt: skip
+VERBS = "is was are were does do did has have can could will would should".split()
+SUBJECTS = "it he she they that this there you I we".split()
+
+
+@given(
+    question=st.sampled_from(QUESTIONS),
+    form=st.sampled_from(FORMS),
+    change=st.sampled_from((str.lower, str.upper, str.capitalize)),
+    words=st.sampled_from((("yes", "no"), ("yep", "nope"), ("yeah", "nah"))),
+)
+def test_a_yes_and_a_no_in_one_form_are_opposite_answers(
+    question: str, form: str, change: Callable[[str], str], words: tuple[str, str]
+) -> None:
+    yes, no = (said_yes_or_no(question, form.format(*[change(word)] * 2)) for word in words)
+    assert (yes, no) == (YES, NO)
+
+
+@given(
+    question=st.sampled_from((LEGAL, EAT, DANGER)),
+    subject=st.sampled_from(SUBJECTS),
+    verb=st.sampled_from(VERBS),
+    short=st.booleans(),
+    joint=st.sampled_from((", ", ". ", "; ", " - ", " ")),
+)
+def test_a_no_is_confirmed_by_its_sentence_as_a_yes_is(
+    question: str, subject: str, verb: str, short: bool, joint: str
+) -> None:
+    negated = {"can": "can't", "will": "won't"}.get(verb, verb + "n't") if short else f"{verb} not"
+    assert said_yes_or_no(question, f"Yes{joint}{subject} {verb}.") == YES
+    assert said_yes_or_no(question, f"No{joint}{subject} {negated}.") == NO

@@ -68,6 +68,7 @@ _ANSWER_WORD = re.compile(
     r"(?:\b(?:(?:it|this|that|answer) (?:is|would be|will be|should be)\W+|answer\W*:\W*))?"
     rf"\b(?:{_YES_WORDS}\b|{_NO_WORDS}\b{_FOLLOWS})"
 )
+_INTERJECTION = re.compile(r"\A\W*(?:well|right|ok|okay)\b\s*[,.;:…-]")
 _CLAUSE = re.compile(r"[,;:()]|\bso\b|\btherefore\b|\band (?=it|he|she|they|you|i)\b")
 _REASON = re.compile(
     r"\b(?:because|since|given|due to|based on|if|when|unless|although|though)\b"
@@ -172,7 +173,7 @@ def _weighed(question: str, statement: str) -> str | None:
     text = _NOT_THAT.sub("", respelled(statement))
     if _NOT_CLAIMED.search(text) or is_question(text):
         return OPEN
-    rest = _ANSWER_WORD.sub(",", text)
+    rest = _ANSWER_WORD.sub(",", _INTERJECTION.sub("", text))
     if _only_declines(rest, question):
         return OPEN
     if declines(statement, question):

@@ -53,7 +53,11 @@ FUNCTION_WORDS = lexicon(
 """Words without content of their own. Particles (up, off, out) are not among them: they distinguish 'taking
 off' from 'putting on'."""
 
-_ESCAPED_NEWLINE = re.compile(r"\\n")
+_MARKUP = re.compile(
+    r"</[^<>]*>|<\|[^<>]*\|>|<[bh]r\s*/?>|&\w+;|\A\s*(?:```|~~~).*|\\(?:begin|end)\{\w+\*?\}"
+)
+"""Closing tags, end tokens, breaks, code fences with their language, and the frames of LaTeX."""
+
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\s\"'*)]+|\n+")
 _WORD = re.compile(r"\d+(?:[.:]\d+)*|[^\W\d_]+")
 _SPELLINGS = tuple(
@@ -70,10 +74,20 @@ _SPELLINGS = tuple(
         ("th", r"\b(north|south)[\s-]?(east|west)(?=(?:ern|erly|wards?)?\b)", r"\1\2"),
         ("non-", r"\bnon-(?=[a-z])", "non"),
         ("upside", r"\bupside[\s-]+down\b", "upsidedown"),
+        ("\\", r"\\[a-z]+\s*(?=\{)", " "),
         ("gray", r"\bgray(?=(?:s|ish)?\b)", "grey"),
     )
 )
 """What every match holds, which is fast to test, the pattern, and the replacement."""
+
+_DIGIT = re.compile(r"(?![0-9])\d")
+_POWER = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹⁺⁻])")
+_FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
+_FORMS = dict.fromkeys(
+    [0xAD, 0x61C, *range(0x200B, 0x200D), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070)]
+    + [0xFE0E, 0xFE0F, 0xFEFF]
+) | str.maketrans("‐‑−⁄٫٬٪ʼ", "---/.,%'")
+"""Invisible characters, and signs that have a usual form: hyphens, slashes, decimal signs, apostrophes."""
 
 _IRREGULAR = {
     form: base
@@ -118,18 +132,26 @@ _VOWEL = re.compile(r"[aeiouy]")
 
 
 def answer_part(output: str) -> str:
-    r"""The part of an output that answers: the text after the last newline (CODIS, Table 11).
+    r"""The part of an output that answers: its last line that holds a word (CODIS, Table 11).
 
-    Newlines at the end do not count. In an output without newlines the two characters '\n' count as one: some
-    outputs in Figures 6-10 are escaped.
+    Code fences, rules, braces, emoji, closing tags and end tokens on lines of their own hold none. An output
+    without any word is its last line. In an output of one line the two characters '\n' count as a newline:
+    some outputs in Figures 6-10 are escaped.
 
-    >>> answer_part("The sun rises in the east.\nWest.\n")
+    >>> answer_part("The sun rises in the east.\nWest.\n```\n")
     'West.'
     """
-    output = output.strip()
-    if "\n" not in output:
-        output = _ESCAPED_NEWLINE.sub("\n", output).strip()
-    return output.rpartition("\n")[2].strip()
+    lines = _lines(output)
+    if len(lines) < 2:
+        lines = _lines(output.replace("\\n", "\n"))
+    return lines[-1] if lines else ""
+
+
+def _lines(output: str) -> list[str]:
+    """The lines of an output up to the last one that holds a word; all of them if none does."""
+    lines = output.strip().split("\n")
+    last = max((at for at, line in enumerate(lines, 1) if words(_MARKUP.sub("", line))), default=len(lines))
+    return [line.strip() for line in lines[:last]]
 
 
 def joined(tokens: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
@@ -182,12 +204,27 @@ def words(text: str) -> tuple[str, ...]:
 @cached_for_short_texts
 def respelled(text: str) -> str:
     """A text in lower case with its punctuation, contractions expanded and compounds spelled one way."""
-    text = unicodedata.normalize("NFKC", text).casefold()
-    text = text.replace("‘", "'").replace("’", "'").replace("`", "'")
+    text = folded(text).replace("‘", "'").replace("’", "'").replace("`", "'")
     for literal, pattern, spelling in _SPELLINGS:
         if literal in text:
             text = pattern.sub(spelling, text)
     return text
+
+
+def folded(text: str) -> str:
+    """A text as every comparison of texts reads it: in lower case, with one form for each character.
+
+    Digits of any script are 0 to 9; width, ligatures, 'ß', fonts, minus signs and invisible characters make no
+    difference. Powers and fractions stay apart from the digits before them.
+
+    >>> folded("Ｓtraße №\u200b ４２"), folded("ﬁve: ٣٫٥ m²"), folded("10² is 3½"), folded("−५")
+    ('strasse no 42', 'five: 3.5 m2', '10^2 is 3 1/2', '-5')
+    """
+    if text.isascii():
+        return text.lower()
+    text = _FRACTION.sub(" ", _POWER.sub("^", text.translate(_FORMS).replace("´", "'")))
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text.translate(_FORMS))
 
 
 def content(text: str) -> tuple[str, ...]:
@@ -475,7 +512,6 @@ _SIGNS_PRINTED = str.maketrans("", "", ".,'")
 _SIGN = re.compile(r"[^\w\s]|_")
 _ARTICLES = re.compile(r"\b(?:a|an|the) (?=\S)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufe0e\ufe0f\ufeff"))
 _MEANT = frozenset("%‰#&@")
 
 
@@ -539,12 +575,11 @@ def normalised(text: str) -> str:
     >>> normalised("The Red bus!"), normalised("A"), normalised("don't"), normalised("-3.50 %")
     ('red bus', 'a', 'dont', '-3.50%')
     """
-    lowered = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).lower())
-    plain = " ".join(lowered.translate(_INVISIBLE).replace("\u2212", "-").split())
+    plain = " ".join(folded(text).split())
     signless = plain
     if _SIGN.search(plain):
         signless = " ".join(_SIGN.sub(_replacement, ungrouped(plain)).split()).replace(" %", "%")
-    return _ARTICLES.sub("", signless) or plain or lowered.strip()
+    return _ARTICLES.sub("", signless) or plain or text.strip()
 
 
 def ungrouped(text: str) -> str:
@@ -557,7 +592,7 @@ def ungrouped(text: str) -> str:
 
 
 def _matched(text: str, task: Task) -> str:
-    text = unicodedata.normalize("NFC", post_process(text, task))
+    text = folded(post_process(text, task))
     return " ".join(word for word in text.split() if task != "restyling" or word not in STOP_WORDS)
 
 

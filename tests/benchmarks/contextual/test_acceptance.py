@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.benchmarks.contextual.acceptance import accept_by_rules
 from sightline.benchmarks.contextual.formats import add_judgements
@@ -145,3 +147,64 @@ def by_rules_and_as_stated(predictions: list[Prediction], folder: Path) -> list[
         if one.sample in references
         for verdict in one.verdicts
     ]
+
+
+BEFORE = (
+    "more than", "less than", "fewer than", "greater than or equal to", "no more than", "not more than", "at least",
+    "at most", "up to", "over", "under", "above", "below", "about", "around", "nearly", "almost", "exceeding",
+    "a minimum of", "max", "between 5 and", "from", "5 to", "5 -", "5–", "<", ">", ">=", "≤", "~", "≈", "±",
+    "twice", "half of", "double", "three times", "2 x", "2 ×", "half past", "5 minutes to", "quarter to", "until",
+    "one hundred and", "more than a total of",
+)  # fmt: skip
+AFTER = (
+    "million", "thousand", "billion", "dozen", "lakh", "hundred soups", "k", "M", "and a half", "1/2", "½", "²",
+    "squared", "to 12", "-12", "– 12", "through 12", "…12", "dollars to 12 dollars", "x 12", "times 2", "by 12",
+    "or more", "or less", "soups or fewer", "or so", "plus", "+", "and up", "and above", "at least", "at most",
+    "minimum", "onwards", "ish", "000", ",5", "‰", "more than the menu", "feet 6 inches", "± 1",
+)  # fmt: skip
+
+
+@given(
+    number=st.integers(2, 999).map(str)
+    | st.sampled_from(("ten", "twenty", "$10", "10%", "7:30", "２５", "٢٥")),
+    before=st.sampled_from(BEFORE),
+    after=st.sampled_from(AFTER),
+    frame=st.sampled_from(("{}", "{}.", "There are {}.", "It says {}, I think.", "**{}**", "({})")),
+)
+def test_a_number_in_a_comparison_a_product_or_a_range_is_another_number(
+    number: str, before: str, after: str, frame: str
+) -> None:
+    assert accept_by_rules(number, frame.format(number)) == "right"
+    for words in (f"{before} {number}", f"{number} {after}", f"{before} {number} {after}"):
+        assert accept_by_rules(number, frame.format(words)) == "undecided", words
+        assert accept_by_rules(words, number) == "undecided", words
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "10 soups",
+        "There are 10 soups and 4 salads.",
+        "There are exactly 10.",
+        "The number is equal to 10.",
+        "- 10 soups",
+        "10\n5 of them are red",
+        "10 (ten)",
+        "10 out of 12 are red",
+        "10 of them",
+        "10 – that is all",
+        "In 2003, 10 soups",
+        "a total of 10",
+        "No. 10",
+    ],
+)
+def test_a_number_that_is_only_counted_with_is_that_number(response: str) -> None:
+    assert accept_by_rules("10", response) == "right"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["more than 10", "10 million", "10 to 20", "10-20", "over $5", "3 red, 4 blue", "2, 3", "50 m²"],
+)
+def test_a_reference_with_such_a_number_wants_the_same_words(reference: str) -> None:
+    assert accept_by_rules(reference, f"It is {reference}.") == "right"

@@ -21,6 +21,9 @@ from sightline.scoring.text import (
 SHORT = 5
 """The most words of a reference that rules decide on; a longer one can be phrased in too many ways."""
 
+REACH = 60
+"""The most characters before a number in which rules look for what compares it."""
+
 _ASIDE = re.compile(r"\([^)]*\)?")
 _CURRENCY = "$€£¥₹₩₽¢"
 _SPELLINGS = tuple(
@@ -38,6 +41,39 @@ _WORD = re.compile(
     r"[^\W_]+(?:(?<=\d)[.:–-](?=\d)[^\W_]+|/[^\W_]+)*(?:%|[-+#]+(?!\w))?"
 )
 _NUMBER = re.compile(rf"[-±]?[{_CURRENCY}]?\d")
+
+_COUNT = rf"(?<!\w)(?:[-±]?[{_CURRENCY}]?\d(?:[\w.:,%]*[\w%])?|(?:{'|'.join(sorted(NUMBER_WORDS))})\b)"
+"""A number in figures or a word."""
+
+_UNIT = r"(?:[^\W\d_]+\.?\s+)?"
+_SIGN = r"[<>≤≥⩽⩾≦≧≲≳≠~≈≅≃±∓≪≫]"
+_BETWEEN = r"(?:to|through|thru|until|till|by|times|x|plus|minus|point|[-–—…/^+×*÷]|\.\.+)"
+_BOUND = r"(?:at (?:the )?(?:least|most)|min(?:imum)?\b\.?|max(?:imum)?\b\.?)"
+_SCALES = "hundred thousand million billion trillion dozen ten lakh crore grand".split()
+_PARTED = "feet foot ft hours? hrs? minutes? mins? pounds? lbs? dollars? years? months? weeks? days?".split()
+"""Units that a smaller unit may follow: '5 feet 6 inches'."""
+
+_BEFORE = re.compile(
+    rf"(?:\b(?:\w+er than|(?:more|less|other|rather|worse) than|or equal to|{_BOUND}(?: of)?|up to|over|under|above"
+    r"|below|beyond|exceed(?:s|ed|ing)?|within|past|before|after|until|till|by|between|from|starting at|almost"
+    r"|(?:close|near|next) to|nearly|about|around|approximately|approx\.?|roughly|circa|ca\.?|some|barely|hardly"
+    r"|times|half|twice|thrice|double|triple|quadruple|plus|minus|square(?: root)? of|(?:quarter|half) to"
+    rf"|(?:{'|'.join(_SCALES)})(?: and)?)(?: (?:of|the|an?|just|only|about|total|half|another))*"
+    rf"|\bbetween\s+{_COUNT}\s+{_UNIT}and|{_COUNT}\s*{_UNIT}{_BETWEEN}|{_COUNT}"
+    rf"|{_SIGN}|[<>]\s*=|(?<![\w.])\.(?!\s)|\d,(?!\s)|\bx|[×÷])\s*\Z"
+)
+"""What ends before a number that is compared, multiplied, a part of another, or the end of a range."""
+
+_AFTER = re.compile(
+    rf"\s*(?:{_SIGN}|-?(?:{'|'.join(_SCALES)})s?\b|(?:k|m|b|mn|bn|tn|x|times)\b|-?(?:fold|ish)\b|[‰‱]|,\d"
+    rf"|[×*^÷']\s*\d|(?<=\s){_COUNT}|{_UNIT}{_BETWEEN}\s*{_COUNT}|\+(?!\w)|(?:squared|cubed|to the power)\b"
+    rf"|(?:{'|'.join(_PARTED)})\b,?\s*(?:and )?{_COUNT}"
+    r"|and (?:an? |one |three |two )?(?:half|halves|quarters?|thirds?|tenths?)\b"
+    rf"|{_UNIT}(?:(?:or|and) (?:so|more|less|up|thereabouts|beyond|above|over|under|below|\w+er|upwards?)\b"
+    rf"|{_BOUND}|(?:upwards?|onwards?|plus)\b|(?:more|less|fewer) than\b))"
+)
+"""What begins after such a number."""
+
 _DOUBT_WORDS = lexicon("or either whether could may might maybe perhaps possibly")
 _ORDERED = re.compile(r"[<>→]|\w\s*:\s")
 
@@ -86,8 +122,18 @@ def _key_words(text: str) -> tuple[str, ...]:
     text = respelled(ungrouped(text))
     for pattern, spelling in _SPELLINGS:
         text = pattern.sub(spelling, text)
-    found = _WORD.findall(text)
+    found = (_in_context(text, word) for word in _WORD.finditer(text))
     return tuple(word for word in found if word in NUMBER_WORDS or word not in FUNCTION_WORDS)
+
+
+def _in_context(text: str, word: re.Match[str]) -> str:
+    """A word; a number with what makes it another number: '10 million', 'more than 10', '10 to 12'."""
+    if not _is_number(word[0]):
+        return word[0]
+    before = _BEFORE.search(text, max(0, word.start() - REACH), word.start())
+    after = _AFTER.match(text, word.end())
+    parts = [word[0], *(" ".join(found[0].split()) for found in (before, after) if found)]
+    return " | ".join(parts)
 
 
 def _is_number(word: str) -> bool:
@@ -96,7 +142,7 @@ def _is_number(word: str) -> bool:
 
 def _statements(reference: str, response: str) -> str:
     allowed = _doubts(reference)
-    return " ".join(
+    return " | ".join(
         one for one in statements(response) if not NEGATIONS & set(words(one)) and _doubts(one) <= allowed
     )
 
