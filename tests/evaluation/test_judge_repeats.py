@@ -126,7 +126,11 @@ def test_a_run_keeps_the_repeats_apart_and_reports_how_far_they_agree(tmp_path: 
         for line in (tmp_path / "out" / "verdicts.jsonl").read_bytes().splitlines()
     ]
     cases = {(one.targets, one.question, one.variant) for one in lines}
-    assert sorted(one.draw for one in lines) == sorted([0, 1, 2] * len(cases))
+    draws_of = {"correct": [0, 1, 2], "same_meaning": [0, 2, 4]}
+    for question, draws in draws_of.items():
+        asked = sum(case[1] == question for case in cases)
+        found_draws = sorted(one.draw for one in lines if one.question == question)
+        assert found_draws == sorted(draws * asked)
     name = "repeated_judge=baseline/chance"
     values = {one.metric: one for one in found.result.metrics if one.subset == name}
     assert list(values) == ["self_agreement", "self_alpha"]

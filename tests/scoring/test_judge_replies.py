@@ -7,7 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.scoring.judge_replies import (
     CORRECT,
@@ -18,6 +21,8 @@ from sightline.scoring.judge_replies import (
     right_or_wrong,
     same_or_different,
 )
+from sightline.scoring.scorer import ModelScorer
+from sightline.types import Answer
 
 SCORERS = {scorer.name: scorer for scorer in (right_or_wrong(""), same_or_different(""), accepted(""))}
 WORDS = {
@@ -159,3 +164,113 @@ def test_a_correction_without_a_verdict_withdraws_the_earlier_one(correction: st
 )
 def test_what_takes_nothing_back_is_no_correction(reply: str, expected: str) -> None:
     assert read_verdict(reply, CORRECT) == expected
+
+
+RESERVED = (
+    "{}, but the year is missing.",
+    "{}. However, it misses the year.",
+    "Partially {}.",
+    "{} (partially)",
+    "Mostly {}.",
+    "Verdict: mostly {}",
+    "Almost {}.",
+    "{}, except for the date.",
+    "{} in part",
+    "{}, with reservations",
+    "{} to some extent",
+    "Verdict: {}, though it is incomplete",
+    "Verdict: {}, only the date is off",
+    "Maybe {}.",
+    "It might be {}.",
+    "{} if one rounds",
+    "{}, or perhaps not",
+    "Technically {}.",
+)
+
+
+@pytest.mark.parametrize("form", RESERVED)
+@pytest.mark.parametrize(
+    ("vocabulary", "word"), [(CORRECT, "correct"), (CORRECT, "right"), (SAME, "the same")]
+)
+def test_a_reservation_leaves_a_verdict_undecided(vocabulary: VerdictWords, word: str, form: str) -> None:
+    reply = form.format(word.capitalize() if form.startswith("{") else word)
+    assert read_verdict(reply, vocabulary) == "undecided"
+
+
+def test_an_alternative_after_a_verdict_withdraws_it() -> None:
+    assert read_verdict("the same, or different", SAME) == "undecided"
+    assert read_verdict("right, or wrong", CORRECT) == "undecided"
+
+
+KEYS = ("verdict", "Judgement", "correct", "is_correct", "isCorrect", "accepted", "result", "final_verdict")
+MEANT: dict[str, tuple[object, ...]] = {
+    "right": (True, 1, 1.0, "1", "true", "True", "yes", "right", "Correct.", "not wrong"),
+    "wrong": (
+        False,
+        0,
+        0.0,
+        "0",
+        "false",
+        "FALSE",
+        "no",
+        "wrong",
+        "Incorrect.",
+        "not right",
+        "isn't correct",
+    ),
+    "undecided": (None, 2, 0.5, -1, "", "partially correct", "Correct, but incomplete", "unclear", [], {}),
+}
+FENCES = ("{}", "```json\n{}\n```", "Here it is:\n\n```\n{}\n```\n", "[{}]", '{{"judge": {}}}')
+
+
+@given(
+    key=st.sampled_from(KEYS),
+    said=st.sampled_from([(verdict, value) for verdict, values in MEANT.items() for value in values]),
+    reason=st.sampled_from((None, "The right answer is wrong.", "No error.", "Yes")),
+    fence=st.sampled_from(FENCES),
+    as_python=st.booleans(),
+)
+def test_json_is_read_by_meaning(
+    key: str, said: tuple[str, object], reason: str | None, fence: str, as_python: bool
+) -> None:
+    verdict, value = said
+    body = {"reason": reason, key: value} if reason else {key: value}
+    written = repr(body) if as_python else msgspec.json.encode(body).decode()
+    assert read_verdict(fence.format(written), CORRECT) == verdict
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ('{"incorrect": true}', "wrong"),
+        ('{"wrong": "false"}', "right"),
+        ('{"verdict": true, "correct": false}', "right"),
+        ('{"correct": true, "accepted": false}', "undecided"),
+        ('{"correct_answer": "right"}', "undecided"),
+        ('{"verdict": "wrong", "correct_answer": "right"}', "wrong"),
+        ('The output {"answer": "Yes"} is wrong.', "undecided"),
+        ('[{"verdict": "right"}, {"verdict": "wrong"}]', "undecided"),
+        ("{}", "undecided"),
+    ],
+)
+def test_of_an_object_only_the_fields_of_verdicts_count(reply: str, expected: str) -> None:
+    assert read_verdict(reply, CORRECT) == expected
+
+
+@given(st.text() | st.text("{}[]\":,'\\ right wrong no 01.\n"))
+def test_no_reply_is_an_error(reply: str) -> None:
+    for vocabulary in (CORRECT, SAME):
+        assert read_verdict(reply, vocabulary) in ("right", "wrong", "undecided")
+
+
+@pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
+def test_a_truncated_reply_holds_no_verdict(scorer: ModelScorer) -> None:
+    cut = Answer("Judgement: yes, because", finish_reason="length")
+    assert scorer.reading(cut).verdict == "undecided"
+    assert scorer.reading(replace(cut, finish_reason="stop")).verdict == "right"
+
+
+def test_a_released_reader_reads_what_it_got() -> None:
+    cut = Answer("Judgement: Yes, right", finish_reason="length")
+    for scorer in (right_or_wrong("", released=True), accepted("", released=True)):
+        assert scorer.reading(cut).verdict == "right"

@@ -104,13 +104,50 @@ QUESTIONS = (
     "Are there two?",
 )
 FORMS = (
-    "{}", "{}.", "{}!", "**{}**", '"{}"', "({})", "\\boxed{{{}}}", "Answer: {}", "The answer is {}.", "Well, {}.",
-    "I would say {}.", "So the answer is {}.", "Based on the context, {}.", "Final answer: **{}**", "It is a {}.",
-    "Therefore {}.", "Short answer: {}.", "A: {}", "Is it? {}.", "Hmm, {}.", "{}, of course.", "{}, definitely.",
-    "{}, because of the context.", "{} - the context says so.", "{}; the context says so.", "{} {}.",
-)  # fmt: skip
-VERBS = "is was are were does do did has have can could will would should".split()
-SUBJECTS = "it he she they that this there you I we".split()
+    "{}",
+    "{}.",
+    "{}!",
+    "**{}**",
+    '"{}"',
+    "({})",
+    "\\boxed{{{}}}",
+    "Answer: {}",
+    "The answer is {}.",
+    "Well, {}.",
+    "I would say {}.",
+    "So the answer is {}.",
+    "Based on the context, {}.",
+    "Final answer: **{}**",
+    "It is a {}.",
+    "Therefore {}.",
+    "Short answer: {}.",
+    "A: {}",
+    "Is it? {}.",
+    "Hmm, {}.",
+    "{}, of course.",
+    "{}, definitely.",
+    "{}, because of the context.",
+    "{} - the context says so.",
+    "{}; the context says so.",
+    "{} {}.",
+)
+VERBS = [
+    "is",
+    "was",
+    "are",
+    "were",
+    "does",
+    "do",
+    "did",
+    "has",
+    "have",
+    "can",
+    "could",
+    "will",
+    "would",
+    "should",
+]
+SUBJECTS = ["it", "he", "she", "they", "that", "this", "there", "you", "I", "we"]
 
 
 @given(

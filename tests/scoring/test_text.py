@@ -32,8 +32,32 @@ def test_beside_a_real_newline_an_escaped_one_is_text() -> None:
 
 @pytest.mark.parametrize(
     "end",
-    """``` ~~~ ```text --- *** ___ === } }] . … 😀 ✅ </answer> <|im_end|> </s> <br> \\end{align} \\] $$ | &nbsp;
-    ─── \u200b""".split(),
+    [
+        "```",
+        "~~~",
+        "```text",
+        "---",
+        "***",
+        "___",
+        "===",
+        "}",
+        "}]",
+        ".",
+        "…",
+        "😀",
+        "✅",
+        "</answer>",
+        "<|im_end|>",
+        "</s>",
+        "<br>",
+        "\\end{align}",
+        "\\]",
+        "$$",
+        "|",
+        "&nbsp;",
+        "───",
+        "\u200b",
+    ],
 )
 @pytest.mark.parametrize("answer", ["West.", "**West**", "8:15", "是", "°F", '"answer": "West"'])
 def test_a_last_line_without_a_word_is_no_answer(answer: str, end: str) -> None:

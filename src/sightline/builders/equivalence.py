@@ -123,14 +123,22 @@ async def by_judge(
     scorer = same_or_different(load(__package__)["equivalent"]["text"])
     cases = [Case(pair.targets, QUESTION, "", (pair.first, pair.second)) for pair in texts]
 
-    def requests_of_cases() -> list[KeyedRequest]:
-        return [client.keyed(scorer.ask(case)) for case in cases]
+    async def ask(cases: Sequence[Case], attempt: int) -> list[str]:
+        def requests_of_cases() -> list[KeyedRequest]:
+            return [client.keyed(scorer.ask(case), attempt) for case in cases]
 
-    requests = await run_in_thread(requests_of_cases)
-    await client.ask(store, requests, f"judge {judge}", show_progress=show_progress)
-    stored = await run_in_thread(store.answers.look_up, list({keyed.request.key for keyed in requests}))
-    replies = [stored.get(keyed.request.key) for keyed in requests]
-    verdicts = [scorer.read(one.text).verdict if isinstance(one, Answer) else "error" for one in replies]
+        requests = await run_in_thread(requests_of_cases)
+        await client.ask(store, requests, f"judge {judge}", show_progress=show_progress)
+        stored = await run_in_thread(store.answers.look_up, list({keyed.request.key for keyed in requests}))
+        replies = [stored.get(keyed.request.key) for keyed in requests]
+        return [scorer.reading(one).verdict if isinstance(one, Answer) else "error" for one in replies]
+
+    verdicts = await ask(cases, 0)
+    for attempt in range(1, scorer.max_attempts):
+        open_places = [place for place, verdict in enumerate(verdicts) if verdict == "undecided"]
+        again = await ask([cases[place] for place in open_places], attempt) if open_places else []
+        for place, verdict in zip(open_places, again, strict=True):
+            verdicts[place] = verdict if verdict != "error" else "undecided"
     decided = [(p, v == "right") for p, v in zip(texts, verdicts, strict=True) if v in ("right", "wrong")]
     failed = verdicts.count("error")
     notes = _counted(

@@ -149,6 +149,7 @@ def _mean_differences(values: Mapping[str, PairedValues], scale: float) -> dict[
 
 def _side(runs: Sequence[JudgedRun], counts: SideCounts, missing: Sequence[MissingCounts]) -> ComparedSide:
     result = runs[-1].result
+    results = {run.name: run.result for run in runs}
     return ComparedSide(
         runs=tuple(dict.fromkeys(run.name for run in runs)),
         task=f"{result.benchmark}:{result.setting}",
@@ -159,6 +160,7 @@ def _side(runs: Sequence[JudgedRun], counts: SideCounts, missing: Sequence[Missi
         not_sent=sum(run.sent.not_sent for run in {run.name: run for run in runs}.values()),
         lacking_samples=sum(one.samples for one in missing),
         lacking_probes=sum(one.probes for one in missing),
+        judge_errors=sum(one.judge_errors + one.unparsed for one in results.values()),
         confused=tuple(m for run in runs for m in run.result.metrics if m.metric == CONFUSED),
     )
 

@@ -136,7 +136,7 @@ class ModelJudge(Judge):
             return None
         messages = scorer.ask(case)
         images = {file.path: self._transformed(file) for file in case.images if scorer.needs_images}
-        draw = repeat * self.max_attempts + attempt
+        draw = repeat * scorer.max_attempts + attempt
         return with_key(Request("", messages, self._model.sampling, images, draw), self._model.identity)
 
     def decide(self, case: Case, replies: AnswersByKey) -> list[Verdict]:
@@ -158,12 +158,12 @@ class ModelJudge(Judge):
                 reply = replies.get(keyed.request.key)
             if isinstance(reply, Answer):
                 reply = without_reasoning(reply, self._reasoning_tags)
-                reading, version = scorer.read(reply.text), reply.version
+                reading, version = scorer.reading(reply), reply.version
             elif attempt == 0:
                 reading, version = Reading("error", reply.message if reply is not None else NOT_SENT), ""
             else:
                 break
-            draw = repeat * self.max_attempts + attempt
+            draw = repeat * scorer.max_attempts + attempt
             verdict = _verdict(case, reading, scorer.name, self.name, "model")
             verdict = replace(verdict, draw=draw, version=version)
             if reading.verdict != "undecided":

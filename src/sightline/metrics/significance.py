@@ -450,6 +450,7 @@ class ComparedSide(Struct, frozen=True):
     not_sent: int
     lacking_samples: int
     lacking_probes: int
+    judge_errors: int = 0
     confused: tuple[MetricValue, ...] = ()
 
 

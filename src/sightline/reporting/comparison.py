@@ -181,6 +181,8 @@ def pairing_notes(comparison: Comparison) -> list[str]:
         ]
         if found:
             notes.append(f"{name}: of {side.probes:,} probes {'; '.join(found)}; they count as not right")
+        if side.judge_errors:
+            notes.append(f"{name}: judge errors: {side.judge_errors:,} judgements are missing or undecided")
         if side.not_sent:
             notes.append(f"{name}: {side.not_sent:,} probes were not sent; their groups are left out")
         if warning := similarity_warning(side.confused):
@@ -428,6 +430,7 @@ def sides_table(comparison: Comparison) -> ReportTable:
         (Column("count", "probes", "probes"), lambda side: side.probes),
         (Column("count", "undecided", "undecided"), lambda side: side.undecided),
         (Column("count", "failed", "failed"), lambda side: side.failed),
+        (Column("count", "judge\nerrors", "judge_errors"), lambda side: side.judge_errors),
         (Column("count", "not sent", "not_sent"), lambda side: side.not_sent),
         (Column("count", "lacks\nsamples", "lacking_samples"), lambda side: side.lacking_samples),
         (Column("count", "lacks\nprobes", "lacking_probes"), lambda side: side.lacking_probes),

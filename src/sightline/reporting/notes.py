@@ -25,7 +25,7 @@ from sightline.types import (
 ALWAYS = ("errors", "misses", "undecided", "truncated")
 """Counts of a result that are printed even if they are 0."""
 
-SOMETIMES = ("not_sent", "empty", "refused", "unparsed", "unscored")
+SOMETIMES = ("not_sent", "empty", "refused", "unparsed", "judge_errors", "unscored")
 """Counts of a result that are printed if they are not 0."""
 
 _METHODS = {
@@ -86,6 +86,12 @@ def _missing_benchmark(result: Result) -> list[str]:
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
     """Why values are null or have no interval, and what undecided verdicts could change."""
     return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
+
+
+def judge_errors(result: Result) -> str:
+    """The judgements that lack a verdict, in words: missing ones and undecided ones; '' if there are none."""
+    counts = {"missing": result.judge_errors, "undecided": result.unparsed}
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
 
 
 def undecided_note(result: Result, names: Iterable[str]) -> list[str]:

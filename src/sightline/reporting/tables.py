@@ -20,6 +20,7 @@ from sightline.reporting.notes import (
     compact,
     definition_notes,
     interval_notes,
+    judge_errors,
     label_of,
     null_notes,
     place,
@@ -117,11 +118,16 @@ def _model_notes(results: Sequence[Result], runs: Sequence[str]) -> list[str]:
     return ["; ".join(named)] if named else []
 
 
+_JUDGE_ERRORS = Column("text", "judge\nerrors", "judge_errors")
+"""The judgements that a judge could not give or that hold no verdict, beside the metrics that it decides."""
+
+
 class _MetricRow(Struct, frozen=True):
     """A row: a value, and the name of its run."""
 
     run: str
     metric: MetricValue
+    judge_errors: str
 
 
 def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> ReportTable:
@@ -134,6 +140,7 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
         (Column("value", "value\n95 %", ""), lambda line: value_cell(line.metric)),
         (Column("count", "n", "n"), lambda line: n_cell(line.metric)),
         (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line.metric)),
+        *([(_JUDGE_ERRORS, lambda line: line.judge_errors)] if any(map(judge_errors, results)) else []),
         *_published_fields([line.metric for line in lines]),
     ]
     own = [(name, _notes([line.metric for line in lines if line.run == name])) for name in names]
@@ -181,7 +188,11 @@ def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> l
         return label_of(metric)[0] == (by or "") or (not by and metric.subset == FIRST_ANSWERS)
 
     runs = [
-        {(m.metric, m.subset): _MetricRow(name, m) for m in result.metrics if is_shown(m)}
+        {
+            (m.metric, m.subset): _MetricRow(name, m, judge_errors(result) if m.judge == result.judge else "")
+            for m in result.metrics
+            if is_shown(m)
+        }
         for name, result in zip(names, results, strict=True)
     ]
     places = dict.fromkeys(where for run in runs for where in run)

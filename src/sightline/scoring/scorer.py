@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct, field
 
-from sightline.types import Case, Group, Message, VerdictName
+from sightline.types import Answer, Case, Group, Message, VerdictName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,6 +63,7 @@ class ModelScorer(Struct, frozen=True):
         read: Reads a reply.
         needs_images: Whether the request holds the images of the case.
         max_attempts: The number of requests, at least 1, that are sent until a reply holds a verdict.
+        reads_truncated: Whether a truncated reply is read; otherwise it holds no verdict.
     """
 
     name: str
@@ -71,6 +72,13 @@ class ModelScorer(Struct, frozen=True):
     read: Callable[[str], Reading]
     needs_images: bool = False
     max_attempts: int = 1
+    reads_truncated: bool = False
+
+    def reading(self, reply: Answer) -> Reading:
+        """Read a reply, unless it is truncated."""
+        if reply.truncated and not self.reads_truncated:
+            return Reading("undecided", reply.text)
+        return self.read(reply.text)
 
 
 class VectorScorer(Struct, frozen=True):

@@ -84,8 +84,7 @@ _DIGIT = re.compile(r"(?![0-9])\d")
 _POWER = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹⁺⁻])")
 _FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 _FORMS = dict.fromkeys(
-    [0xAD, 0x61C, *range(0x200B, 0x200D), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070)]
-    + [0xFE0E, 0xFE0F, 0xFEFF]
+    map(ord, "\u00ad\u061c\u200b\u200c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufe0e\ufe0f\ufeff")
 ) | str.maketrans("‐‑−⁄٫٬٪ʼ", "---/.,%'")
 """Invisible characters, and signs that have a usual form: hyphens, slashes, decimal signs, apostrophes."""
 
@@ -214,8 +213,8 @@ def respelled(text: str) -> str:
 def folded(text: str) -> str:
     """A text as every comparison of texts reads it: in lower case, with one form for each character.
 
-    Digits of any script are 0 to 9; width, ligatures, 'ß', fonts, minus signs and invisible characters make no
-    difference. Powers and fractions stay apart from the digits before them.
+    Digits of any script are 0 to 9; width, ligatures, 'ß', fonts and invisible characters make no difference.
+    Powers and fractions stay apart from the digits before them.
 
     >>> folded("Ｓtraße №\u200b ４２"), folded("ﬁve: ٣٫٥ m²"), folded("10² is 3½"), folded("−५")
     ('strasse no 42', 'five: 3.5 m2', '10^2 is 3 1/2', '-5')

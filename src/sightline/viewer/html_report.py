@@ -15,7 +15,7 @@ from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
 from sightline.formats.files import AtomicFile
 from sightline.formats.run_metadata import are_named
-from sightline.reporting.notes import compact, run_notes, shared_notes, short_names
+from sightline.reporting.notes import compact, judge_errors, run_notes, shared_notes, short_names
 from sightline.reporting.tables import leading_metrics, run_names
 from sightline.types import MetricValue, Result
 from sightline.viewer.comparison_view import ComparisonView, change_list, comparison_view
@@ -295,6 +295,7 @@ def _result_line(runs: Sequence[NamedResult]) -> str:
         f" {interval(one.low, one.high, one.unit, one.interval)}".rstrip()
         + f", n {one.n:,.10g}"
         + _undecided(one)
+        + (f", judge errors: {judged}" if (judged := judge_errors(run.result)) else "")
         for run in runs
         if (one := run.value(name)) is not None and one.value is not None
     ]

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from sightline.benchmarks.published import paper_of
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.evaluation.result import NOT_THEIRS, add_published
-from sightline.reporting.notes import options_text
+from sightline.reporting.notes import judge_errors, options_text
 from sightline.reporting.table import Cell, Column, PublishedCell, ReportTable, csv_text, n_cell, value_cell
 from sightline.reporting.tables import latex, leading_metrics
 from sightline.text import counted
@@ -187,12 +187,22 @@ def _measured_cell(one: _Counted, usual: _Counted, column: LeaderColumn) -> Lead
     return LeaderCell(
         value=value,
         plot=PlotCell(column.scale, (*points, *chance_points(column.chance)), column.definition.unit),
-        facts=f"n {value.n:,.0f} · {without_servers(_judge(one))}" if value else "not judged by this judge",
+        facts=_facts(one, value) if value else "not judged by this judge",
         undecided=_undecided(one),
         judge=without_servers(_judge(one)) if value else "",
+        judge_errors=_judge_errors(one) if value else "",
         reason=_departure(one, usual) if value else "",
         run=one.summary.run,
     )
+
+
+def _facts(one: _Counted, value: MetricValue) -> str:
+    failed = f" · judge errors: {errors}" if (errors := _judge_errors(one)) else ""
+    return f"n {value.n:,.0f} · {without_servers(_judge(one))}{failed}"
+
+
+def _judge_errors(one: _Counted) -> str:
+    return judge_errors(one.result) if _judge(one) == one.result.judge else ""
 
 
 def _undecided(one: _Counted) -> str:
@@ -348,7 +358,10 @@ def csv_table(board: Leaderboard) -> ReportTable:
         *(_text(name) for name in ("model", "kind", "options", "benchmark", "setting", "metric", "unit")),
         Column("value", "value", ""),
         Column("count", "n", "n"),
-        *(_text(name) for name in ("undecided", "judge", "source", "not comparable", "remark")),
+        *(
+            _text(name)
+            for name in ("undecided", "judge", "judge errors", "source", "not comparable", "remark")
+        ),
         Column("count", "run", "run"),
     )
     return ReportTable(TITLE, columns, tuple(_csv_rows(board)))
@@ -376,7 +389,14 @@ def paper_table(board: Leaderboard) -> ReportTable:
         for row, column, cell in board.entries()
         if cell.undecided
     ]
-    return ReportTable(TITLE, tuple(columns), rows, (INTERVALS, *judges, *undecided, *board.notes, *notes))
+    failed = [
+        f"{column.title}, {row.name}: judge errors: {cell.judge_errors}"
+        for row, column, cell in board.entries()
+        if cell.judge_errors
+    ]
+    return ReportTable(
+        TITLE, tuple(columns), rows, (INTERVALS, *judges, *undecided, *failed, *board.notes, *notes)
+    )
 
 
 def _csv_rows(board: Leaderboard) -> Iterator[tuple[Cell, ...]]:
@@ -388,7 +408,14 @@ def _csv_rows(board: Leaderboard) -> Iterator[tuple[Cell, ...]]:
                 *(column.metric, column.definition.unit),
                 value_cell(cell.value),
                 n_cell(cell.value) if measured else None,
-                *(cell.undecided, cell.judge, "" if measured else cell.facts, cell.reason, cell.remark),
+                *(
+                    cell.undecided,
+                    cell.judge,
+                    cell.judge_errors,
+                    "" if measured else cell.facts,
+                    cell.reason,
+                    cell.remark,
+                ),
                 cell.run,
             )
 
@@ -453,6 +480,7 @@ class LeaderCell(Struct, frozen=True):
     plot: PlotCell
     facts: str = ""
     undecided: str = ""
+    judge_errors: str = ""
     judge: str = ""
     reason: str = ""
     remark: str = ""

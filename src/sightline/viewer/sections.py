@@ -23,7 +23,7 @@ from sightline.benchmarks.published import paper_of
 from sightline.benchmarks.registry import benchmark_class
 from sightline.evaluation.result import add_published
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENTS
-from sightline.reporting.notes import label_of, null_notes, published_notes
+from sightline.reporting.notes import judge_errors, label_of, null_notes, published_notes
 from sightline.reporting.tables import BIAS, CORRECTED, MOST_ROWS
 from sightline.types import CorrectedValue, MetricValue, PublishedValue, subset_name
 from sightline.viewer.environment import interval, number
@@ -589,7 +589,9 @@ def _run_row(run: NamedResult, metrics: Sequence[str], scale: Scale) -> ResultRo
         if one and one.value is not None
     ]
     n = f"{values[0].n:,.10g}" if values[0] else "0"
-    return ResultRow(run.name, f"n {n}", PlotCell(scale, tuple(points)), values, is_run=True)
+    judged = judge_errors(run.result)
+    facts = f"n {n}" + (f" · judge errors: {judged}" if judged else "")
+    return ResultRow(run.name, facts, PlotCell(scale, tuple(points)), values, is_run=True)
 
 
 def _published_rows(

@@ -49,25 +49,25 @@ _UNIT = r"(?:[^\W\d_]+\.?\s+)?"
 _SIGN = r"[<>≤≥⩽⩾≦≧≲≳≠~≈≅≃±∓≪≫]"
 _BETWEEN = r"(?:to|through|thru|until|till|by|times|x|plus|minus|point|[-–—…/^+×*÷]|\.\.+)"
 _BOUND = r"(?:at (?:the )?(?:least|most)|min(?:imum)?\b\.?|max(?:imum)?\b\.?)"
-_SCALES = "hundred thousand million billion trillion dozen ten lakh crore grand".split()
-_PARTED = "feet foot ft hours? hrs? minutes? mins? pounds? lbs? dollars? years? months? weeks? days?".split()
+_SCALE = "(?:hundred|thousand|million|billion|trillion|dozen|ten|lakh|crore|grand)"
+_PARTED = "(?:feet|foot|ft|(?:hour|hr|minute|min|pound|lb|dollar|year|month|week|day)s?)"
 """Units that a smaller unit may follow: '5 feet 6 inches'."""
 
 _BEFORE = re.compile(
-    rf"(?:\b(?:\w+er than|(?:more|less|other|rather|worse) than|or equal to|{_BOUND}(?: of)?|up to|over|under|above"
-    r"|below|beyond|exceed(?:s|ed|ing)?|within|past|before|after|until|till|by|between|from|starting at|almost"
-    r"|(?:close|near|next) to|nearly|about|around|approximately|approx\.?|roughly|circa|ca\.?|some|barely|hardly"
-    r"|times|half|twice|thrice|double|triple|quadruple|plus|minus|square(?: root)? of|(?:quarter|half) to"
-    rf"|(?:{'|'.join(_SCALES)})(?: and)?)(?: (?:of|the|an?|just|only|about|total|half|another))*"
+    rf"(?:\b(?:\w+er than|(?:more|less|other|rather|worse) than|or equal to|{_BOUND}(?: of)?|up to|over|under"
+    r"|above|below|beyond|exceed(?:s|ed|ing)?|within|past|before|after|until|till|by|between|from|starting at"
+    r"|(?:close|near|next) to|nearly|almost|about|around|approximately|approx\.?|roughly|circa|ca\.?|some"
+    r"|barely|hardly|times|half|twice|thrice|double|triple|quadruple|plus|minus|square(?: root)? of"
+    rf"|(?:quarter|half) to|{_SCALE}(?: and)?)(?: (?:of|the|an?|just|only|about|total|half|another))*"
     rf"|\bbetween\s+{_COUNT}\s+{_UNIT}and|{_COUNT}\s*{_UNIT}{_BETWEEN}|{_COUNT}"
     rf"|{_SIGN}|[<>]\s*=|(?<![\w.])\.(?!\s)|\d,(?!\s)|\bx|[×÷])\s*\Z"
 )
 """What ends before a number that is compared, multiplied, a part of another, or the end of a range."""
 
 _AFTER = re.compile(
-    rf"\s*(?:{_SIGN}|-?(?:{'|'.join(_SCALES)})s?\b|(?:k|m|b|mn|bn|tn|x|times)\b|-?(?:fold|ish)\b|[‰‱]|,\d"
-    rf"|[×*^÷']\s*\d|(?<=\s){_COUNT}|{_UNIT}{_BETWEEN}\s*{_COUNT}|\+(?!\w)|(?:squared|cubed|to the power)\b"
-    rf"|(?:{'|'.join(_PARTED)})\b,?\s*(?:and )?{_COUNT}"
+    rf"\s*(?:{_SIGN}|-?{_SCALE}s?\b|(?:k|m|b|mn|bn|tn|x|times)\b|-?(?:fold|ish)\b|[‰‱]|,\d|[×*^÷']\s*\d"
+    rf"|(?<=\s){_COUNT}|{_UNIT}{_BETWEEN}\s*{_COUNT}|\+(?!\w)|(?:squared|cubed|to the power)\b"
+    rf"|{_PARTED}\b,?\s*(?:and )?{_COUNT}"
     r"|and (?:an? |one |three |two )?(?:half|halves|quarters?|thirds?|tenths?)\b"
     rf"|{_UNIT}(?:(?:or|and) (?:so|more|less|up|thereabouts|beyond|above|over|under|below|\w+er|upwards?)\b"
     rf"|{_BOUND}|(?:upwards?|onwards?|plus)\b|(?:more|less|fewer) than\b))"
@@ -83,8 +83,9 @@ def accept_by_rules(reference: str, response: str) -> RuleVerdict:
 
     Right: statements of the response contain every number and content word of the reference as whole words
     (WH97, A/C, -5, 10%, $500 and C# are one word each), in any case. Each number is followed by the same word
-    as in the reference; otherwise the order does not matter. Statements that negate, or that leave open what
-    the reference does not (a question, 'either', 'could be'), do not count.
+    as in the reference; otherwise the order does not matter. A number that is compared, multiplied or the end
+    of a range ('more than 10', '10 million', '10 to 12') is another number. Statements that negate, or that
+    leave open what the reference does not (a question, 'either', 'could be'), do not count.
 
     Wrong: the response is empty or declines to answer.
 
