@@ -11,6 +11,7 @@ import struct
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,8 +25,10 @@ from sightline.images import (
     find_image,
     inspect_found,
     inspect_image,
+    own_transform,
     read_bytes,
     read_image,
+    sent_size,
     transform_for,
 )
 from sightline.types import ImageFile, ImageRef
@@ -206,6 +209,10 @@ def _shown(path: Path, **limits: int) -> tuple[Image.Image, bytes]:
     file = _look(path)
     transform = transform_for(file, ImageLimits(**limits))  # type: ignore[arg-type]
     assert transform
+    assert sent_size(replace(file, transform=transform)) in (
+        None,
+        read_image(replace(file, transform=transform)).size,
+    )
     media, data = read_bytes(replace(file, transform=transform))
     assert media == "image/jpeg"
     return Image.open(io.BytesIO(data)), data
@@ -213,11 +220,97 @@ def _shown(path: Path, **limits: int) -> tuple[Image.Image, bytes]:
 
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [("a.bmp", "RGB"), ("a.bmp", "1"), ("a.tif", "CMYK"), ("a.tif", "L"), ("a.tif", "RGBA"), ("a.tif", "F")],
+    [("a.bmp", "RGB"), ("a.bmp", "1"), ("a.tif", "CMYK"), ("a.tif", "L"), ("a.tif", "RGBA")],
 )
-def test_other_formats_become_a_jpeg_of_the_same_size(tmp_path: Path, name: str, mode: str) -> None:
-    image, _ = _shown(_save(tmp_path / name, mode=mode))
-    assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (40, 30))
+def test_other_formats_become_a_png_of_the_same_size(tmp_path: Path, name: str, mode: str) -> None:
+    file = _look(_save(tmp_path / name, mode=mode))
+    media, data = read_bytes(file)
+    image = Image.open(io.BytesIO(data))
+    assert (media, image.format, image.mode, image.size) == ("image/png", "PNG", "RGB", (40, 30))
+    assert np.array_equal(np.asarray(image), np.asarray(read_image(file)))
+
+
+def test_a_large_image_is_converted_to_a_jpeg_whose_pixels_all_models_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _look(_save(tmp_path / "a.bmp", (2100, 2000)))
+    assert transform_for(file, ImageLimits()) == file.transform == "rgb-jpeg"
+    media, data = read_bytes(file)
+    assert media == "image/jpeg"
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), np.asarray(read_image(file)))
+    monkeypatch.setattr("sightline.images.CONVERTED_BYTES", len(data) // 2)
+    smaller = read_bytes(file)[1]
+    assert len(smaller) <= len(data) // 2
+    assert Image.open(io.BytesIO(smaller)).size == (2100, 2000)
+
+
+@given(st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 1500))
+def test_the_size_that_is_sent_is_known_before_the_image_is_read(width: int, height: int, side: int) -> None:
+    file = ImageFile("a.png", "0" * 64, "PNG", width, height, (1, 1))
+    sent = replace(file, transform=transform_for(file, ImageLimits(max_side=side)))
+    image = Image.new("1", (width, height))
+    image.thumbnail((side, side))
+    assert sent_size(sent) == image.size
+    assert sent_size(replace(file, transform="jpeg-q95-side9-bytes100")) is None
+
+
+@pytest.mark.parametrize("ending", ["jpg", "png", "webp"])
+def test_an_opaque_upright_image_is_inspected_without_being_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    path = _save(tmp_path / f"a.{ending}", exif=b"Exif\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0")
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda *_: pytest.fail("decoded"))
+    assert _look(path).transform == ""
+
+
+def test_a_converted_image_that_is_also_reduced_is_reduced_from_the_same_pixels(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    path = _save(tmp_path / "a.png", (60, 40), exif=exif)
+    file = _look(path)
+    assert (file.width, file.height, file.transform) == (40, 60, "rgb-png")
+    limits = ImageLimits(max_side=30)
+    reduced = replace(file, transform=transform_for(file, limits))
+    assert reduced.transform == "rgb-jpeg-q95-side30"
+    assert transform_for(reduced, ImageLimits()) == own_transform(reduced) == "rgb-png"
+    assert read_image(reduced).size == sent_size(reduced) == (20, 30)
+
+
+def test_the_orientation_of_a_png_counts_wherever_its_chunk_is(tmp_path: Path) -> None:
+    """After the pixels too, where the standard allows it (PNG third edition, 11.3.4.5)."""
+    path = _save(tmp_path / "a.png", (40, 20))
+    turned = Image.Exif()
+    turned[0x0112] = 8
+    body = b"eXIf" + turned.tobytes().removeprefix(b"Exif\0\0")
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-12] + chunk + whole[-12:])
+    file = _look(path)
+    assert (file.width, file.height, file.transform) == (20, 40, "rgb-png")
+    assert read_image(file).size == (20, 40)
+
+
+@pytest.mark.parametrize(("depth", "row"), [(1, 0x40), (2, 0x1B), (4, 0x12), (8, 0), (16, 0)])
+def test_the_transparent_grey_of_a_png_is_white_at_any_depth(tmp_path: Path, depth: int, row: int) -> None:
+    """The key is a sample of the image's own depth (PNG, 11.3.2.1)."""
+    rows = {8: b"\0\0\1", 16: b"\0\0\0\2\1"}.get(depth, bytes([0, row]))
+    key = {1: 1, 2: 1, 4: 2, 8: 1, 16: 513}[depth]
+    width = 2
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, 1, depth, 0, 0, 0, 0)
+    parts = [
+        (b"IHDR", header),
+        (b"tRNS", struct.pack(">H", key)),
+        (b"IDAT", zlib.compress(rows)),
+        (b"IEND", b""),
+    ]
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts))
+    first, second = np.asarray(read_image(_look(tmp_path / "a.png")))[0, :, 0].tolist()
+    assert first < 255
+    assert second == 255
 
 
 def test_an_image_that_is_too_large_is_reduced(tmp_path: Path) -> None:
@@ -285,6 +378,8 @@ def test_a_truncated_image_is_refused_when_it_is_decoded(tmp_path: Path) -> None
     path.write_bytes(path.read_bytes()[:500])
     file = _look(path)
     with pytest.raises(BadImage, match="cannot be decoded"):
+        read_image(file)
+    with pytest.raises(BadImage, match="cannot be decoded"):
         read_bytes(replace(file, transform=transform_for(file, ImageLimits())))
 
 
@@ -300,7 +395,7 @@ def test_every_format_of_phones_and_archives_reaches_a_model_as_one_that_it_acce
     assert (file.format, file.width, file.height) == (form, 40, 30)
     sent = replace(file, transform=transform_for(file, ImageLimits()))
     media, data = read_bytes(sent)
-    assert media == "image/jpeg"
+    assert media == "image/png"
     assert Image.open(io.BytesIO(data)).size == read_image(sent).size == (40, 30)
 
 

@@ -121,6 +121,10 @@ class Probe(Struct, frozen=True):
     context: str = ""
 
 
+HiddenContent = Literal["frames", "transparency"]
+"""What no model sees of an image file: all frames but the first; what white shows through."""
+
+
 class ImageFile(Struct, frozen=True):
     """An inspected image file.
 
@@ -128,9 +132,10 @@ class ImageFile(Struct, frozen=True):
         path: The path as the image reference has it.
         digest: The SHA-256 of the content.
         format: The true format, by Pillow's name.
-        width, height: In pixels.
+        width, height: In pixels, of the upright image.
         stamp: The size in bytes and the modification time in ns at the inspection.
         transform: The change before sending, part of the request's key; '' if the original bytes are sent.
+        hidden: What no model sees of the file.
     """
 
     path: str
@@ -140,6 +145,11 @@ class ImageFile(Struct, frozen=True):
     height: int
     stamp: tuple[int, int]
     transform: str = ""
+    hidden: tuple[HiddenContent, ...] = ()
+
+
+ImageSize = tuple[int, int]
+"""Width and height in pixels."""
 
 
 class Origin(Struct, frozen=True):
@@ -172,14 +182,16 @@ class Request(Struct, frozen=True):
 class Usage(Struct, frozen=True, omit_defaults=True):
     """The tokens of one call as the server reports them; None if it does not.
 
-    `cached_tokens` are the tokens of the prompt that the server had in its prefix cache. `invalid` names the
-    counts that the server reports and that are no numbers of tokens.
+    `cached_tokens` are the tokens of the prompt that the server had in its prefix cache, `image_tokens` those
+    that it made of the images. `invalid` names the counts that the server reports and that are no numbers of
+    tokens.
     """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    image_tokens: int | None = None
     invalid: tuple[str, ...] = ()
 
 
@@ -302,6 +314,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         scores: Numbers by name.
         question, context: Of the probe; `options` are in the order shown.
         images: The images sent, in their order, by their paths in the data folder.
+        image_sizes: Width and height of each image as it was sent, in pixels; None if they result from a
+            limit of its bytes. Empty if it is not known what was sent.
         prompt: The text sent; `formats.run_metadata` gives the form of several messages.
         cluster: The independent unit of confidence intervals.
         error: Why there is no answer.
@@ -329,6 +343,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: tuple[str, ...] = ()
     context: str = ""
     images: tuple[str, ...] = ()
+    image_sizes: tuple[ImageSize | None, ...] = ()
     prompt: str = ""
     cluster: str = ""
     error: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,8 +24,7 @@ from sightline.formats.files import (
 )
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.journal import JOURNAL, Journal, header_of
-from sightline.images import BadImage, inspect_image, open_image
-from sightline.images import read_bytes as read_image_bytes
+from sightline.images import BadImage, inspect_image, orientation, read_image, read_original
 from sightline.text import decode_json
 from sightline.types import ImageFile, ImageRef
 
@@ -338,7 +336,7 @@ def add_images(images: Mapping[str, ImageFile], folder: Path) -> None:
         if file_digest_or_error(folder / name) == file.digest:
             continue
         try:
-            _, content = read_image_bytes(file)
+            content = read_original(file.path, file.digest)
         except BadImage as error:
             raise EnvironmentFailedError(f"{error}; run the same command again to continue") from None
         try:
@@ -402,25 +400,8 @@ SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
 
 
 def open_upright(path: str | Path) -> Image:
-    """Read an image as upright RGB.
-
-    EXIF rotation is applied. Of an animation the first frame is taken. Transparent pixels are laid on white,
-    16 bits a channel become 8, CMYK and grey become RGB; the colour profile and other metadata are dropped.
-    """
-    try:
-        with warnings.catch_warnings():
-            # Pillow warns about large images that are within our limits, and about odd EXIF data.
-            warnings.simplefilter("ignore")
-            known = inspect_image(ImageRef(str(path)), {})
-            with open_image(path, [known.format]) as image:
-                image.load()
-                flat = _flat(_upright(image))
-    except BadImage:
-        raise
-    except Exception as error:  # Pillow raises many kinds of errors for a damaged file
-        raise BadImage(f"{path}: cannot be decoded: {error}") from None
-    flat.info = {}
-    return flat
+    """Read what every model sees of an image file, in RGB."""
+    return read_image(inspect_image(ImageRef(str(path)), {}))
 
 
 def save(image: Image, path: Path, form: Form) -> None:
@@ -436,47 +417,8 @@ def save(image: Image, path: Path, form: Form) -> None:
 
 def rotates_in_place(path: str) -> bool:
     """Whether EXIF rotates or mirrors an image without a change of its size, which would reveal it."""
-    from PIL import ExifTags
-
-    with open_image(path, [inspect_image(ImageRef(path), {}).format]) as image:
-        try:
-            orientation = image.getexif().get(ExifTags.Base.Orientation)
-        except Exception:  # unreadable EXIF is ignored, as in `open_upright`
-            return False
-        return orientation in {2, 3, 4} or (orientation in {5, 6, 7, 8} and image.width == image.height)
-
-
-def _upright(image: Image) -> Image:
-    from PIL import ImageOps
-
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # noqa: S110 - unreadable EXIF is ignored, as in browsers
-        pass
-    return image
-
-
-def _flat(image: Image) -> Image:
     from PIL import Image
 
-    if image.mode.startswith("I"):
-        image = _eight_bits(image)
-    if image.mode == "F":
-        raise ValueError("its pixels are floating-point numbers without a known white value")
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    clear = image.convert("RGBA")
-    flat = Image.new("RGB", clear.size, "white")
-    flat.paste(clear, mask=clear.getchannel("A"))
-    return flat
-
-
-def _eight_bits(image: Image) -> Image:
-    """Convert 16-bit grey to 8 bits; Pillow's own conversion would clip it to white."""
-    import numpy as np
-    from PIL import Image
-
-    values = np.asarray(image, dtype=np.int64)
-    if values.min() < 0 or values.max() > 65535:
-        raise ValueError("its grey values are not 16-bit numbers")
-    return Image.fromarray(((values + 128) // 257).astype(np.uint8))
+    with Image.open(path) as image:
+        turned = orientation(image)
+        return turned in {2, 3, 4} or (turned >= 5 and image.width == image.height)

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from sightline.builders.folder import open_upright
 from sightline.builders.run import Execution
 from sightline.errors import needs_extra
 from sightline.formats.files import text_digest
-from sightline.images import BadImage, check_unchanged
+from sightline.images import BadImage, read_image
 from sightline.progress import progress
 from sightline.store.store import Store
 from sightline.types import ImageFile
@@ -113,8 +112,7 @@ def hash_image(image: Image) -> bytes:
 
 def _hash_file(file: ImageFile) -> tuple[str, bytes | BadImage]:
     try:
-        check_unchanged(file)
-        return file.digest, hash_image(open_upright(file.path))
+        return file.digest, hash_image(read_image(file))
     except BadImage as error:
         return file.digest, error
 

@@ -33,7 +33,7 @@ from sightline.metrics.significance import (
 )
 from sightline.metrics.tally import SCALES, Tally, contains_undecided, if_right, if_wrong
 from sightline.reporting.notes import different_options
-from sightline.types import Group, Metric, MetricValue, Outcome, Result
+from sightline.types import Group, ImageSize, Metric, MetricValue, Outcome, Result
 
 
 def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
@@ -72,6 +72,7 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
         answers=answers,
         different_samples=list(dict.fromkeys(name for pairing in pairings for name in pairing.different)),
         unchecked_samples=max(pairing.unchecked for pairing in pairings),
+        image_sizes=found.image_sizes,
         differing_options=different_options([run.result for run in base], [run.result for run in other]),
         not_compared=not_compared,
         definitions={metric.name: metric.definition for metric, _ in metrics},
@@ -257,6 +258,7 @@ class PairTally:
         self.sides = SideCounts(), SideCounts()
         self.paired = PairedTally(metrics)
         self.has_undecided = False
+        self.image_sizes: dict[str, tuple[ImageSize, ImageSize]] = {}
 
     def add(self, number: int, pair: GroupPair) -> None:
         self._pair = numbered(number, pair)
@@ -269,12 +271,26 @@ class PairTally:
         for side, group in zip(self.sides, self._pair, strict=True):
             side.add(group.outcomes)
         self.has_undecided = self.has_undecided or any(map(contains_undecided, self._pair))
+        before, after = (_image_sizes(group.outcomes) for group in self._pair)
+        self.image_sizes |= {
+            path: (size, after[path]) for path, size in before.items() if after.get(path, size) != size
+        }
 
     def _before(self, _: Group) -> Group:
         return self._pair.base
 
     def _after(self, _: Group) -> Group:
         return self._pair.other
+
+
+def _image_sizes(outcomes: Sequence[Outcome]) -> dict[str, ImageSize]:
+    """Path -> the size that was sent, where it is known."""
+    return {
+        path: size
+        for outcome in outcomes
+        for path, size in zip(outcome.images, outcome.image_sizes, strict=False)
+        if size is not None
+    }
 
 
 def numbered(number: int, pair: GroupPair) -> GroupPair:

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.records import cluster_of
-from sightline.errors import UserError
+from sightline.errors import UserError, some_of
 from sightline.evaluation.options import EffectiveOptions
 from sightline.formats.files import json_digest
-from sightline.formats.run_metadata import as_asked, image_paths, prompt_text
-from sightline.images import BadImage, transform_for
+from sightline.formats.run_metadata import as_asked, image_paths, path_in_data, prompt_text
+from sightline.images import BadImage, own_transform, sent_size, transform_for
 from sightline.metrics.flips import BETWEEN_FORMS, BETWEEN_PARTS
 from sightline.models.base import Model
 from sightline.models.ocr import Augmented
@@ -27,6 +27,7 @@ from sightline.plugins import wrong_return
 from sightline.scoring.reasoning import without_reasoning
 from sightline.store.answers import KeyedRequest, RequestFrame, key_of
 from sightline.store.store import Store, inspect_images
+from sightline.text import counted
 from sightline.types import (
     NOT_SENT,
     Answer,
@@ -34,8 +35,10 @@ from sightline.types import (
     FirstAnswer,
     Group,
     GroupKey,
+    HiddenContent,
     ImageFile,
     ImageRef,
+    ImageSize,
     Labels,
     Message,
     Origin,
@@ -52,6 +55,12 @@ SAMPLES_PER_CHUNK = 64
 
 WINDOW = 1024
 """The number of samples, in their order, among which those with the same image become neighbours."""
+
+
+HIDDEN: Mapping[HiddenContent, str] = {
+    "frames": "with several frames or pages, of which every model sees the first",
+    "transparency": "with transparent pixels, which every model sees on white",
+}
 
 
 class PlanInputs(Struct, frozen=True, kw_only=True):
@@ -109,6 +118,7 @@ class Plan:
         self._store = store
         self._read_only = read_only
         self._files: dict[str, ImageFile | BadImage] = {}
+        self._hiding: dict[HiddenContent, dict[str, None]] = {}
 
     def chunks(self) -> Iterator[list[PlannedProbe]]:
         """Plan all samples.
@@ -143,6 +153,13 @@ class Plan:
         """The probes of all samples, planned anew at each call."""
         for chunk in self.chunks():
             yield from (planned.probe for planned in chunk)
+
+    def hidden_notes(self) -> list[str]:
+        """What the images of the probes planned so far hold that no model sees."""
+        return [
+            f"{counted(len(paths), 'image')} {HIDDEN[hidden]}: {some_of(list(paths), 3)}"
+            for hidden, paths in self._hiding.items()
+        ]
 
     def _probes(self, sample: Sample) -> dict[str, list[Probe]]:
         benchmark = self._inputs.benchmark
@@ -182,7 +199,15 @@ class Plan:
             if not replays and sent is not probe.messages:
                 probe = replace(probe, messages=sent)
             evidence = judge_images(probe, self._files)
-            stored = stored_probe(probe, draw, keyed.request.key, cluster, digest, evidence=evidence)
+            stored = stored_probe(
+                probe,
+                draw,
+                keyed.request.key,
+                cluster,
+                digest,
+                evidence=evidence,
+                files=keyed.request.images,
+            )
             again = self._retry(keyed.request, setting)
             if again is None:
                 return stored
@@ -220,6 +245,8 @@ class Plan:
             if isinstance(file, BadImage):
                 return file
             images[image.path] = file
+            for hidden in file.hidden:
+                self._hiding.setdefault(hidden, {})[path_in_data(image)] = None
         if self._inputs.augmented is None:
             return probe.messages, images
         try:
@@ -439,10 +466,10 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     `key` is the answer's key in the store. The first probe of a group holds the group's `partners`: for each
     other setting that a metric reads, the stored probes of that setting for the same sample. `error` says why
     the probe cannot be asked; the store then has no answer under `key`. If `pooled`, all draws of the probe
-    form one group. `evidence` lists the images, untransformed, that a judge of the answer sees. `context`,
-    `images` and `prompt` are those of the answer's line in answers.jsonl, empty in partners.
-    `sample_digest` is that of the sample, the same in every setting; '' if it is unknown. `retry` is set in
-    runs with --retry-truncated.
+    form one group. `evidence` lists the images that a judge of the answer sees, without the limits of the
+    model. `context`, `images`, `image_sizes` and `prompt` are those of the answer's line in answers.jsonl,
+    empty in partners. `sample_digest` is that of the sample, the same in every setting; '' if it is unknown.
+    `retry` is set in runs with --retry-truncated.
     It has more than 15 fields because it is an `Outcome` without its answer.
     """
 
@@ -461,6 +488,7 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     evidence: tuple[ImageFile, ...] = ()
     context: str = ""
     images: tuple[str, ...] = ()
+    image_sizes: tuple[ImageSize | None, ...] = ()
     prompt: str = ""
     sample_digest: str = ""
     retry: StoredRetry | None = None
@@ -475,8 +503,12 @@ def stored_probe(
     *,
     error: str | None = None,
     evidence: tuple[ImageFile, ...] = (),
+    files: Mapping[str, ImageFile] | None = None,
 ) -> StoredProbe:
-    """The stored record of one draw of a probe; `error` says why it cannot be asked."""
+    """The stored record of one draw of a probe.
+
+    `error` says why it cannot be asked. `files` are the images that are sent, None if that is not known.
+    """
     return StoredProbe(
         sample=probe.sample,
         variant=probe.variant,
@@ -492,6 +524,7 @@ def stored_probe(
         evidence=evidence,
         context=probe.context,
         images=image_paths(probe.messages),
+        image_sizes=tuple(sent_size(files[image.path]) for image in _images(probe)) if files else (),
         prompt=prompt_text(probe.messages),
         sample_digest=sample_digest,
     )
@@ -501,7 +534,9 @@ def judge_images(probe: Probe, files: Mapping[str, ImageFile | BadImage]) -> tup
     if not probe.evidence:
         return ()
     images = (files.get(image.path) for image in probe.evidence)
-    return tuple(replace(file, transform="") for file in images if isinstance(file, ImageFile))
+    return tuple(
+        replace(file, transform=own_transform(file)) for file in images if isinstance(file, ImageFile)
+    )
 
 
 def stored_groups(
@@ -669,6 +704,7 @@ def _outcome(probe: StoredProbe, result: Answer | Failure | None, tags: Sequence
         "options": probe.options,
         "context": probe.context,
         "images": probe.images,
+        "image_sizes": probe.image_sizes,
         "prompt": probe.prompt,
         "cluster": probe.cluster,
         "sample_digest": probe.sample_digest,

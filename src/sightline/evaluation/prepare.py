@@ -552,7 +552,9 @@ def cached_images_as_text(
     files = inspect_images(images, store, records=False)
     readable = {file.digest: file for file in files.values() if isinstance(file, ImageFile)}
     cached = cached_words(readable.values(), replacement.reader, store)
-    read: dict[str, OcrResult | None] = {digest: cached.get((digest, "")) for digest in readable}
+    read: dict[str, OcrResult | None] = {
+        digest: cached.get((digest, file.transform)) for digest, file in readable.items()
+    }
     captions: dict[str, str | BadImage] = {}
     to_caption = 0
     if isinstance(replacement.captions, CaptionModel):

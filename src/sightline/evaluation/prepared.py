@@ -358,6 +358,7 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
     return {
         **task.options.benchmark,
         "sampling": models.models[0].effective(task.options.sampling) if models.models else None,
+        **_image_processor(models),
         "judge_sampling": sampling or None,
         "split": task.split,
         **recorded_options(spec),
@@ -367,6 +368,13 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         "synthetic": is_synthetic(task.folder) or None,
         "other_data": prepared.survey.is_foreign or None,
     }
+
+
+def _image_processor(models: PreparedModels) -> dict[str, Any]:
+    """What a local model's processor makes of images, where it sees them."""
+    sees = models.replacement is None and models.models
+    sizes = models.models[0].capabilities.image_processor if sees else {}
+    return {"image_processor": dict(sizes)} if sizes else {}
 
 
 def model_identity(prepared: Prepared) -> str:

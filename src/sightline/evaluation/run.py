@@ -719,7 +719,7 @@ async def _evaluate(
             batches = await run_in_thread(open_batches_note, store) if prepared.spec.batch else ""
             raise CancelledError(_kept(run, sender.asked) + batches) from None
     caption_notes = replacement.notes if replacement is not None else []
-    description = with_notes(description, [*caption_notes, *sender.notes])
+    description = with_notes(description, [*caption_notes, *plan.hidden_notes(), *sender.notes])
     evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
     body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
     await run_in_thread(store.runs.finish, run, body)

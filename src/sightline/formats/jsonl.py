@@ -230,8 +230,12 @@ LAYOUT = Layout(
 MAX_TOKENS = 10**12
 """The largest number of tokens that is read as a count; no call has a million million."""
 
-_COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
-_DETAILS = {"reasoning_tokens": "completion_tokens_details", "cached_tokens": "prompt_tokens_details"}
+_COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens", "image_tokens")
+_DETAILS = {
+    "reasoning_tokens": "completion_tokens_details",
+    "cached_tokens": "prompt_tokens_details",
+    "image_tokens": "prompt_tokens_details",
+}
 """Count -> the object of chat completions that holds it."""
 
 

@@ -115,10 +115,10 @@ def prompt_text(messages: Sequence[Message]) -> str:
 def image_paths(messages: Sequence[Message]) -> tuple[str, ...]:
     """The images of messages as answers.jsonl holds them."""
     images = [part for message in messages for part in message.parts if isinstance(part, ImageRef)]
-    return tuple([_path_in_data(image) for image in images])
+    return tuple([path_in_data(image) for image in images])
 
 
-def _path_in_data(image: ImageRef) -> str:
+def path_in_data(image: ImageRef) -> str:
     rest = image.path.removeprefix(f"{image.root}/")
     if (
         image.root

@@ -23,6 +23,7 @@ from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_
 from sightline.scoring.similarity import PRECISION
 from sightline.types import (
     Group,
+    ImageSize,
     Metric,
     MetricDefinition,
     MetricValue,
@@ -460,6 +461,7 @@ class Comparison(Struct, frozen=True):
     Attributes:
         undecided_bounds: The lowest and the highest difference that undecided verdicts allow, in the unit of
             the difference; empty if none is undecided.
+        image_sizes: The images that the two runs of a pair saw in other sizes: path -> both sizes.
     """
 
     runs: tuple[tuple[str, str], ...]
@@ -473,6 +475,7 @@ class Comparison(Struct, frozen=True):
     answers: ComparedAnswers
     different_samples: Sequence[str]
     unchecked_samples: int
+    image_sizes: Mapping[str, tuple[ImageSize, ImageSize]]
     differing_options: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
     not_compared: Mapping[str, str]
     definitions: Mapping[str, MetricDefinition]

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
-from msgspec import Struct, inspect
+from msgspec import Struct, field, inspect
 
 from sightline.errors import UserError, did_you_mean, is_secret_name
 from sightline.formats.prediction import Prediction
@@ -33,6 +33,8 @@ class Capabilities(Struct, frozen=True):
         replicas: How many copies of it, each in another process, share the requests; --concurrency counts for
             each. 0 if there are none.
         limits: Limits of the images that it accepts.
+        image_processor: The sizes to which its own processor brings images (`min_pixels`, `max_pixels`,
+            `size`), as its files state them; empty if they state none, and for servers.
         references: Whether its server can do without the bytes of some images; `image_traffic` then says what
             was sent.
         sends_once: Whether its server needs the bytes of an image only until a first request with it has an
@@ -52,6 +54,7 @@ class Capabilities(Struct, frozen=True):
     own_process: bool = False
     replicas: int = 0
     limits: ImageLimits = ImageLimits()
+    image_processor: Mapping[str, Any] = field(default_factory=dict)
     references: bool = False
     sends_once: bool = False
     gather: float = 0.0

@@ -49,6 +49,7 @@ from sightline.reporting.table import (
     value_cell,
 )
 from sightline.reporting.tables import leading_metrics
+from sightline.text import counted
 from sightline.types import MetricValue, PublishedValue, Result
 
 NOTE = (
@@ -194,6 +195,13 @@ def pairing_notes(comparison: Comparison) -> list[str]:
         notes.append(
             f"for {comparison.unchecked_samples:,} samples a run does not say which"
             " data it used: only their images are compared"
+        )
+    if comparison.image_sizes:
+        path, sizes = next(iter(comparison.image_sizes.items()))
+        first, second = (f"{width} x {height}" for width, height in sizes)
+        notes.append(
+            f"the two runs saw {counted(len(comparison.image_sizes), 'image')} in other sizes,"
+            f" first {path}: {first}, then {second} pixels"
         )
     return [*notes, *_not_compared(comparison.not_compared)]
 

@@ -33,7 +33,7 @@ from sightline.store.database import (
     run_in_thread,
 )
 from sightline.store.runs import RunLabels, RunLeases, Runs
-from sightline.types import ImageFile, ImageRef
+from sightline.types import HiddenContent, ImageFile, ImageRef
 
 NEW = "new"
 """The state of a batch that the provider may not have created yet."""
@@ -399,8 +399,8 @@ def existing_or_empty_store(url: str) -> Iterator[Store]:
 
 # -- Caches in the store that may be dropped: image metadata, vectors, OCR results
 
-_ROW = msgspec.msgpack.Decoder(tuple[bytes, str, int, int, int, int, str])
-"""An image: digest, format, width, height, size in bytes, modification time in ns, transform."""
+_ROW = msgspec.msgpack.Decoder(tuple[bytes, str, int, int, int, int, str, tuple[HiddenContent, ...]])
+"""An image: digest, format, width, height, size in bytes, modification time in ns, transform, hidden."""
 
 
 class CacheTable:
@@ -469,10 +469,18 @@ def image_key(found: FoundImage) -> bytes:
 def _encode(file: ImageFile) -> bytes:
     """Metadata as a short row: the path is in the key."""
     return msgspec.msgpack.encode(
-        (bytes.fromhex(file.digest), file.format, file.width, file.height, *file.stamp, file.transform)
+        (
+            bytes.fromhex(file.digest),
+            file.format,
+            file.width,
+            file.height,
+            *file.stamp,
+            file.transform,
+            file.hidden,
+        )
     )
 
 
 def _decode(path: str, body: bytes) -> ImageFile:
-    digest, form, width, height, size, changed, transform = _ROW.decode(body)
-    return ImageFile(path, digest.hex(), form, width, height, (size, changed), transform)
+    digest, form, width, height, size, changed, transform, hidden = _ROW.decode(body)
+    return ImageFile(path, digest.hex(), form, width, height, (size, changed), transform, hidden)

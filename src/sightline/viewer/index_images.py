@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from sightline.errors import UserError
-from sightline.images import MEDIA_TYPES, BadImage, inspect_image, read_bytes, read_image
+from sightline.images import BadImage, inspect_image, read_bytes, read_image
 from sightline.store import schema
 from sightline.store.store import CacheTable, Store, inspect_images
 from sightline.types import ImageFile, ImageRef, Outcome
@@ -22,9 +22,6 @@ SIDE = 320
 """The longest side of a thumbnail in pixels."""
 
 QUALITY = 80
-SHOWN_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "AVIF")
-"""The formats that every browser shows; images in others are shown as PNG."""
-
 
 NOT_SENT = "from the data folder; it is not recorded which image was sent"
 """What displays say of an image that no request holds."""
@@ -48,12 +45,9 @@ class RunImages(NamedTuple):
     folders: Sequence[Path]
 
     def content(self, path: str, digest: str) -> ImageContent:
+        """Read an image as every model sees it, in a format that every browser shows."""
         file = self.find(path, digest)
         try:
-            if file.format not in SHOWN_FORMATS:
-                out = io.BytesIO()
-                read_image(file).save(out, "PNG")
-                return ImageContent(MEDIA_TYPES["PNG"], out.getvalue())
             return ImageContent(*read_bytes(file))
         except BadImage as error:
             raise ImageError(str(error)) from None

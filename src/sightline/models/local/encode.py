@@ -27,6 +27,7 @@ class Encoded(Struct, frozen=True):
     Attributes:
         tokens: Tokens of the prompt.
         limit: Largest number of answer tokens.
+        image_tokens: Those of the prompt's tokens that its images take; None if the model marks none.
     """
 
     request: Request
@@ -35,6 +36,7 @@ class Encoded(Struct, frozen=True):
     tokens: int
     limit: int
     sampling: Sampling
+    image_tokens: int | None = None
 
     @property
     def image_keys(self) -> tuple[str, ...]:
@@ -76,7 +78,7 @@ class Encoder:
                 f"the prompt has {tokens:,} tokens and leaves no room for an answer:"
                 f" the model holds {self._loaded.positions:,} in all",
             )
-        return Encoded(request, prompt, inputs, tokens, limit, sampling)
+        return Encoded(request, prompt, inputs, tokens, limit, sampling, self._image_tokens(inputs, images))
 
     def _inputs(self, text: str, images: list[Any]) -> dict[str, Any]:
         tokenizer = self._processor.tokenizer
@@ -95,19 +97,18 @@ class Encoder:
             if is_out_of_memory(error):
                 raise
             raise UnsupportedRequestError(f"its processor refuses the request: {error}") from error
-        self._check_image_tokens(inputs, len(images))
-        inputs.pop("labels", None)
-        return inputs
-
-    def _check_image_tokens(self, inputs: Mapping[str, Any], images: int) -> None:
-        """Raise UnsupportedRequestError if the request has images and the prompt has no image token."""
-        config = self._loaded.model.config
-        mark = getattr(config, "image_token_id", None)
-        if images and mark is not None and not bool((inputs["input_ids"] == mark).any()):
+        if self._image_tokens(inputs, images) == 0:
             raise UnsupportedRequestError(
                 "its processor puts no image into the prompt: its settings (num_query_tokens,"
                 " image_token) do not belong to the model's config"
             )
+        inputs.pop("labels", None)
+        return inputs
+
+    def _image_tokens(self, inputs: Mapping[str, Any], images: Sequence[Any]) -> int | None:
+        """Count the image tokens of a prompt; None if it has no images, or the model has no such token."""
+        mark = getattr(self._loaded.model.config, "image_token_id", None)
+        return int((inputs["input_ids"] == mark).sum()) if images and mark is not None else None
 
     def _limit(self, tokens: int, requested: int) -> int:
         positions = self._loaded.positions

@@ -154,10 +154,14 @@ def _answer(loaded: Loaded, encoded: Encoded, row: list[int], seconds: float, ve
     return Answer(
         text.strip(),
         finish_reason="stop" if length is not None else "length",
-        usage=Usage(prompt_tokens=encoded.tokens, completion_tokens=len(answer_tokens)),
+        usage=_usage(encoded, len(answer_tokens)),
         latency=seconds,
         version=version,
     )
+
+
+def _usage(encoded: Encoded, answer_tokens: int) -> Usage:
+    return Usage(encoded.tokens, answer_tokens, image_tokens=encoded.image_tokens)
 
 
 # -- Answers by likelihood: the choice of a request with the highest likelihood per token
@@ -185,7 +189,7 @@ def score_choices(loaded: Loaded, batch: Sequence[Encoded], version: str) -> lis
             Answer(
                 encoded.request.choices[best],
                 finish_reason="likelihood",
-                usage=Usage(prompt_tokens=encoded.tokens, completion_tokens=len(tokens[best])),
+                usage=_usage(encoded, len(tokens[best])),
                 latency=seconds,
                 version=version,
             )

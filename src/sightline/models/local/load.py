@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -373,14 +373,26 @@ def _without_video(library: Any, folder: Path) -> Any:
 
 
 def _class_name(folder: Path) -> str:
+    names = (config.get("processor_class") for config in _processor_configs(folder))
+    return next((name for name in names if isinstance(name, str)), "")
+
+
+def _image_processor(folder: Path) -> dict[str, Any]:
+    """The sizes to which a processor brings images, as its configuration states them."""
+    found: dict[str, Any] = {}
+    for config in _processor_configs(folder):
+        inner = config.get("image_processor")
+        for part in (config, inner if isinstance(inner, dict) else {}):
+            found |= {name: part[name] for name in IMAGE_SIZES if part.get(name) is not None}
+    return found
+
+
+def _processor_configs(folder: Path) -> Iterator[dict[str, Any]]:
     for name in PROCESSORS:
-        try:
-            class_name = json.loads((folder / name).read_bytes()).get("processor_class")
-        except (OSError, AttributeError, *UNDECODABLE):
-            continue
-        if isinstance(class_name, str):
-            return class_name
-    return ""
+        with suppress(OSError, *UNDECODABLE):
+            config = json.loads((folder / name).read_bytes())
+            if isinstance(config, dict):
+                yield config
 
 
 def first_line(error: BaseException) -> str:
@@ -405,6 +417,8 @@ def silent() -> Iterator[None]:
 
 INSTALL = "pip install 'sightline[local]'"
 PROCESSORS = ("processor_config.json", "preprocessor_config.json")
+IMAGE_SIZES = ("min_pixels", "max_pixels", "size")
+"""What a processor's configuration says of the size of images. Where it says nothing, its class decides."""
 _VISION = ("vision_config", "image_token_id", "image_token_index")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _ONE_IMAGE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
@@ -439,6 +453,7 @@ class Checkpoint(Struct, frozen=True):
             likelihood=True,
             # Pillow reads all formats, and nothing is sent over a network.
             limits=ImageLimits(formats=tuple(MEDIA_TYPES), max_bytes=MAX_BYTES),
+            image_processor=_image_processor(self.folder) if self.takes_images else {},
         )
 
     def identity(self) -> str:
