@@ -362,8 +362,8 @@ def test_images_are_sent_with_their_true_type_whatever_their_suffix(codis: Path)
     Image.new("RGB", (9, 9)).save(codis / "images" / "1.png", "TIFF")
     evaluate("codis", data=codis, limit=12)
     shown = {part.image for (turn,) in Pure.seen for part in turn.content if part.type == "image"}
-    # A TIFF is no image for any model: it goes as a JPEG, as it does from us.
-    assert sorted(image.partition(";")[0] for image in shown) == [*["data:image/jpeg"] * 2, "data:image/png"]
+    # A TIFF is no image for any model: it goes as a PNG, as it does from us.
+    assert sorted(image.partition(";")[0] for image in shown) == ["data:image/jpeg", *["data:image/png"] * 2]
     png = (codis / "images" / "2.png").read_bytes()
     assert f"data:image/png;base64,{base64.b64encode(png).decode()}" in shown
 

@@ -19,7 +19,6 @@ from PIL import Image
 import sightline
 from sightline.images import inspect_image, read_image
 from sightline.models import ocr
-from sightline.models.local import encode
 from sightline.store.store import Store
 from sightline.types import ImageRef
 from sightline.viewer.index_images import RunImages
@@ -72,13 +71,13 @@ def wave() -> list[Image.Image]:
 def white_is_zero(levels: Pixels) -> bytes:
     """A TIFF of 16 bits in which 0 is white (TIFF 6.0, PhotometricInterpretation)."""
     height, width = levels.shape
-    data = levels.astype("<u2").tobytes()
+    data: bytes = levels.astype("<u2").tobytes()
     tags = {256: width, 257: height, 258: 16, 259: 1, 262: 0, 273: 134, 277: 1, 278: height, 279: len(data)}
     tags |= {339: 1}
     entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in sorted(tags.items()))
     head = b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + b"\0\0\0\0"
     assert len(head) == 134
-    return head + data
+    return bytes(head + data)
 
 
 def draw(folder: Path) -> dict[str, tuple[Pixels, int]]:
@@ -102,7 +101,7 @@ def draw(folder: Path) -> dict[str, tuple[Pixels, int]]:
     right["deep-inverted.tif"] = (grey(GREY), 0)
     for alpha in (0, 128):
         for ending in ("png", "webp", "tif"):
-            options = {"lossless": True, "exact": True} if ending == "webp" else {}
+            options: Any = {"lossless": True, "exact": True} if ending == "webp" else {}
             save(folder / f"clear-{alpha}.{ending}", clear(alpha), **options)
             right[f"clear-{alpha}.{ending}"] = (on_white(clear(alpha)), 1)
     save(folder / "clear-grey.png", np.dstack([GREY, clear(0)[..., 3]]))
@@ -117,8 +116,8 @@ def draw(folder: Path) -> dict[str, tuple[Pixels, int]]:
     right["palette.png"] = (colours, 0)
     for ending in ("png", "webp", "tif"):
         first, second = wave()
-        options = {"lossless": True} if ending == "webp" else {}
-        first.save(folder / f"moves.{ending}", save_all=True, append_images=[second], **options)
+        lossless: Any = {"lossless": True} if ending == "webp" else {}
+        first.save(folder / f"moves.{ending}", save_all=True, append_images=[second], **lossless)
         right[f"moves.{ending}"] = (SCENE, 0)
     first, second = palette, Image.fromarray(255 - SCENE).quantize(16)
     first.save(folder / "moves.gif", save_all=True, append_images=[second])
@@ -195,13 +194,12 @@ def test_every_kind_of_image_is_the_same_picture_for_every_model(
     url, got = endpoint
     answers = evaluate(folder, list(right), url)
     processed: dict[str, Pixels] = {}
-    read = encode.read_image
 
     def handed(file: Any) -> Any:
-        processed[Path(file.path).name] = np.asarray(image := read(file))
+        processed[Path(file.path).name] = np.asarray(image := read_image(file))
         return image
 
-    monkeypatch.setattr(encode, "read_image", handed)
+    monkeypatch.setattr("sightline.models.local.encode.read_image", handed)
     evaluate(folder, list(right), "mini", "mini")
     with_store = RunImages(Store.open(str(folder / "s.db")), [folder])
     for name, (pixels, most) in right.items():

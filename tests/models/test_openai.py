@@ -160,16 +160,21 @@ def test_a_image_goes_as_its_original_bytes_in_its_place(
 
 
 @pytest.mark.parametrize(
-    ("name", "limits"),
-    [("a.bmp", {}), ("a.tiff", {}), ("a.png", {"max_side": 20}), ("a.png", {"max_bytes": 900})],
+    ("name", "limits", "media"),
+    [
+        ("a.bmp", {}, "png"),
+        ("a.tiff", {}, "png"),
+        ("a.png", {"max_side": 20}, "jpeg"),
+        ("a.png", {"max_bytes": 900}, "jpeg"),
+    ],
 )
 def test_a_image_that_the_server_would_not_take_is_re_encoded(
-    image: Callable[..., ImageFile], name: str, limits: dict[str, int]
+    image: Callable[..., ImageFile], name: str, limits: dict[str, int], media: str
 ) -> None:
     file = image(name, **limits)
     (body,) = sent(_request(user(ImageRef(file.path)), files=(file,)))
     head, _, data = body["messages"][0]["content"][0]["image_url"]["url"].partition(",")
-    assert head == "data:image/jpeg;base64"
+    assert head == f"data:image/{media};base64"
     assert len(base64.b64decode(data)) <= limits.get("max_bytes", 10**6)
 
 
