@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.scoring.options import chosen_letter, extract_released
+from sightline.scoring.chosen import chosen_letter
+from sightline.scoring.options import extract_released
 
 FRUITS = ["a red apple", "a green pear", "a yellow banana", "apple"]
 

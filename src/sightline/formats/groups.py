@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line, refuse_utf16
-from sightline.scoring.options import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.text import decode_line
 from sightline.types import Labels
 

@@ -33,7 +33,7 @@ from sightline.formats.tables import (
     read_table,
     table_rows,
 )
-from sightline.scoring.options import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.text import Records, json_records
 from sightline.types import Repeated, Usage
 

@@ -8,7 +8,7 @@ from itertools import combinations, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.scoring.options import chosen_option
+from sightline.scoring.chosen import chosen_option
 from sightline.scoring.scorer import flag
 from sightline.scoring.similarity import CONTRADICTION, SIMILAR
 from sightline.scoring.text import normalised

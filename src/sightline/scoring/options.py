@@ -1,106 +1,17 @@
-"""The option that an answer to a multiple-choice question chose (II-Bench, 4.1 and Appendix E)."""
+"""The letters of options: in another order of the same options, and as II-Bench reads them (Appendix E)."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from string import ascii_uppercase
+from collections.abc import Iterable, Sequence
 
+from sightline.scoring.chosen import LETTERS, chosen_letter
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, flags
-from sightline.scoring.text import normalised
-from sightline.types import Case, Outcome, VerdictName
-
-# -- The option that an answer chooses from the list of its question, by letter or by text (groups files)
-
-_BARE = re.compile(r"\W*([A-Za-z])\W*")
-_LEADING = re.compile(r"\s*(?:\(([A-Za-z])\)|([A-Z])\s*[.):\]])")
-_STATED = re.compile(r"(?i:\b(?:answer|option|choice)\b(?:\s+is)?)[\s:：*(\"']*([A-Z])\b")
-_LISTED_IN_PARENTHESES = re.compile(r"\(([A-Za-z])\)")
-_LISTED_ALONE = re.compile(r"\b(?!A\s+(?!(?:or|and|is)\b)[a-z]|I\s+[a-z]|I['’])([A-Z])\b(?!['’])")
-_NEGATION = re.compile(r"\b(?:not|no|nor|neither|never)\b|n['’]t\b", re.IGNORECASE)
-
-
-def chosen_letter(response: str, options: Sequence[str]) -> str | None:
-    """The letter of the option that a response chooses.
-
-    A response that is the text of an option chooses it. Otherwise the letter counts that the response
-    consists of, begins with or states last ('Answer: B'), then the only letter that it names, in parentheses
-    or alone; then the only letter of its last line; then the only option whose text it holds without a
-    negation.
-
-    Returns:
-        The letter, or None if the response chooses no option, or several.
-
-    >>> fruits = ["a red apple", "a green pear"]
-    >>> chosen_letter("b)", fruits), chosen_letter("A green pear.", fruits), chosen_letter("Pears?", fruits)
-    ('B', 'B', None)
-    >>> chosen_letter("(A) is too red. The answer is B.", fruits), chosen_letter("A or B", fruits)
-    ('B', None)
-    """
-    return _chosen_letter(response, tuple(options))
-
-
-def chosen_option(outcome: Outcome) -> str | None:
-    """The normalised text of the option that an answer chooses; None if it chooses none."""
-    letter = chosen_letter(outcome.response, outcome.options)
-    return None if letter is None else normalised(outcome.options[LETTERS.index(letter)])
-
-
-# The judge, the comparison of answers and the metrics of a group read the same response one after the other.
-@lru_cache(maxsize=256)
-def _chosen_letter(response: str, options: tuple[str, ...]) -> str | None:
-    by_letter = dict(zip(LETTERS, options, strict=False))
-    text = normalised(response)
-    same = [letter for letter, option in by_letter.items() if text and normalised(option) == text]
-    if same:
-        return same[0]
-    return _named_letter(response, by_letter) or _contained_option(text, response, by_letter)
-
-
-def _named_letter(response: str, by_letter: Mapping[str, str]) -> str | None:
-    if (bare := _BARE.fullmatch(response)) and bare[1].upper() in by_letter:
-        return bare[1].upper()
-    if stated := [letter for letter in _STATED.findall(response) if letter in by_letter]:
-        return str(stated[-1])
-    last_line = response.strip().rpartition("\n")[2]
-    for part in (response, last_line):
-        named = _letters(part, by_letter)
-        if len(named) == 1:
-            return named.pop()
-        leading = _LEADING.match(part)
-        if leading and (letter := (leading[1] or leading[2]).upper()) in by_letter and not named - {letter}:
-            return letter
-    return None
-
-
-def _letters(text: str, by_letter: Mapping[str, str]) -> set[str]:
-    """The letters of options that a text names: those in parentheses, otherwise those that stand alone."""
-    found = [letter.upper() for letter in _LISTED_IN_PARENTHESES.findall(text)] or _LISTED_ALONE.findall(text)
-    return {letter for letter in found if letter in by_letter}
-
-
-def _contained_option(text: str, response: str, by_letter: Mapping[str, str]) -> str | None:
-    """The only option whose text the normalised response holds as whole words."""
-    if _NEGATION.search(response) or _letters(response, by_letter):
-        return None
-    texts = {letter: normalised(option) for letter, option in by_letter.items()}
-    held = {letter: option for letter, option in texts.items() if option and f" {option} " in f" {text} "}
-    # 'a dark red car' holds 'red car' as well: an option within a longer one that is held does not count.
-    outermost = {
-        option for option in held.values() if not any(option != o and option in o for o in held.values())
-    }
-    letters = [letter for letter, option in held.items() if option in outermost]
-    return letters[0] if len(outermost) == 1 else None
-
+from sightline.types import Case, VerdictName
 
 # -- The letters of the options of a question, and letters in another order of the same options
-
-LETTERS = ascii_uppercase
-"""The letters of options in the order shown; options after Z have none."""
-
 
 def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str]) -> str | None:
     """The letter of an option in another order of the same options.
@@ -142,7 +53,6 @@ SIX_LETTERS = LETTERS[:6]
 
 _IN_PARENTHESES = re.compile(r"\(([A-F])\)")
 _STANDING_ALONE = re.compile(r"\b([A-F])\b")
-_ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is)?)\s*[:：]?\s*\(?([A-F])\b\)?")
 
 
 def extract_released(response: str, options: Sequence[str]) -> str | None:
@@ -170,19 +80,7 @@ def extract_released(response: str, options: Sequence[str]) -> str | None:
     return _most_frequent(letters)
 
 
-def extract_strict(response: str, options: Sequence[str]) -> str | None:
-    """The option by a stricter rule: the last 'Answer: X', otherwise the only letter that is named.
-
-    Returns the letter; None is a miss.
-    """
-    stated = _ANSWER_IS.findall(response)
-    if stated:
-        return str(stated[-1])
-    letters = set(_IN_PARENTHESES.findall(response) or _STANDING_ALONE.findall(response))
-    return str(letters.pop()) if len(letters) == 1 else None
-
-
-EXTRACTIONS = {"released": extract_released, "strict": extract_strict}
+EXTRACTIONS = {"released": extract_released, "strict": chosen_letter}
 
 
 def read_option(case: Case, extraction: str = "released") -> Reading:

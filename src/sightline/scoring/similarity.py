@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
+from sightline.scoring.chosen import chosen_option
 from sightline.scoring.non_answers import declines
 from sightline.scoring.offered import OPPOSITES
-from sightline.scoring.options import chosen_option
 from sightline.scoring.polarity import explicit
 from sightline.scoring.scorer import VectorScorer
 from sightline.scoring.text import (

@@ -36,9 +36,9 @@ from sightline.errors import UserError
 from sightline.formats.groups import right_letters
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metrics.consistency import COMPLETE, UNCHANGED, consistency_metrics
+from sightline.scoring.chosen import chosen_letter, chosen_option
 from sightline.scoring.judge_replies import same_meaning_by_model
 from sightline.scoring.non_answers import is_refusal
-from sightline.scoring.options import chosen_letter, chosen_option
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags
 from sightline.scoring.similarity import same_option, similarity
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
