@@ -13,6 +13,7 @@ from sightline.types import Case, VerdictName
 
 # -- The letters of the options of a question, and letters in another order of the same options
 
+
 def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str]) -> str | None:
     """The letter of an option in another order of the same options.
 
