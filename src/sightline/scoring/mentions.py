@@ -1,0 +1,564 @@
+"""The options that a response names, whether a denial reaches them, and the words of eight languages."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
+from string import ascii_uppercase
+from typing import NamedTuple
+
+from sightline.scoring.text import normalised, ungrouped
+
+LETTERS = ascii_uppercase
+"""The letters of options in the order shown; options after Z have none."""
+
+# -- The words of each language: `answer_words.toml`
+
+EDGE = "A-Za-z0-9_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff\u1e00-\u1eff"
+"""Signs next to which a word of a script with blanks goes on; Chinese, Japanese and Korean signs do not."""
+
+_LATIN = ("en", "de", "fr", "es")
+TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
+
+Languages = tuple[str, ...]
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """The words by language and name of their list."""
+    return tomllib.loads((files(__package__) / "answer_words.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def words_of(name: str, languages: Languages | None = None) -> frozenset[str]:
+    chosen = _table() if languages is None else {language: _table()[language] for language in languages}
+    return frozenset(word for lists in chosen.values() for word in lists.get(name, ()))
+
+
+@cache
+def _vocabulary(language: str) -> frozenset[str]:
+    return frozenset(
+        part
+        for name, words in _table()[language].items()
+        if name != "ordinals"
+        for word in words
+        for part in word.split()
+    )
+
+
+def languages_of(text: str) -> Languages:
+    """The languages of a text: by its scripts, and of Latin words those that know the most of them."""
+    found = []
+    if re.search(r"[\u3040-\u30ff]", text):
+        found.append("ja")
+    elif re.search(r"[\u3400-\u9fff]", text):
+        found.append("zh")
+    if re.search(r"[\uac00-\ud7af]", text):
+        found.append("ko")
+    if re.search(r"[\u0400-\u04ff]", text):
+        found.append("ru")
+    words = set(re.findall(r"[a-z\u00df-\u024f]{2,}", text[:4000].casefold()))
+    known = {language: len(words & _vocabulary(language)) for language in _LATIN}
+    most = max(known.values())
+    if words and (most or not found):
+        found += [language for language in _LATIN if known[language] >= 0.7 * most]
+    return tuple(found or ["en"])
+
+
+@cache
+def _phrases(words: frozenset[str]) -> str:
+    """A pattern of any of the phrases, the longest first; '(?!)' for none."""
+    parts = []
+    for word in sorted(words, key=lambda one: (-len(one), one)):
+        start = f"(?<![{EDGE}])" if re.match(f"[{EDGE}]", word) else ""
+        end = f"(?![{EDGE}])" if re.match(f"[{EDGE}]", word[-1]) else ""
+        part = r"\s+".join(map(re.escape, word.split())).replace("'", "['’]")
+        parts.append(part + end if word == "n't" else start + part + end)
+    return f"(?:{'|'.join(parts)})" if parts else "(?!)"
+
+
+_LIST = re.compile(r"\{([a-z_]+)\}")
+
+
+@cache
+def word_pattern(form: str, languages: Languages) -> re.Pattern[str]:
+    """Compile a pattern in which `{name}` stands for the words of a list, and `{M}` for a mention."""
+    form = _LIST.sub(lambda found: _phrases(words_of(found[1], languages)), form)
+    form = form.replace("{M}", f"[{LETTER}-{LAST}]")
+    return re.compile(form, re.IGNORECASE)
+
+
+# -- The options of a question
+
+LETTER, TEXT, LAST = "\ue000", "\ue400", "\ue7ff"
+"""Signs of mentions: of letters from U+E000, of texts from U+E400, in the order of the options."""
+MENTION = re.compile(f"[{LETTER}-{LAST}]")
+LETTER_SIGN, TEXT_SIGN = f"[{LETTER}-\ue3ff]", f"[{TEXT}-{LAST}]"
+_APOSTROPHE = "\ue801"
+
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufe0e\ufe0f\ufeff"))
+_MARKUP = re.compile(
+    r"\\(?:text|textbf|mathrm|mathbf|mathit|textit|operatorname|rm|bf)\s*\{([^{}]*)\}"
+    r"|\$+|\\[()\[\],;!]|\\%|`+|\*+|</?(?:b|i|em|strong|u|p|span|br)\s*/?>"
+    rf"|(?<![{EDGE}])_+|_+(?![{EDGE}])|(?m:^\s*(?:>|#+)\s*)"
+)
+_LATEX = {"\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·"}
+_REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
+_OWN_LABEL = re.compile(
+    r"\s*(?:[(\[]\s*([A-Za-zА-Еа-е]|\d{1,2})\s*[)\]]|([A-Za-zА-Еа-е]|\d{1,2})\s*[.):、](?!\d))\s*(?=\S)"
+)
+_CASED, _WORD = re.compile(f"[{EDGE}]"), re.compile(r"[^\W_]")
+_NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
+_FORMULA = re.compile(r"[=^+*/<>|\\-]")
+
+
+def plain_text(text: str) -> str:
+    """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
+    folded = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).replace("’", "'")
+    for command, sign in _LATEX.items():
+        folded = folded.replace(command, sign) if "\\" in folded else folded
+    previous = ""
+    while previous != folded:
+        previous, folded = folded, _MARKUP.sub(lambda found: found[1] or "", folded)
+    return _REPEATED.sub(r"\1", ungrouped(folded)).strip()
+
+
+def _without_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFD", text.casefold())
+    return "".join(sign for sign in decomposed if sign.isalnum() and not unicodedata.combining(sign))
+
+
+class Options:
+    """The options of a question: their letters, their texts, and the pattern that finds the texts."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        self.raw = [option.strip() for option in options]
+        self.folded = [option.casefold() for option in self.raw]
+        self.labels = dict(zip(LETTERS, range(len(options)), strict=False))
+        self.letters = self.labels
+        self.texts = plain = [plain_text(option) for option in options]
+        if len(options) > 1 and all(map(_OWN_LABEL.match, plain)):
+            self._take_own_labels(plain)
+        elif len(set(plain)) == len(plain) and all(len(text) == 1 and text in LETTERS for text in plain):
+            # Letters are texts here; only what is written like a label ('option D') is one.
+            self.letters = {text: position for position, text in enumerate(plain)}
+
+    def _take_own_labels(self, plain: Sequence[str]) -> None:
+        found = [_OWN_LABEL.match(text) for text in plain]
+        labels = [(label[1] or label[2]).upper() for label in found if label]
+        if len(set(labels)) < len(labels):
+            return
+        self.texts = [_OWN_LABEL.sub("", text, count=1) for text in plain]
+        own = {label: position for position, label in enumerate(labels)}
+        if set(own) <= set(LETTERS) and not own.items() <= self.labels.items():
+            self.labels = {}  # shown under one letter, labelled with another: a letter says nothing
+        self.letters = self.labels = self.labels | own
+
+    @cached_property
+    def polar(self) -> Mapping[int, bool]:
+        """The options that say yes or no, by position, if exactly one says yes and one says no."""
+        said: dict[int, bool] = {}
+        for position, text in enumerate(self.texts):
+            word = re.split(r"[,.，。、;:：]", text.casefold(), maxsplit=1)[0].strip()
+            for name, value in (("yes", True), ("no", False)):
+                if word in words_of(name):
+                    said[position] = value
+        return said if sorted(said.values()) == [False, True] else {}
+
+    @cached_property
+    def normalised(self) -> Sequence[str]:
+        return [normalised(text) for text in self.texts]
+
+    @cached_property
+    def numbers(self) -> Sequence[str]:
+        """The number of each option, if each holds one and no two the same; empty otherwise."""
+        found = [_NUMBER.findall(text) for text in self.texts]
+        same = len({one[0].replace(",", ".") for one in found if len(one) == 1}) < len(self.texts)
+        short = all(len(re.findall(r"[^\W\d_]+", text)) <= 2 for text in self.texts)
+        return [] if same or not short else [one[0] for one in found]
+
+    @cached_property
+    def _searched(self) -> tuple[re.Pattern[str] | None, Sequence[int]]:
+        """The texts that are searched in a response: those with a word that no other option equals."""
+        bare = [_without_article(normalised(text.replace("'", _APOSTROPHE))) for text in self.texts]
+        parts: list[tuple[int, int, str]] = []
+        for position, text in enumerate(self.texts):
+            if not _WORD.search(text) or position in self.polar or text.upper() in self.letters:
+                continue
+            if self.normalised.count(self.normalised[position]) > 1:
+                if len(text) > 2 and _FORMULA.search(text):
+                    parts.append((len(text), position, _formula(text)))
+            elif bare.count(bare[position]) == 1:
+                parts.append((len(text), position, _searched_text(bare[position])))
+            else:
+                parts.append((len(text), position, _searched_text(self.normalised[position])))
+        parts += [
+            (0, i, rf"(?<![{EDGE}.,:\-]){re.escape(n)}(?![\d]|[.,:]\d)") for i, n in enumerate(self.numbers)
+        ]
+        parts.sort(key=lambda part: -part[0])
+        if not parts:
+            return None, []
+        return re.compile("|".join(f"({part})" for _, _, part in parts), re.I), [part[1] for part in parts]
+
+    def mark_texts(self, text: str) -> str:
+        """Put signs in the place of the texts of options."""
+        pattern, positions = self._searched
+        if pattern is None:
+            return text
+        return pattern.sub(lambda found: chr(ord(TEXT) + positions[(found.lastindex or 1) - 1]), text)
+
+    def written(self, text: str) -> list[int]:
+        """The positions of the options that a text equals as it is written, or else in any case."""
+        for texts, sought in ((self.raw, text), (self.folded, text.casefold())):
+            if same := _equal(texts, sought):
+                return same
+        return []
+
+    def whole(self, text: str) -> list[int]:
+        """The positions of the options that a text equals: as written, without marks, normalised, in part."""
+        plain = plain_text(text)
+        bare = plain.strip(" \t\r\n.。!！\"'“”‘’「」『』«»")
+        for sought in (text.strip(), plain, bare):
+            if sought and (same := self.written(sought)):
+                return same
+        folded = [option.casefold() for option in self.texts]
+        expanded = re.sub(r"n't\b", " not", plain)
+        for texts, sought in (
+            (self.texts, plain),
+            (folded, bare.casefold()),
+            (self.normalised, normalised(plain)),
+            (self.normalised, normalised(expanded)),
+        ):
+            if sought and (same := _equal(texts, sought)):
+                return same
+        if len(bare) <= 60 and _WORD.search(bare):
+            if same := _equal([_without_accents(option) for option in self.texts], _without_accents(bare)):
+                return same
+            return self._part(normalised(bare))
+        return []
+
+    def _part(self, text: str) -> list[int]:
+        """The only option that holds a text of one to four words: 'Van Gogh' of 'Vincent van Gogh'."""
+        words = text.split()
+        common = (
+            words_of("common") | words_of("denies") | words_of("yes") | words_of("no") | words_of("articles")
+        )
+        if (
+            not 1 <= len(words) <= 4
+            or len(text) < 4
+            or all(word in common or word.isdigit() for word in words)
+        ):
+            return []
+        held = [position for position, option in enumerate(self.normalised) if f" {text} " in f" {option} "]
+        return held if len(held) == 1 else []
+
+
+def _equal(texts: Sequence[str], sought: str) -> list[int]:
+    return [position for position, option in enumerate(texts) if option == sought]
+
+
+def _without_article(text: str) -> str:
+    """A text without the article that it begins with in any language."""
+    first, _, rest = text.partition(" ")
+    return rest if rest and first in words_of("articles") else text
+
+
+def _formula(text: str) -> str:
+    """The pattern of a text that is told from another option by its signs only."""
+    return r"(?<![\w=^+*/-])" + r"\s*".join(re.escape(part) for part in text.split()) + r"(?![\w^])"
+
+
+def _searched_text(text: str) -> str:
+    """The pattern of a normalised text in a response, with or without an article."""
+    words = [re.escape(word).replace(_APOSTROPHE, "['’]?") for word in text.split()]
+    pattern = r"[\s\W_]{1,3}(?:(?:an?|the)\s+)?".join(words)
+    start = rf"(?<![{EDGE}])(?:{_phrases(words_of('articles'))}\s*)?" if _CASED.match(text[0]) else ""
+    if re.match(r"[\d.-]", text):
+        start = rf"(?<![{EDGE}.,:\-])"
+    end = rf"(?![{EDGE}]|[.,:]\d|['’]s\b)" if _CASED.match(text[-1]) else ""
+    if re.search(r"[a-z]{3}$", text):
+        end = r"(?:e?s)?" + end  # a plural
+    if len(text) == 1 and not _CASED.match(text):
+        # One sign of Chinese or Japanese is a word only where nothing of a word stands beside it.
+        start, end = (
+            r"(?:(?<=[是为は:：「『“\"'«\u3041-\u309f])|(?<![^\W_]))",
+            r"(?=[\s。.,，、！!」』”\"'でだ色]|$)",
+        )
+    return start + pattern + end
+
+
+prepared_options = lru_cache(maxsize=512)(Options)
+
+
+# -- Mentions: each letter and each text of an option in a response becomes one sign
+
+_URL = re.compile(
+    r"(?:\b[a-z][a-z0-9+.-]*://|\bwww\.)\S+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|jpg|png)\b", re.I
+)
+_QUOTED_QUESTION = re.compile(r"[\"“「『'‘«][^\"”」』»\n]{4,300}?[?？]\s*[\"”」』'’»]")
+_CYRILLIC = re.compile(rf"(?<![{EDGE}])[АБГД](?=[\s).:,;»\"*]|$)")
+_AS_LATIN = {"А": "A", "Б": "B", "Г": "D", "Д": "E"}
+"""Letters of Russian labels. В, С and Е are left out: they look like other letters of Latin labels."""
+
+LABEL = r"([A-Za-z]|\d{1,2})"
+_IN_BRACKETS = re.compile(rf"[(\[【「『〔<]\s*{LABEL}\s*[)\]】」』〕>](?!\s*[=:]\s*\d)")
+_AT_LINE = re.compile(
+    rf"(?m)^(?:\s*(?:[-•+]\s+)?){LABEL}(?:\s*[.):、,](?=[\s{LETTER}-{LAST}]|$|[^\x00-\x7f])|(?=\s*$))"
+)
+_BEFORE_NOUN = re.compile(rf"(?<![{EDGE}])([A-Z])\s*(?=선택지|옵션|选项|選項|项|項|번|を選)")
+ALONE = re.compile(
+    rf"(?<![{EDGE}'.\-°∠])(?<![{EDGE}:]{{2}}/)(?<!:/)(?<!//)([A-Z])"
+    rf"(?![{EDGE}]|['’][A-Za-z]|[-/][a-z]|\.[A-Za-z]|:[/\\]|\s*[=<>])"
+)
+_CJK_BEFORE = frozenset(
+    "是为為选選案項项答故除和与與及或即就非肢えはがのとかやもでを은는이가답로와과나번说說排"
+)
+"""Signs after which a letter is one; after other signs of these scripts it belongs to a word ('点B')."""
+
+
+class Marked(NamedTuple):
+    """A response with a sign for each mention, its languages, and whether it was cut off or asks back."""
+
+    text: str
+    languages: Languages
+    is_open: bool
+
+
+def mark(response: str, options: Options) -> Marked:
+    plain = plain_text(response)
+    languages = languages_of(plain)
+    text = _QUOTED_QUESTION.sub(" ", _URL.sub(" ", plain))
+    if options.numbers:
+        text = _with_digits(text, languages)
+    text = _mark_letters(options.mark_texts(text), options, languages)
+    return Marked(_without_lists(text, languages), languages, is_open(text))
+
+
+def _with_digits(text: str, languages: Languages) -> str:
+    digits = {word: str(n) for one in languages for n, word in enumerate(_table()[one].get("numbers", ()))}
+    return word_pattern("{numbers}", languages).sub(
+        lambda found: digits.get(found[0].casefold(), found[0]), text
+    )
+
+
+def is_open(text: str) -> bool:
+    """Whether a response breaks off within a sentence, or ends with a question."""
+    end = text.rstrip()
+    if end.endswith(("?", "？")):
+        return True
+    return len(end) > 60 and (
+        end[-1] in ",，、:：;；(—–-"
+        or re.search(rf"[{EDGE}\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]$", end) is not None
+    )
+
+
+def _mark_letters(text: str, options: Options, languages: Languages) -> str:
+    """Put signs in the place of letters: in brackets, at the start of a line, after 'option', or alone."""
+
+    def put(pattern: re.Pattern[str], text: str, letters: Mapping[str, int]) -> str:
+        def sign(found: re.Match[str]) -> str:
+            # Where letters are texts, 'the letter D' is a text, 'option D' a label.
+            known = options.letters if pattern is named and letter_word.search(found[0]) else letters
+            position = known.get(found[1].upper())
+            after = text[found.end(1) :]
+            if position is None or (pattern is named and not stands_alone(found[1], after, languages)):
+                return found[0]
+            before, behind = found.start(1) - found.start(), found.end(1) - found.start()
+            kept = (" ", " ") if pattern is _IN_BRACKETS else (found[0][:before], found[0][behind:])
+            return kept[0] + chr(ord(LETTER) + position) + kept[1]
+
+        return pattern.sub(sign, text)
+
+    if "ru" in languages:
+        text = _CYRILLIC.sub(lambda found: _AS_LATIN[found[0]], text)
+    letter_word = word_pattern("{letter_words}", languages)
+    named = word_pattern(
+        rf"{{options}}\s*(?:is\s+)?[:：]?\s*[\"'“«]?((?<![A-Za-z])[A-Z])(?![{EDGE}'])", languages
+    )
+    for pattern in (_IN_BRACKETS, _AT_LINE, named, _BEFORE_NOUN):
+        text = put(pattern, text, options.labels)
+    places = {word: n for one in languages for n, word in enumerate(_table()[one].get("ordinals", ()))}
+
+    def ordinal(found: re.Match[str]) -> str:
+        place = places[re.sub(r"\s+", " ", found[1]).casefold()]
+        return chr(ord(LETTER) + place) if place < len(options.texts) else found[0]
+
+    text = word_pattern(r"({ordinals})\s*{options}(?!\s*[A-Z]\b)", languages).sub(ordinal, text)
+
+    def alone(found: re.Match[str]) -> str:
+        position, before, after = options.letters.get(found[1]), text[: found.start()], text[found.end() :]
+        if position is None or not _may_follow(before, after, options.letters, languages):
+            return found[0]
+        if found[1] == "A" and not after.strip() and before.rstrip(" ").endswith("."):
+            return found[0]  # an article, after which the response was cut off
+        return chr(ord(LETTER) + position) if _may_precede(found[1], after, languages) else found[0]
+
+    return ALONE.sub(alone, text)
+
+
+_NEXT_LETTER = re.compile(r"\s*(?:,|and|&|/)\s*([A-Z])(?![\w.])")
+_PREVIOUS_LETTER = re.compile(r"(?<!\w)([A-Z])\s*(?:,|and|&|/)\s*$")
+
+
+def _may_follow(before: str, after: str, letters: Mapping[str, int], languages: Languages) -> bool:
+    """Whether a letter may stand after this text: not after a noun ('vitamin C'), nor in 'C, E and G'."""
+    beside = (_NEXT_LETTER.match(after), _PREVIOUS_LETTER.search(before))
+    if any(found is not None and found[1] not in letters for found in beside):
+        return False
+    if before and re.match(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7af]", before[-1]):
+        return before[-1] in _CJK_BEFORE
+    if hangul := re.search(r"([\uac00-\ud7af]+)[ \t]+$", before):
+        known = word_pattern(
+            "{options}$|{nouns}$|{choosing}$|{concludes}$|{either}$|{turns}$|{revises}$", languages
+        )
+        return hangul[1][-1] in _CJK_BEFORE or known.search(hangul[1]) is not None
+    last = re.search(rf"([{EDGE}']+)[ \t]+$", before)
+    if last is None or last[1].endswith(("'s", "'re")):
+        return True
+    if last[1] in ("a", "an"):
+        return False
+    return (
+        word_pattern("^{leads}$|^{links}$|^{nouns}$|^{articles}$|^{options}$", languages).match(last[1])
+        is not None
+    )
+
+
+def _may_precede(letter: str, after: str, languages: Languages) -> bool:
+    """Whether a letter may stand before this text: `A` and `I` not before a word that goes on."""
+    following = re.match(rf"[ \t]+([{EDGE}']+)", after)
+    if following is None:
+        return not (letter == "A" and re.match(rf"[ \t]+{TEXT_SIGN}", after) and after.lstrip()[0] > TEXT)
+    if letter == "I":
+        return following[1] in ("is", "because", "or", "and", "seems")
+    if letter == "A":
+        return word_pattern("^{follows}$|^{either}$", languages).match(following[1]) is not None
+    return True
+
+
+def stands_alone(letter: str, after: str, languages: Languages) -> bool:
+    """Whether a letter after a label is one: `a`, `A` and `I` not before a word that goes on."""
+    following = re.match(rf"[ \t]+([{EDGE}']+)", after)
+    if following is None:
+        return not (letter in "aA" and re.match(rf"[ \t]+{TEXT_SIGN}", after) and after.lstrip()[0] > TEXT)
+    if letter in "iI":
+        return following[1] in ("is", "because", "or", "and")
+    if letter.islower() or letter == "A":
+        return word_pattern("^{follows}$|^{either}$", languages).match(following[1]) is not None
+    return True
+
+
+_LISTED = re.compile(
+    rf"(?m)^[ \t]*(?:[-•+]\s+)?({LETTER_SIGN})[ \t]*[.):、][ \t]*"
+    rf"(?:{TEXT_SIGN}[ \t.,;。]*|[^\n{LETTER}-{LAST}]*)$"
+)
+_TABLE_ROW = re.compile(r"(?m)^[ \t]*\|.*\|[ \t]*$")
+_LISTED_INLINE = re.compile(
+    rf"(?:{LETTER_SIGN}[\s.):、]*{TEXT_SIGN}[\s,;，、.。/]*(?:and|or|或|и|или|und|oder|et|ou|y|o)?\s*){{2,}}"
+)
+
+
+def _without_lists(text: str, languages: Languages) -> str:
+    """Leave out lists that only repeat the options: lines 'A. ...', 'B. ...', or the same in one line."""
+    text = _LISTED_INLINE.sub(
+        lambda found: " " if len(set(re.findall(LETTER_SIGN, found[0]))) > 1 else found[0], text
+    )
+    remark = word_pattern(r"{right}|[✓✔✅☑✗✘❌]|{denied_after}\W*$|[-–—:(].*{denied_after}", languages)
+    text = _TABLE_ROW.sub(" ", text)
+    lines = [found for found in _LISTED.finditer(text) if not remark.search(found[0])]
+    if len({found[1] for found in lines}) < 2:
+        return text
+    for found in reversed(lines):
+        text = f"{text[: found.start()]} {text[found.end() :]}"
+    return text
+
+
+# -- Sentences, and which of their mentions are denied
+
+SENTENCE = re.compile(
+    r"[^\n.!?。！？;；]*(?:(?:"
+    rf"\.(?=\S)(?!{LETTER_SIGN})|(?<={LETTER_SIGN})\.(?=[ \t]*{TEXT_SIGN})|(?<=\b[A-Za-z])\.(?=\s*[a-z])"
+    r")[^\n.!?。！？;；]*)*[.!?。！？;；\n]*"
+)
+
+
+class Mention(NamedTuple):
+    """An option that a sentence names, its place in the sentence, and whether it is denied."""
+
+    position: int
+    start: int
+    is_letter: bool
+    denied: bool
+
+
+def sentences_of(text: str) -> list[str]:
+    return [part for part in SENTENCE.findall(text) if part.strip()]
+
+
+def position_of(sign: str) -> int:
+    return ord(sign) - ord(TEXT if sign >= TEXT else LETTER)
+
+
+def joining(languages: Languages) -> re.Pattern[str]:
+    """What joins mentions to a list: commas, strokes, 'and', 'or'."""
+    blank = r"[\s\"'()\[\]]*"
+    return word_pattern(
+        rf"{blank}(?:[,，、/&+|]?{blank}(?:{{either}}|{{options}})?{blank}){{1,3}}(?:{{options}}\s*)?",
+        languages,
+    )
+
+
+def mentions_of(sentence: str, languages: Languages) -> list[Mention]:
+    found = list(MENTION.finditer(sentence))
+    ends = [*(mention.start() for mention in found[1:]), len(sentence)][: len(found)]
+    denied = [
+        _denial(sentence, mention.start(), end, languages) for mention, end in zip(found, ends, strict=True)
+    ]
+    for i in range(len(found) - 2, -1, -1):
+        # A denial after a list holds for all of it: 'A, B and D are wrong'.
+        between = sentence[found[i].end() : found[i + 1].start()]
+        if denied[i + 1] == "after" and not denied[i] and joining(languages).fullmatch(between):
+            denied[i] = "after"
+    return [
+        Mention(position_of(mention[0]), mention.start(), mention[0] < TEXT, bool(why))
+        for mention, why in zip(found, denied, strict=True)
+    ]
+
+
+_ANYTHING_BUT = re.compile(r"\banything\s+(?:other\s+than|but)\s*(?:option\s*)?[\"'(]*$", re.IGNORECASE)
+_INTERJECTION = re.compile(r"^\W*(?:no|nein|non|нет|nope)\s*[,.!:]", re.IGNORECASE)
+
+
+def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
+    """'before' or 'after' a mention, where its denial stands; '' for none."""
+    before, after = sentence[:at], sentence[at + 1 : end]
+    if _ANYTHING_BUT.search(before):
+        return "before"
+    # A turn ends the reach of a denial: 'not A but B'. So does a new clause: 'not red, it is B'.
+    turns = word_pattern(r"[;:：]|{turns}(?!\s*(?:not\b|n't))|[,，–—-]\s*{restarts}", languages)
+    reach = before[max((turn.end() for turn in turns.finditer(before)), default=0) :]
+    reach = _INTERJECTION.sub("", reach)
+    last = max(
+        (denial.end() for denial in word_pattern("{denied_before}|{tentative}", languages).finditer(reach)),
+        default=None,
+    )
+    if last is not None and len(reach) - last <= 60:
+        anew = word_pattern(r"[,，].*{links}", languages).search(reach[last:])
+        if not anew:
+            return "before"
+    joins = r"(?:and|but|rather|y|e|et|und|и|а|sondern)?"
+    of_next = rf"^[\s\"'(\[,)\]]*{joins}[\s,]*{{denied_before}}[\s\"'(]*{{options}}?[\s\"'(]*$"
+    if end < len(sentence) and word_pattern(of_next, languages).match(after):
+        return ""  # the denial is of the next mention: 'B, not A'
+    if re.match(r"[\s)\]\"':.\-–—]*[✗✘❌×🚫]", after):
+        return "after"
+    # In Japanese and Korean a noun may stand between: 'AのXではない', 'A X는 아니다'.
+    noun = r"(?:の[^\s、。]{1,8}|\s?[\uac00-\ud7af]{1,8}\s?)?"
+    carried = r"(?:[\s\"'*_]*{carries}[\s,'\"]*){0,6}|\s*[:：\-–—(（]\s*(?:{carries}\s*)?"
+    follows = rf"^[\s)\]\"'、»”」]*{noun}(?:{carried}){{denied_after}}"
+    if not re.match(r"[\s\"')\]]*,", after) and word_pattern(follows, languages).match(after):
+        return "after"
+    return ""
