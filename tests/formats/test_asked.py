@@ -16,7 +16,7 @@ import sightline
 from sightline.evaluation.finish import Evaluation
 from sightline.formats.prediction import Prediction
 from sightline.formats.run_metadata import as_asked, image_paths
-from sightline.scoring.chosen import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.types import ImageRef, Probe, user
 
 OPTIONS = st.lists(st.text(min_size=2), min_size=2, max_size=26, unique=True)

@@ -30,7 +30,7 @@ from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import verdict_line
 from sightline.formats.tables import csv_bytes, workbook_bytes
-from sightline.scoring.chosen import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.store.store import Store
 from sightline.text import for_csv_lines
 from sightline.types import Verdict

@@ -34,7 +34,7 @@ from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
 from sightline.plugins import error_and_line, find_entry, plug_in
-from sightline.scoring.chosen import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.text import fill
 from sightline.types import Labels
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import argcomplete
@@ -71,14 +71,12 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def complete() -> None:
+def complete(parser_for: Callable[[Sequence[str]], argparse.ArgumentParser]) -> None:
     """Write the completions of the command line in COMP_LINE for the script of `execute`, and exit."""
-    from sightline.cli.main import build_parser
-
     words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split()[1:]
     try:
-        parser, _ = build_parser(words)
+        parser = parser_for(words)
     except UserError:
         # The second word is a part of a subcommand.
-        parser, _ = build_parser(words[:1])
+        parser = parser_for(words[:1])
     argcomplete.autocomplete(parser, always_complete_options="long", default_completer=Values())

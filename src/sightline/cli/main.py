@@ -181,7 +181,7 @@ def entry() -> NoReturn:
     if "_ARGCOMPLETE" in os.environ:
         from sightline.cli.completion import complete
 
-        complete()
+        complete(lambda words: build_parser(words)[0])
     status = main()
     # The status stands: a further Ctrl-C would only replace it by the death of this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sightline.errors import UserError
 from sightline.formats.files import file_digest
 from sightline.formats.prediction import Prediction
-from sightline.scoring.chosen import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.scoring.options import carry_letter
 from sightline.text import UNDECODABLE, fault
 from sightline.types import ImageRef, Message, Probe, Text, user

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from sightline.scoring.chosen import LETTERS, chosen_letter
+from sightline.scoring.chosen import chosen_letter
+from sightline.scoring.mentions import LETTERS
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, flags
 from sightline.types import Case, VerdictName

@@ -17,7 +17,7 @@ from operator import itemgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.scoring.chosen import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.types import Labels, Outcome, Verdict, VerdictName
 from sightline.viewer.environment import shorten
 from sightline.viewer.index_images import NOT_SENT, SIDE, ImageError, RunImages

@@ -28,7 +28,7 @@ from sightline.evaluation.folder import Lines, lines_of
 from sightline.evaluation.judges import JudgedGroup
 from sightline.formats.jsonl import decode_verdict
 from sightline.metrics.consistency import normalised_answers
-from sightline.scoring.chosen import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.store import schema
 from sightline.store.answers import Compressor, DamagedBodyError

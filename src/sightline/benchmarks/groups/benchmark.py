@@ -249,7 +249,8 @@ def _judge_answer(case: Case, task: Task) -> Reading:
 
 
 def _judge_choice(case: Case, scores: Mapping[str, float]) -> Reading:
-    letter, right = chosen_letter(case.texts[0], case.options), right_letters(case.references, case.options)
+    letter = chosen_letter(case.texts[0], case.options, case.probe_question)
+    right = right_letters(case.references, case.options)
     if letter is None:
         return Reading("miss", scores=scores)
     if not right:

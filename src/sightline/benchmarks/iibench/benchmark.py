@@ -33,7 +33,7 @@ from sightline.benchmarks.iibench.data import (
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
-from sightline.scoring.chosen import LETTERS
+from sightline.scoring.mentions import LETTERS
 from sightline.scoring.options import EXTRACTIONS, carry_letter, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
 from sightline.text import fill, load
