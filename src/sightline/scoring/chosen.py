@@ -137,6 +137,8 @@ def _read_choice(response: str, texts: tuple[str, ...], question: str) -> Choice
 
 def _bare_letter(text: str, options: Options) -> Choice | None:
     position = options.letters.get(text.upper()) if len(text) <= 2 else None
+    if position is None and len(text) > 2 and len(set(text)) == 1:
+        position = options.letters.get(text[0].upper())  # a model that repeats itself
     if position is None and len(text) == 1 and text in "ynjYNJ":
         # The initial of yes or no, where it is no letter of an option.
         position = next((p for p, said in options.polar.items() if said is (text in "yjYJ")), None)
@@ -209,6 +211,12 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
     negated = bool(question) and len(options.texts) > 2 and _asks_for_the_wrong(question)
     if options.polar and (polar := _stated_polarity(response, marked, options)):
         return polar
+    denied = {
+        mention.position
+        for sentence in sentences_of(marked.text)
+        for mention in mentions_of(sentence, marked.languages)
+        if mention.denied
+    }
     ranks: tuple[tuple[Rule, list[_Statement]], ...] = (
         ("statement", _labelled(marked, options, negated)),
         ("statement", _called_wrong(marked) if negated else []),
@@ -219,8 +227,9 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
         ("conclusion", [] if marked.is_open or negated else _restated(marked, question)),
     )
     for rule, statements in ranks:
-        if statements:
-            return _the_one(statements, rule, marked, options)
+        left = [one for one in statements if rule != "conclusion" or one.position not in denied]
+        if left:
+            return _the_one(left, rule, marked, options)
     if negated:
         return Choice(None, "none")  # what the response says is there is not what is asked for
     return _only_mentioned(marked, options, question)
@@ -296,7 +305,7 @@ def _label_pattern(languages: Languages) -> re.Pattern[str]:
     alone = r"\s*\n+(?=[\s(]*(?:{M}|[A-Za-z]\W*(?:$|\n)))"
     wrong = rf"(?:(?<![{EDGE}])(?:wrong|incorrect|falsche|mauvaise|incorrecta|неверный|неправильный)\s+)?"
     return word_pattern(
-        rf"(?:{wrong}{{nouns}}(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|{alone})"
+        rf"(?:{wrong}{{nouns}}(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
         rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
         languages,
     )
@@ -317,7 +326,7 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
             tail = re.match(r"\s*[^\n]*", text[label.end() :])
             statements.append(_Statement(position, label.start(), label[0] + (tail[0] if tail else "")))
     called = word_pattern(
-        r"{M}(?P<close>[\s)\]\"'»”」.:：\-–—,]*)(?:{options}\s*)?(?:(?:is|are)\s+)?(?:{right}|[✓✔✅☑])",
+        r"{M}(?:\s*\(\s*{M}\s*\))?(?P<close>[\s)\]\"'»”」.:：\-–—,]*)(?:{options}\s*)?(?:(?:is|are)\s+)?(?:{right}|[✓✔✅☑])",
         languages,
     )
     for found in called.finditer(text):
@@ -413,7 +422,8 @@ def _leading(marked: Marked) -> list[_Statement]:
     for found in word_pattern(form, marked.languages).finditer(marked.text):
         line = marked.text[found.start(1) :].split("\n", 1)[0]
         mentions = mentions_of((sentences_of(line) or [line])[0], marked.languages)
-        if not mentions or mentions[0].denied:
+        verdict = word_pattern(r"{denied_after}[^,.。\s]{0,6}[\s.。]*$", marked.languages).search(line)
+        if not mentions or mentions[0].denied or (verdict and len(set(MENTION.findall(line))) <= 2):
             continue
         first = mentions[0]
         other = next((m for m in mentions[1:] if not m.denied and m.position != first.position), None)
@@ -498,7 +508,8 @@ def _adjoining(marked: Marked, form: str) -> list[_Statement]:
 
 def _is_hedged(sentence: str, mention: Mention, languages: Languages) -> bool:
     """Whether a mention is one of several that are possible: 'either B or ...', 'B or maybe ...'."""
-    if word_pattern(r"{either_or}\s*(?:\S+\s+){0,3}$", languages).search(sentence[: mention.start]):
+    before = rf"{{either_or}}\s*(?:\S+\s+){{0,3}}$|(?<![{EDGE}])[A-Z]\s+{{either}}\s+$"
+    if word_pattern(before, languages).search(sentence[: mention.start]):
         return True
     behind = sentence[mention.start + 1 :]
     return (
@@ -564,7 +575,7 @@ def _revises_all(marked: Marked, position: int) -> bool:
 
 # -- Yes and no
 
-_STOP = r"(?=\W*(?:$|\n)|\s*[,.!;:，。！；：、—–\-)\]\"'」”»]|です|でした|입니다|이에요|예요|的)"
+_STOP = r"(?=\W*(?:$|\n)|\s*[,.!;:，。！；：、—–\-(（)\]\"'」”»]|です|でした|입니다|이에요|예요|的)"
 _BEGIN = r"(?:^|(?<=[.!?。！？\n:：→⇒])|(?<=[.!?:→⇒]\s))[\s\"'(\[*#\-「«“]*"
 
 
@@ -636,6 +647,7 @@ def _stated_by_question(question: str, response: str, options: Options) -> Choic
         return nothing
     if elliptic := _ELLIPSIS.match(plain):
         return Choice(by_value[not elliptic[1]], "option", _quoted(plain))
+    question = question[: at + 1] if (at := max(question.find("?"), question.find("？"))) >= 0 else question
     sentences = [part for part in sentences_of(plain) if not part.rstrip().endswith(("?", "？"))]
     asked, languages = _content(question), languages_of(f"{question} {plain}")
     if not asked or not sentences or word_pattern("{denies}", languages).search(question):

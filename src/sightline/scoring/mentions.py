@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from string import ascii_uppercase
 from typing import NamedTuple
 
@@ -28,14 +29,16 @@ Languages = tuple[str, ...]
 
 
 @cache
-def _table() -> Mapping[str, Mapping[str, Sequence[str]]]:
+def word_lists() -> Mapping[str, Mapping[str, Sequence[str]]]:
     """The words by language and name of their list."""
     return tomllib.loads((files(__package__) / "answer_words.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def words_of(name: str, languages: Languages | None = None) -> frozenset[str]:
-    chosen = _table() if languages is None else {language: _table()[language] for language in languages}
+    chosen = (
+        word_lists() if languages is None else {language: word_lists()[language] for language in languages}
+    )
     return frozenset(word for lists in chosen.values() for word in lists.get(name, ()))
 
 
@@ -43,7 +46,7 @@ def words_of(name: str, languages: Languages | None = None) -> frozenset[str]:
 def _vocabulary(language: str) -> frozenset[str]:
     return frozenset(
         part
-        for name, words in _table()[language].items()
+        for name, words in word_lists()[language].items()
         if name != "ordinals"
         for word in words
         for part in word.split()
@@ -176,7 +179,8 @@ class Options:
     @cached_property
     def numbers(self) -> Sequence[str]:
         """The number of each option, if each holds one and no two the same; empty otherwise."""
-        found = [_NUMBER.findall(text) for text in self.texts]
+        digits = _digits(tuple(word_lists()))
+        found = [_NUMBER.findall(digits.get(text.casefold(), text)) for text in self.texts]
         same = len({one[0].replace(",", ".") for one in found if len(one) == 1}) < len(self.texts)
         short = all(len(re.findall(r"[^\W\d_]+", text)) <= 2 for text in self.texts)
         return [] if same or not short else [one[0] for one in found]
@@ -197,7 +201,8 @@ class Options:
             else:
                 parts.append((len(text), position, _searched_text(self.normalised[position])))
         parts += [
-            (0, i, rf"(?<![{EDGE}.,:\-]){re.escape(n)}(?![\d]|[.,:]\d)") for i, n in enumerate(self.numbers)
+            (0, i, rf"(?<![{EDGE}.:\-])(?<!\d,){re.escape(n)}(?![\d]|[.,:]\d)")
+            for i, n in enumerate(self.numbers)
         ]
         parts.sort(key=lambda part: -part[0])
         if not parts:
@@ -244,14 +249,9 @@ class Options:
     def _part(self, text: str) -> list[int]:
         """The only option that holds a text of one to four words: 'Van Gogh' of 'Vincent van Gogh'."""
         words = text.split()
-        common = (
-            words_of("common") | words_of("denies") | words_of("yes") | words_of("no") | words_of("articles")
-        )
-        if (
-            not 1 <= len(words) <= 4
-            or len(text) < 4
-            or all(word in common or word.isdigit() for word in words)
-        ):
+        common = words_of("common") | words_of("yes") | words_of("no") | words_of("articles")
+        short = len(text) == 1 and (not text.isalpha() or text.upper() in self.letters)
+        if not 1 <= len(words) <= 4 or short or all(word in common or word.isdigit() for word in words):
             return []
         held = [position for position, option in enumerate(self.normalised) if f" {text} " in f" {option} "]
         return held if len(held) == 1 else []
@@ -275,10 +275,13 @@ def _formula(text: str) -> str:
 def _searched_text(text: str) -> str:
     """The pattern of a normalised text in a response, with or without an article."""
     words = [re.escape(word).replace(_APOSTROPHE, "['’]?") for word in text.split()]
-    pattern = r"[\s\W_]{1,3}(?:(?:an?|the)\s+)?".join(words)
-    start = rf"(?<![{EDGE}])(?:{_phrases(words_of('articles'))}\s*)?" if _CASED.match(text[0]) else ""
+    pattern = words[0]
+    for previous, word in pairwise(words):
+        # A unit may stand at its number: '6Ω' is '6 Ω'.
+        pattern += (r"[\s\W_]{0,3}" if previous[-1].isdigit() else r"[\s\W_]{1,3}(?:(?:an?|the)\s+)?") + word
+    start = rf"(?<![{EDGE}])(?<!\w-)(?:{_phrases(words_of('articles'))}\s*)?" if _CASED.match(text[0]) else ""
     if re.match(r"[\d.-]", text):
-        start = rf"(?<![{EDGE}.,:\-])"
+        start = rf"(?<![{EDGE}.:\-])(?<!\d,)"
     end = rf"(?![{EDGE}]|[.,:]\d|['’]s\b)" if _CASED.match(text[-1]) else ""
     if re.search(r"[a-z]{3}$", text):
         end = r"(?:e?s)?" + end  # a plural
@@ -339,10 +342,16 @@ def mark(response: str, options: Options) -> Marked:
 
 
 def _with_digits(text: str, languages: Languages) -> str:
-    digits = {word: str(n) for one in languages for n, word in enumerate(_table()[one].get("numbers", ()))}
+    digits = _digits(languages)
     return word_pattern("{numbers}", languages).sub(
         lambda found: digits.get(found[0].casefold(), found[0]), text
     )
+
+
+@cache
+def _digits(languages: Languages) -> Mapping[str, str]:
+    """The digits of number words."""
+    return {word: str(n) for one in languages for n, word in enumerate(word_lists()[one].get("numbers", ()))}
 
 
 def is_open(text: str) -> bool:
@@ -381,7 +390,7 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
     )
     for pattern in (_IN_BRACKETS, _AT_LINE, named, _BEFORE_NOUN):
         text = put(pattern, text, options.labels)
-    places = {word: n for one in languages for n, word in enumerate(_table()[one].get("ordinals", ()))}
+    places = {word: n for one in languages for n, word in enumerate(word_lists()[one].get("ordinals", ()))}
 
     def ordinal(found: re.Match[str]) -> str:
         place = places[re.sub(r"\s+", " ", found[1]).casefold()]
