@@ -1,0 +1,572 @@
+"""The option that a response chooses: forms in eight languages, and what must hold for every response."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.scoring.chosen import read_choice
+from sightline.scoring.options import extract_released
+
+FORMS: list[tuple[tuple[str, ...], dict[str, int | None]]] = [
+    (
+        ("a kite", "a drum", "a lamp", "a boot"),
+        {
+            "B": 1,
+            "b": 1,
+            "(b)": 1,
+            "B.": 1,
+            "**B**": 1,
+            "B) a drum": 1,
+            "B: a drum": 1,
+            "Option B": 1,
+            "option b": 1,
+            "Answer: B. a drum": 1,
+            "The correct answer is (B) a drum.": 1,
+            "The answer is **B. a drum**.": 1,
+            "Final Answer: $\\boxed{B}$": 1,
+            "\\boxed{\\text{B}}": 1,
+            "\\boxed{\\text{B. a drum}}": 1,
+            "<answer>B</answer>": 1,
+            '{"answer": "B"}': 1,
+            '```json\n{"answer": "B", "reason": "A is a kite"}\n```': 1,
+            "I would choose B because it is round.": 1,
+            "I'd go with option B.": 1,
+            "I think the answer is B": 1,
+            "It's B.": 1,
+            "So it must be B!": 1,
+            "Let's look:\nA. a kite\nB. a drum\nC. a lamp\nD. a boot\n\nIt is round. So the answer is B.": 1,
+            "A. a kite\nB. a drum\nC. a lamp\nD. a boot": None,
+            "A. a kite - incorrect, no string.\nB. a drum - correct.\nC. a lamp - incorrect.\nD. a boot - no.": 1,
+            "- A: a kite ❌\n- B: a drum ✅\n- C: a lamp ❌\n- D: a boot ❌": 1,
+            "The image shows a drum.": 1,
+            "This looks like a drum, not a kite.": 1,
+            "It is a drum rather than a lamp.": 1,
+            "Not a kite. A drum.": 1,
+            "It is not a kite; it is a drum.": 1,
+            "It could be a kite or a drum.": None,
+            "Either A or C.": None,
+            "A and B": None,
+            "A, B": None,
+            "A/B": None,
+            "B and C are both correct": None,
+            "All of the above": None,
+            "None of the options is right.": None,
+            "I'm sorry, but I can't help with that.": None,
+            "I cannot determine the answer from the image.": None,
+            "Which option do you mean?": None,
+            "The answer is": None,
+            "E": None,
+            "The correct answer is E.": None,
+            "": None,
+            "Options A and C can be ruled out. B is the best choice.": 1,
+            "Options A, C and D are incorrect. The answer is B.": 1,
+            "A, C and D are wrong, so B.": 1,
+            "B is correct. A is wrong because it has no string.": 1,
+            "Although A seems plausible, B is the correct answer.": 1,
+            "While option A mentions a kite, the right answer is option B.": 1,
+            "Option B is the most accurate.": 1,
+            "B is right.": 1,
+            "(B)": 1,
+            "[B]": 1,
+            "Answer:\nB": 1,
+            "**Answer:**\n\nB) a drum": 1,
+            "### Answer\nB": 1,
+            "Initially I thought A, but the answer is B.": 1,
+            "Answer: A\n\nWait, looking again, the answer is B.": 1,
+            "The answer is A. Actually, no: the answer is C.": 2,
+            "Answer: A\nAnswer: B": None,
+            "My final answer is C, not A.": 2,
+            "The answer cannot be A.": None,
+            "Neither A nor B.": None,
+            "It isn't C.": None,
+            "Not D": None,
+            "Everything except B": None,
+            "I would eliminate A and D.": None,
+            "Definitely not option C.": None,
+            "B can be excluded.": None,
+            "A is unlikely.": None,
+            "The lamp is not in the picture.": None,
+            "There is no drum.": None,
+            "I don't think it is a drum.": None,
+            "A man plays music.": None,
+            "I see people.": None,
+            "Vitamin C is healthy.": None,
+            "See http://x.org/B for more": None,
+            "a drum, I believe": 1,
+            "drum": 1,
+            "Drum.": 1,
+            "The drum": 1,
+            "A DRUM": 1,
+            "a drum\n": 1,
+            "“a drum”": 1,
+            "Answer - B": 1,
+            "Ans: B": 1,
+            "Answer = B": 1,
+            "answer is b)": 1,
+            "Correct option: B": 1,
+            "The correct choice is B: a drum": 1,
+            "The best answer would be B": 1,
+            "B, because A is too bright.": 1,
+            "B\n\nA is a kite, which isn't shown.": 1,
+            "B (a drum)": 1,
+            "b. a drum": 1,
+            "The object is a drum (B).": 1,
+            "The object is a drum, so option B is correct.": 1,
+            "B. a kite": None,
+            "The answer is B. a kite": None,
+        },
+    ),
+    (
+        ("Vitamin A", "Vitamin C", "Vitamin D"),
+        {
+            "Vitamin C": 1,
+            "The answer is Vitamin D.": 2,
+            "It contains vitamin C": 1,
+            "C": 2,
+        },
+    ),
+    (
+        ("Plan B", "Plan C"),
+        {
+            "Plan B": 0,
+            "Answer: Plan C": 1,
+        },
+    ),
+    (
+        ("1", "2", "3", "4"),
+        {
+            "3": 2,
+            "There are 3 dogs.": 2,
+            "The answer is 3.": 2,
+            "B. 2": 1,
+            "12": None,
+            "1.5": None,
+        },
+    ),
+    (
+        ("10%", "20%"),
+        {
+            "10%": 0,
+            "It is about 20%.": 1,
+        },
+    ),
+    (
+        ("no parking", "parking"),
+        {
+            "no parking": 0,
+            "The sign says parking is allowed": 1,
+        },
+    ),
+    (
+        ("present", "not present"),
+        {
+            "not present": 1,
+            "It is not present.": 1,
+            "The dog is present.": 0,
+        },
+    ),
+    (
+        ("a cat", "a dog", "None of the above"),
+        {
+            "None of the above": 2,
+            "The answer is none of the above.": 2,
+        },
+    ),
+    (
+        ("Left", "Right", "Both"),
+        {
+            "Both": 2,
+            "Left and right": None,
+        },
+    ),
+    (
+        ("Yes", "No"),
+        {
+            "Yes": 0,
+            "no": 1,
+            "No.": 1,
+            "Yes, there is a cat.": 0,
+            "No, there isn't.": 1,
+            "No, there is no cat in the picture.": 1,
+            "Yes, it is not raining.": 0,
+            "The answer is Yes.": 0,
+            "Answer: **No**": 1,
+            "A": 0,
+            "B. No": 1,
+            "(A) Yes": 0,
+            "yes/no": None,
+            "Maybe.": None,
+            "I cannot tell.": None,
+            "There is no way to tell.": None,
+            "No idea.": None,
+            "I'm not sure.": None,
+            "Looking at the picture, there are two cats on the sofa.\n\nYes": 0,
+            "Based on the image, no, the light is not green.": 1,
+            "So the answer is no.": 1,
+            "Is there a cat? Yes, there is.": 0,
+            "Yes. No, wait, no.": 1,
+            "yeah": 0,
+            "Nope!": 1,
+            "\\boxed{Yes}": 0,
+            "<answer>no</answer>": 1,
+            "It's hard to say yes or no.": None,
+        },
+    ),
+    (
+        ("No", "Yes"),
+        {
+            "YES!": 1,
+        },
+    ),
+    (
+        ("Yes, they are the same", "No, they differ"),
+        {
+            "Yes, they are the same.": 0,
+            "No.": 1,
+        },
+    ),
+    (
+        ("一只猫", "一只狗", "一辆车", "一棵树"),
+        {
+            "B": 1,
+            "答案：B": 1,
+            "正确答案是B。": 1,
+            "答案是（B）一只狗。": 1,
+            "选项B正确。": 1,
+            "B选项是正确的": 1,
+            "我选择B，因为图中是一只狗。": 1,
+            "因此，正确答案是 **B. 一只狗**。": 1,
+            "一只狗": 1,
+            "图中是一只狗。": 1,
+            "图片中的动物是一只狗，而不是一只猫。": 1,
+            "不是A，而是B。": 1,
+            "A错误，B正确。": 1,
+            "排除A和C。": None,
+            "A或B": None,
+            "A和B都可以": None,
+            "无法确定。": None,
+            "A、B、C、D": None,
+            "故选B。": 1,
+            "所以选B": 1,
+            "答案为Ｂ": 1,
+            "【答案】B": 1,
+            "综上所述，最合适的选项是B。": 1,
+            "选项A不符合，选项C也不对，选项D无关。因此选B。": 1,
+            "A. 一只猫\nB. 一只狗\nC. 一辆车\nD. 一棵树\n\n根据图片，答案是C。": 2,
+            "答案不是A。": None,
+        },
+    ),
+    (
+        ("是", "否"),
+        {
+            "是": 0,
+            "否": 1,
+            "不是。": 1,
+            "是的，图中有一只猫。": 0,
+            "不，图中没有猫。": 1,
+            "Yes": 0,
+            "我不确定。": None,
+            "图中没有任何文字，无法判断。": None,
+        },
+    ),
+    (
+        ("有", "没有"),
+        {
+            "没有": 1,
+            "有，图中有三个人。": 0,
+            "没有，图中没有人。": 1,
+        },
+    ),
+    (
+        ("对", "错"),
+        {
+            "对": 0,
+        },
+    ),
+    (
+        ("猫", "犬", "自動車", "木"),
+        {
+            "B": 1,
+            "答えはBです。": 1,
+            "正解はBです。": 1,
+            "正解：B": 1,
+            "Bが正解です。": 1,
+            "Bです。": 1,
+            "選択肢Bが最も適切です。": 1,
+            "犬": 1,
+            "犬です。": 1,
+            "画像に写っているのは犬です。": 1,
+            "AではなくBです。": 1,
+            "Aは間違いです。": None,
+            "AかB": None,
+            "わかりません。": None,
+            "したがって、正解は B. 犬 です。": 1,
+            "答え：（B）": 1,
+            "Aではありません。": None,
+        },
+    ),
+    (
+        ("はい", "いいえ"),
+        {
+            "はい": 0,
+            "いいえ、違います。": 1,
+            "はい、猫がいます。": 0,
+            "いいえ、猫はいません。": 1,
+        },
+    ),
+    (
+        ("고양이", "개", "자동차", "나무"),
+        {
+            "B": 1,
+            "정답: B": 1,
+            "정답은 B입니다.": 1,
+            "정답은 (B) 개입니다.": 1,
+            "답은 B": 1,
+            "B가 정답입니다.": 1,
+            "자동차입니다.": 2,
+            "이미지에는 자동차가 있습니다.": 2,
+            "A가 아니라 B입니다.": 1,
+            "A는 아닙니다.": None,
+            "A 또는 B": None,
+            "잘 모르겠습니다.": None,
+            "따라서 정답은 **B**입니다.": 1,
+            "B번": 1,
+            "옵션 B가 가장 적절합니다.": 1,
+        },
+    ),
+    (
+        ("예", "아니요"),
+        {
+            "예": 0,
+            "아니요, 없습니다.": 1,
+            "네, 있습니다.": 0,
+        },
+    ),
+    (
+        ("eine Katze", "ein Hund", "ein Auto", "ein Baum"),
+        {
+            "Antwort: B": 1,
+            "Die richtige Antwort ist B.": 1,
+            "Die Antwort lautet B) ein Hund.": 1,
+            "Option B ist richtig.": 1,
+            "Es ist ein Hund.": 1,
+            "Nicht A, sondern B.": 1,
+            "A oder B": None,
+            "Es ist keine Katze.": None,
+            "B ist falsch.": None,
+            "Ich würde B wählen.": 1,
+            "Das kann ich nicht sagen.": None,
+            "Auf dem Bild ist ein Hund zu sehen, keine Katze.": 1,
+        },
+    ),
+    (
+        ("Ja", "Nein"),
+        {
+            "Ja, da ist eine Katze.": 0,
+            "Nein.": 1,
+        },
+    ),
+    (
+        ("un chat", "un chien", "une voiture", "un arbre"),
+        {
+            "Réponse : B": 1,
+            "La bonne réponse est B.": 1,
+            "La réponse correcte est la B.": 1,
+            "C'est un chien.": 1,
+            "Ce n'est pas un chat, c'est un chien.": 1,
+            "A ou B": None,
+            "Ce n'est pas B.": None,
+            "Je choisis l'option B.": 1,
+            "Je ne sais pas.": None,
+            "L'option B est correcte, car A montre un chat.": 1,
+        },
+    ),
+    (
+        ("Oui", "Non"),
+        {
+            "Oui, il y a un chat.": 0,
+            "Non, il n'y en a pas.": 1,
+        },
+    ),
+    (
+        ("кошка", "собака", "машина", "дерево"),
+        {
+            "Ответ: B": 1,
+            "Правильный ответ — B.": 1,
+            "Правильный ответ: B) собака": 1,
+            "Это собака.": 1,
+            "Это не кошка, а собака.": 1,
+            "Вариант B верный.": 1,
+            "A или B": None,
+            "Не A.": None,
+            "Ответ: Б": 1,
+            "Не знаю.": None,
+        },
+    ),
+    (
+        ("Да", "Нет"),
+        {
+            "Да, на картинке есть кошка.": 0,
+            "Нет.": 1,
+            "Нет, там нет кошки.": 1,
+        },
+    ),
+    (
+        ("un gato", "un perro", "un coche", "un árbol"),
+        {
+            "Respuesta: B": 1,
+            "La respuesta correcta es B.": 1,
+            "La opción correcta es la B) un perro.": 1,
+            "Es un perro.": 1,
+            "No es un gato, es un perro.": 1,
+            "No es un gato sino un perro.": 1,
+            "A o B": None,
+            "No es B.": None,
+            "No lo sé.": None,
+            "La B es incorrecta.": None,
+            "Elijo la B.": 1,
+        },
+    ),
+    (
+        ("Sí", "No"),
+        {
+            "Sí, hay un gato.": 0,
+            "No, no hay ninguno.": 1,
+            "No lo sé.": None,
+        },
+    ),
+]
+"""Options, and responses with the position that each chooses; None for none or several."""
+
+BY_QUESTION = [
+    ("Is there a traffic light in the image?", "I don't see any traffic light in the picture.", 1),
+    ("Is the bus green?", "The bus is red.", None),
+    ("Is the bus green?", "The bus is green.", 0),
+    ("Is the bus green?", "The bus is red, not green.", 1),
+    ("Is the red car to the left of the tree?", "The red car is to the right of the tree.", None),
+    ("Is the chair higher than the table?", "The table is higher than the chair.", None),
+    ("Is the man wearing a hat?", "It is unclear whether the man is wearing a hat.", None),
+    ("Is there a dog?", "I cannot see the dog clearly.", None),
+    ("Do both panels show the same man?", "They do.", 0),
+]
+
+NEGATED = [
+    ("Which device is NOT on the desk?", "C is the one that is not on the desk.", 2),
+    ("Which device is NOT on the desk?", "There is a mouse on the desk.", None),
+    ("Which device is on the desk?", "C is not on the desk.", None),
+]
+DEVICES = ("keyboard", "mouse", "monitor", "printer")
+
+LABELS = (
+    "Answer: {}",
+    "The answer is {}.",
+    "**Answer:** {}",
+    "\\boxed{{{}}}",
+    "<answer>{}</answer>",
+    "答案：{}",
+    "정답은 {}입니다.",
+    "答えは{}です。",
+    "Antwort: {}",
+    "Réponse : {}",
+    "Ответ: {}",
+    "Respuesta: {}",
+    "({})",
+    "{}.",
+    "Final answer: **{}**",
+    '{{"answer": "{}"}}',
+)
+OPTION = st.text(st.characters(whitelist_categories=["Ll"], max_codepoint=0x7F), min_size=4, max_size=9)
+OPTIONS = st.lists(OPTION, min_size=2, max_size=8, unique=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "responses"), FORMS, ids=lambda value: value[0] if isinstance(value, tuple) else ""
+)
+def test_a_response_chooses_what_it_states(
+    options: tuple[str, ...], responses: dict[str, int | None]
+) -> None:
+    read = {response: read_choice(response, options).position for response in responses}
+    assert read == responses
+
+
+@pytest.mark.parametrize(("question", "response", "position"), BY_QUESTION)
+def test_a_statement_of_what_is_asked_is_yes_and_its_denial_no(
+    question: str, response: str, position: int | None
+) -> None:
+    assert read_choice(response, ("Yes", "No"), question).position == position
+    mirrored = None if position is None else 1 - position
+    assert read_choice(response, ("No", "Yes"), question).position == mirrored
+
+
+@pytest.mark.parametrize(("question", "response", "position"), NEGATED)
+def test_what_is_called_wrong_is_chosen_where_the_question_asks_for_it(
+    question: str, response: str, position: int | None
+) -> None:
+    assert read_choice(response, DEVICES, question).position == position
+
+
+@given(OPTIONS, st.data(), st.sampled_from(LABELS))
+def test_a_labelled_letter_is_chosen_whatever_the_options_are(
+    options: list[str], data: st.DataObject, label: str
+) -> None:
+    position = data.draw(st.integers(0, len(options) - 1))
+    assert read_choice(label.format("ABCDEFGH"[position]), options).position == position
+
+
+@given(OPTIONS, st.data(), st.sampled_from(["{}", "{}.", "“{}”", "**{}**", "Answer: {}"]))
+def test_the_text_of_an_option_is_chosen_wherever_it_stands_in_the_list(
+    options: list[str], data: st.DataObject, form: str
+) -> None:
+    position = data.draw(st.integers(0, len(options) - 1))
+    turned = options[::-1]
+    assert read_choice(form.format(options[position]), options).position == position
+    assert read_choice(form.format(options[position]), turned).position == len(options) - 1 - position
+
+
+@given(st.text(), st.lists(st.text(min_size=1), min_size=1, max_size=30))
+def test_any_response_to_any_options_is_read(response: str, options: list[str]) -> None:
+    position = read_choice(response, options).position
+    assert position is None or 0 <= position < len(options)
+
+
+def test_equal_options_are_chosen_by_letter_and_not_by_text() -> None:
+    options = ["a red fox", "a red fox", "an owl"]
+    assert read_choice("B", options).position == 1
+    assert read_choice("A red fox.", options).position is None
+
+
+def test_an_option_after_the_last_letter_is_chosen_by_its_text() -> None:
+    options = [f"number {place}" for place in range(30)]
+    assert read_choice("number 28", options).position == 28
+
+
+def test_on_released_answers_it_reads_what_the_released_script_reads(shared: Path) -> None:
+    read = 0
+    for file in sorted((shared / "data/iibench/released").glob("*.jsonl.gz")):
+        for line in gzip.decompress(file.read_bytes()).splitlines():
+            (question,) = json.loads(line)["questions"]
+            position = read_choice(question["response"], question["options"]).position
+            letter = None if position is None else "ABCDEF"[position]
+            assert letter == extract_released(question["response"], question["options"])
+            read += 1
+    assert read == 5 * 1399
+
+
+NAMES = ("yes-no", "article", "other-options", "negated", "letter-forms", "equal-options")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_replies_that_were_read_wrongly(shared: Path, name: str) -> None:
+    folder = shared / "cases/replies-and-files"
+    groups = [json.loads(line) for line in (folder / f"{name}-groups.jsonl").read_text().splitlines()]
+    options = {group["group"]: group["options"] for group in groups}
+    for line in (folder / f"{name}-right.jsonl").read_text().splitlines():
+        right = json.loads(line)
+        position = read_choice(right["response"], options[right["group"]]).position
+        assert (None if position is None else chr(ord("A") + position)) == right["option"], right
