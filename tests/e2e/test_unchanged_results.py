@@ -733,11 +733,11 @@ def differences(file: str, one: Made, expected: Rows, exact: bool = False) -> li
         for field in [*right, *(field for field in left if field not in right)]:
             for place, a, b in unequal(left.get(field), right.get(field), 0.0 if exact else tolerance):
                 where = f"{file}, row {row!r}, field {field!r}"
-                columns = expected.get(row.partition(",")[0], {}).get("fields") if ", line" in row else None
+                columns = expected.get(row.partition(",")[0], {}).get("fields", ()) if ", line" in row else ()
                 if re.match(r"(\d )?metric", row):
                     columns = METRIC_FIELDS
                 if place:
-                    where += f", {columns[place - 1]}" if columns else f", line {place}"
+                    where += f", {columns[place - 1]}" if place <= len(columns) else f", line {place}"
                 said.append(f"{where}: found {short(a)}, expected {short(b)}{line_of(one, row, place)}")
     return said
 

@@ -42,7 +42,7 @@ FORMS: list[tuple[tuple[str, ...], dict[str, int | None]]] = [
             "So it must be B!": 1,
             "Let's look:\nA. a kite\nB. a drum\nC. a lamp\nD. a boot\n\nIt is round. So the answer is B.": 1,
             "A. a kite\nB. a drum\nC. a lamp\nD. a boot": None,
-            "A. a kite - incorrect, no string.\nB. a drum - correct.\nC. a lamp - incorrect.\nD. a boot - no.": 1,
+            "A. a kite - incorrect, too dark.\nB. a drum - correct.\nC. a lamp - wrong.\nD. a boot - no.": 1,
             "- A: a kite ❌\n- B: a drum ✅\n- C: a lamp ❌\n- D: a boot ❌": 1,
             "The image shows a drum.": 1,
             "This looks like a drum, not a kite.": 1,
