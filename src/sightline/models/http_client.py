@@ -7,10 +7,9 @@ import re
 import ssl
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import quote, urlsplit
 
-import aiohttp
 import httptools
 from msgspec import Struct
 
@@ -18,6 +17,9 @@ from sightline import __version__
 from sightline.errors import UserError
 from sightline.models import chat
 from sightline.models.chat import read_body
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 def open_client(
@@ -37,8 +39,6 @@ def open_client(
     target = Target(address, key)
     if proxy is None and not (uses_environment_proxy and has_environment_proxy(address)):
         return DirectClient(target, timeouts)
-    # Importing aiohttp takes 0.2 s.
-
     return ProxiedClient(target, timeouts, proxy)
 
 
@@ -542,6 +542,8 @@ class ProxiedClient:
         self._session = new_session(target, timeouts, proxy, uses_environment_proxy=proxy is None)
 
     async def call(self, path: str, body: bytes | None = None, *, total: float | None = None) -> Reply:
+        import aiohttp
+
         seconds = self._timeouts.total if total is None else total
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=self._timeouts.connect)
         try:
@@ -573,6 +575,9 @@ def new_session(
     target: Target, timeouts: Timeouts, proxy: str | None, *, uses_environment_proxy: bool
 ) -> aiohttp.ClientSession:
     """Open a session with a server; a `proxy` of None: none, or that of the environment."""
+    # It takes 0.2 s, which calls without a proxy save.
+    import aiohttp
+
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
         timeout=aiohttp.ClientTimeout(total=timeouts.total, sock_connect=timeouts.connect),

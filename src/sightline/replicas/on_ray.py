@@ -27,7 +27,7 @@ from sightline.replicas.ray_node import ModelCopy
 from sightline.text import print_note
 from sightline.types import Answer, Failure, Request
 
-WAIT_SECONDS = 60.0
+START_SECONDS = 60.0
 """Seconds after which a replica that has not started is reported."""
 MAX_CALLS = 4096
 """Requests that an actor takes at a time; the engine limits them long before."""
@@ -95,24 +95,27 @@ class RayLauncher:
         reason = ""
         for _ in range(1 + self._restarts):
             actor = actors.remote()
-            name = ""
+            replica: RayReplica | None = None
             try:
                 kind, node, why = await self._started(connection, actor.start.remote(payload))
                 if kind == "wrong":
                     raise UserError(f"node {node}: {why}")
                 if kind == "failed":
                     raise EnvironmentFailedError(f"node {node}: {why}")
-                name = f"replica {next(self._numbers)} on node {node}"
+                replica = RayReplica(f"replica {next(self._numbers)} on node {node}", ray, actor)
                 connection.models[self] = self._target.spec
-                joined(RayReplica(name, ray, actor))
+                joined(replica)
                 await actor.until_lost.remote()
             except losses(ray) as error:
                 reason = first_line(error)
-                if name:
-                    left(name, reason, is_explained=is_of_node(error))
+                if replica is not None:
+                    left(replica.name, reason, is_explained=is_of_node(error))
+                    replica.end(reason)
                 else:
                     print_note(f"{self._target.spec}: a replica ended while it loaded ({reason})")
             finally:
+                if replica is not None:
+                    replica.end("it is not needed any more")
                 ray.kill(actor)
         return reason
 
@@ -120,7 +123,7 @@ class RayLauncher:
         """The reply of an actor's start. UserError if another model of this command has all the room."""
         starting = asyncio.ensure_future(reply)
         try:
-            done, _ = await asyncio.wait({starting}, timeout=WAIT_SECONDS)
+            done, _ = await asyncio.wait({starting}, timeout=START_SECONDS)
             models = connection.models
             if not done and models and self not in models:
                 other = next(iter(models.values()))
@@ -181,6 +184,9 @@ class RayReplica:
         self.name = name
         self._ray = ray
         self._actor = actor
+        self._calls: set[asyncio.Future[tuple[str, Any]]] = set()
+        self._ended = ""
+        """Why it has ended. Then Ray is not called: without a connection, it connects to any cluster."""
         self._shares_files = True
 
     async def answer(self, request: Request) -> Answer | Failure:
@@ -202,19 +208,37 @@ class RayReplica:
                 raise UserError(f"{self.name}: {value}")
             else:
                 # It does not answer any more; the launcher replaces the actor.
-                self._ray.kill(self._actor)
+                if not self._ended:
+                    self._ray.kill(self._actor)
                 raise ReplicaLostError(value, received=kind != "unwritable")
 
     async def _call(self, request: Request, contents: dict[str, bytes]) -> tuple[str, Any]:
+        if self._ended:
+            raise ReplicaLostError(self._ended, received=False)
         reference = self._actor.answer.remote(request, contents)
+        call: asyncio.Future[tuple[str, Any]] = asyncio.ensure_future(reference)
+        self._calls.add(call)
         try:
-            reply: tuple[str, Any] = await reference
+            await asyncio.wait({call})
         except asyncio.CancelledError:
-            self._ray.cancel(reference)
+            if not self._ended:
+                self._ray.cancel(reference)
             raise
+        finally:
+            self._calls.discard(call)
+            call.cancel()
+        if call.cancelled():
+            raise ReplicaLostError(self._ended)
+        try:
+            return call.result()
         except losses(self._ray) as error:
             raise ReplicaLostError(first_line(error)) from None
-        return reply
+
+    def end(self, reason: str) -> None:
+        """End all calls: those of a closed connection would wait for ever."""
+        self._ended = self._ended or reason
+        for call in self._calls:
+            call.cancel()
 
 
 def _contents(request: Request) -> dict[str, bytes]:
@@ -299,16 +323,18 @@ def _open(ray: Any, address: str) -> Connection:
 def _opened(ray: Any, address: str) -> Iterator[None]:
     # Ray prints what changes in its next versions, and this variable selects the new behaviour.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    connect(ray, address)
     # Ray prints the logs of lost nodes on standard output, and no setting prevents it; what is lost is
-    # reported where it is used.
+    # reported where it is used. Ray listens for them before it has connected.
     worker: Any = sys.modules["ray._private.worker"]
     prints = worker.print_to_stdstream
     worker.print_to_stdstream = _discard
     try:
-        yield
+        connect(ray, address)
+        try:
+            yield
+        finally:
+            ray.shutdown()
     finally:
-        ray.shutdown()
         worker.print_to_stdstream = prints
 
 
@@ -323,6 +349,9 @@ REACH_SECONDS = 5.0
 
 CONNECT_SECONDS = 60.0
 """How long Ray may take to connect to a cluster whose port accepts connections."""
+
+SIGNAL_SECONDS = 0.2
+"""How long a signal may go unnoticed that another thread of the process receives."""
 
 
 def connect(ray: Any, address: str) -> None:
@@ -375,7 +404,7 @@ def _wait(connecting: Future[None]) -> None:
     """Wait until it ends or the time is over, in short waits: a signal may interrupt none of them."""
     end = time.monotonic() + CONNECT_SECONDS
     while not connecting.done() and time.monotonic() < end:
-        wait([connecting], min(CONNECT_SECONDS, CONNECT_SECONDS))
+        wait([connecting], min(SIGNAL_SECONDS, CONNECT_SECONDS))
 
 
 def _check_reachable(address: str) -> None:

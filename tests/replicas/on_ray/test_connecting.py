@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,27 @@ def test_a_server_that_is_no_ray_cluster_is_refused_after_a_while(
     expected = f"no Ray cluster at {address_of(listening)}: no answer within 0.5 s"
     with pytest.raises(UserError, match=expected), connected(address_of(listening)):
         pass
+
+
+def test_a_signal_that_another_thread_receives_ends_the_wait_soon(listening: socket.socket) -> None:
+    """The system may give it to any thread, and Python handles it in the main one, which must wake up."""
+
+    def send() -> None:
+        # Ray's own connection follows the look at the port.
+        held.extend(listening.accept()[0] for _ in range(2))
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        sent.append(time.monotonic())
+
+    held: list[socket.socket] = []
+    sent: list[float] = []
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    with pytest.raises(KeyboardInterrupt), connected(address_of(listening)):
+        pass
+    assert time.monotonic() - sent[0] < SOON
+    sender.join()
+    for connection in held:
+        connection.close()
 
 
 def test_a_cluster_that_refuses_the_token_is_no_absent_cluster(

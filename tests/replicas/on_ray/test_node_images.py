@@ -138,3 +138,33 @@ def test_a_node_with_a_full_disk_is_lost_and_no_request_is_blamed(photo: ImageFi
         asyncio.run(RayReplica("replica 1", Ray, node).answer(request_with(photo)))
     assert not lost.value.received
     assert Ray.killed == [node]
+
+
+def test_the_end_of_a_replica_ends_its_calls_and_no_call_follows(photo: ImageFile) -> None:
+    """Ray answers no call of a closed connection, and a new call would make it connect by itself."""
+
+    class BusyNode:
+        def __init__(self) -> None:
+            self.answer = self
+            self.asked = 0
+
+        async def remote(self, request: Request, contents: dict[str, bytes]) -> tuple[str, Any]:
+            self.asked += 1
+            await asyncio.sleep(600)
+            raise AssertionError
+
+    node = BusyNode()
+
+    async def session() -> list[BaseException | None]:
+        replica = RayReplica("replica 1", None, node)
+        calls = [asyncio.create_task(replica.answer(request_with(photo))) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        replica.end("its launcher has failed")
+        calls.append(asyncio.create_task(replica.answer(request_with(photo))))
+        await asyncio.wait(calls, timeout=10)
+        return [call.exception() for call in calls]
+
+    errors = asyncio.run(session())
+    assert [str(error) for error in errors] == ["its launcher has failed"] * 3
+    assert [error.received for error in errors if isinstance(error, ReplicaLostError)] == [True, True, False]
+    assert node.asked == 2

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,13 +19,13 @@ from tests.replicas.on_ray.conftest import TwoNodes, kill_when
 
 from sightline.cli.main import main
 from sightline.config import Config
-from sightline.errors import UserError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.registry import MINI, ModelOptions, resolve
 from sightline.replicas import on_ray, ray_entry
 from sightline.replicas.fleet import Replica, ReplicaLostError, Target
 from sightline.replicas.on_ray import RayReplica
 from sightline.replicas.ray_node import ModelCopy
-from sightline.types import Answer, Failure, Request
+from sightline.types import Answer, Failure, Request, user
 
 pytestmark = pytest.mark.cluster
 
@@ -103,9 +103,10 @@ def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
 ) -> None:
     """Nothing answered is asked twice: what is asked again was lost with its replica, and is no suspect."""
     explained: list[bool] = []
+    explains = on_ray.is_of_node
 
     def is_of_node(error: Exception) -> bool:
-        explained.append(on_ray.is_of_node(error))
+        explained.append(explains(error))
         return explained[-1]
 
     monkeypatch.setattr(on_ray, "is_of_node", is_of_node)
@@ -217,7 +218,7 @@ def test_replicas_that_leave_no_room_for_another_model_are_an_error(
 ) -> None:
     """Otherwise the model would wait for ever, as a judge stays open until the end."""
     monkeypatch.setattr(ray_entry.Actor, "start", start_at_once)
-    monkeypatch.setattr(on_ray, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(on_ray, "START_SECONDS", 1.0)
     [model] = resolve("mini", ModelOptions())
     target = Target(model=model, spec="mini", args={}, weights=model.identity)
     judge, second = (on_ray.ray_launcher(target, nodes.address, Config()) for _ in range(2))
@@ -238,3 +239,47 @@ def test_replicas_that_leave_no_room_for_another_model_are_an_error(
 
     with pytest.raises(UserError, match="no room for mini: replicas of mini have the nodes"):
         asyncio.run(both())
+
+
+def test_a_launcher_that_ends_ends_the_calls_of_its_replicas_and_none_connects_again(
+    nodes: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call after the end would make Ray connect by itself, to any cluster, or start one here."""
+    ray: Any = pytest.importorskip("ray", reason="needs the extra `cluster`")
+    lost = tmp_path / "lost"
+
+    async def start(actor: Any, payload: bytes) -> tuple[str, str, Any]:
+        return ("failed" if lost.exists() else "done"), "127.0.0.9", "no memory"
+
+    async def hang(actor: Any, *arguments: Any) -> None:
+        await asyncio.sleep(600)
+
+    monkeypatch.setattr(ray_entry.Actor, "start", start)
+    monkeypatch.setattr(ray_entry.Actor, "answer", hang)
+    [model] = resolve("mini", ModelOptions())
+    target = Target(model=model, spec="mini", args={}, weights=model.identity)
+    launcher = on_ray.ray_launcher(target, nodes.address, Config())
+    request = Request("key", (user("Red?"),), {}, {})
+    ready: list[Replica] = []
+
+    def joined(replica: Replica) -> None:
+        ready.append(replica)
+
+    async def both() -> None:
+        running = asyncio.create_task(launcher.run(joined, lambda name, reason, is_explained=False: None))
+        while len(ready) < 2:
+            await asyncio.sleep(0.1)
+        calls = [asyncio.create_task(replica.answer(request)) for replica in ready]
+        await asyncio.sleep(0.5)
+        lost.touch()
+        ray.kill(cast("RayReplica", ready[0])._actor)
+        with pytest.raises(EnvironmentFailedError, match="no memory"):
+            await running
+        _, open_calls = await asyncio.wait(calls, timeout=10)
+        assert not open_calls
+        calls.append(asyncio.create_task(ready[1].answer(request)))
+        await asyncio.wait(calls, timeout=10)
+        assert [type(call.exception()) for call in calls] == [ReplicaLostError] * 3
+        assert not ray.is_initialized()
+
+    asyncio.run(both())
