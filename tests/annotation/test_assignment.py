@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.annotation.assignment import choose, is_free, items_left
+from sightline.annotation.creation import with_training
 from sightline.annotation.decisions import (
     GoldResult,
     decide,
@@ -26,6 +29,7 @@ from sightline.annotation.overview import overview, stuck_sentence
 from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR, Phase, Task, task
 from sightline.annotation.types import Action, Annotator, Entry, Item, Lease, Project
+from sightline.errors import UserError
 
 ALWAYS = 1e12
 """When the links of these tests end."""
@@ -406,3 +410,16 @@ def test_a_state_does_not_change_while_somebody_reads_it() -> None:
     work.act(work.annotators[0], before.items[1], "undo")
     assert overview(before, work.annotators, work.now) == seen
     assert len(work.state.of_annotator(1)) == 2
+
+
+@pytest.mark.parametrize(("reference", "right"), [("B", ("a drum",)), ("A DRUM", ("a drum",)), ("C", None)])
+def test_the_known_option_of_a_training_item_is_its_text(
+    reference: str, right: tuple[str, ...] | None
+) -> None:
+    item = Item(1, texts={"options": ("a kite", "a drum")}, hidden={"references": (reference,)})
+    draft = partial(with_training, task("respond"), [item], 1, 0, 0)
+    if right is None:
+        with pytest.raises(UserError):
+            draft()
+    else:
+        assert [one.expected for one in draft()[1]] == [{"option": right}]

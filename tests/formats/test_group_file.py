@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import UserError
 from sightline.formats import files, groups
-from sightline.formats.groups import GroupLine, by_group, open_groups, right_letters, write_groups
+from sightline.formats.groups import GroupLine, by_group, open_groups, right_positions, write_groups
 
 ORDERS = st.permutations([(group, variant) for group in "abcd" for variant in "xyz"])
 
@@ -125,7 +126,8 @@ def test_two_clusters_in_a_group_name_both_lines_wherever_they_are(
     [
         ("BADC", "B", "is the letter of the option 'A' and the text of another one"),
         ("ba", "A", "is the letter of the option 'b' and the text of another one"),
-        ([*map(str, range(30))], "27", "can never be chosen: it is option 28 of 30"),
+        ([*map(str, range(27)), " "], " ", "can never be chosen: it is option 28 of 28"),
+        (["TT", "Tt", "tt"], "tT", "is the text of several options, in another spelling"),
         (["x", "y"], "C", "is not an option"),
     ],
 )
@@ -142,12 +144,20 @@ def test_a_reference_names_one_option_that_can_be_chosen(
 @pytest.mark.parametrize(
     ("options", "reference", "right"),
     [
-        ("BADC", "b", {"A"}),
-        ("ABCD", "B", {"B"}),
-        ("xyz", "C", {"C"}),
-        ("xyz", "Z ", {"C"}),
-        ("BA", "B", {"B"}),
+        ("BADC", "b", {0}),
+        ("ABCD", "B", {1}),
+        ("xyz", "C", {2}),
+        ("xyz", "Z ", {2}),
+        ("BA", "B", {1}),
+        (["TT", "Tt", "tt"], "Tt", {1}),
+        (["\uff13", "\u0664"], "3", {0}),
+        (["3", "4"], "\u0664", {1}),
+        (["the stra\u00dfe", "a road"], "THE  STRASSE", {0}),
+        (["of\ufb01ce", "\u212bngstr\u00f6m"], "\u00e5ngstro\u0308m", {1}),
+        ([*map(str, range(30))], "27", {27}),
     ],
 )
-def test_a_reference_is_a_letter_before_it_is_a_text(options: str, reference: str, right: set[str]) -> None:
-    assert right_letters([reference], tuple(options)) == right
+def test_a_reference_is_a_letter_before_it_is_a_text(
+    options: Sequence[str], reference: str, right: set[int]
+) -> None:
+    assert right_positions([reference], tuple(options)) == right

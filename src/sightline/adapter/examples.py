@@ -15,6 +15,7 @@ from sightline.builders.folder import MANIFEST, open_upright, read_manifest
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.images import BadImage, inspect_image
+from sightline.scoring.text import folded
 from sightline.types import ImageFile, ImageRef, Request, user
 
 VALIDATION_TOKENS = 64
@@ -223,7 +224,7 @@ def _overlap(what: str, earlier: str, file: Path, record: str) -> UserError:
 
 
 def _normalised(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(folded(text).split())
 
 
 def _of_sizes(

@@ -18,6 +18,7 @@ from sightline.annotation.task import ItemKind, Phase, Task
 from sightline.annotation.types import Item, Pick, Project, Values
 from sightline.builders.split import proportional
 from sightline.errors import UserError
+from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import read_verdicts
 from sightline.scoring.majority import majority
 from sightline.types import Verdict
@@ -300,4 +301,8 @@ def _known(task: Task, item: Item) -> Values:
     references = item.hidden.get("references", ())
     if item.expected or task.produces != "answers" or not references:
         return item.expected
-    return {"option" if "options" in item.texts else "answer": references}
+    if not (options := item.texts.get("options")):
+        return {"answer": references}
+    # A reference may be a letter; annotators choose a text.
+    right = tuple(options[position] for position in sorted(right_positions(references, options)))
+    return {"option": right} if right else item.expected

@@ -13,6 +13,7 @@ from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR, Task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project, Values, as_given, is_asked
 from sightline.scoring.majority import majority
+from sightline.scoring.text import folded
 
 YES, NO = "yes", "no"
 
@@ -268,4 +269,4 @@ def gold_is_due(state: State, annotator: int, done: int) -> bool:
 
 
 def _alternatives(value: str | Sequence[str]) -> set[str]:
-    return {text.strip().casefold() for text in ([value] if isinstance(value, str) else value)}
+    return {folded(text).strip() for text in ([value] if isinstance(value, str) else value)}

@@ -22,7 +22,9 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line, refuse_utf16
+from sightline.scoring.chosen import read_choice
 from sightline.scoring.mentions import LETTERS
+from sightline.scoring.text import folded
 from sightline.text import decode_line
 from sightline.types import Labels
 
@@ -130,29 +132,34 @@ def check_options(line: GroupLine, record: str, path: Path) -> None:
     """Raise UserError unless the options differ and every reference names one of them that can be chosen."""
     if not line.options:
         return
-    texts = [option.strip().casefold() for option in line.options]
+    texts = [option.strip() for option in line.options]
     if len(set(texts)) < len(texts):
         raise UserError("has an option twice", file=path, record=record, field="options", found=line.options)
     letters = LETTERS[: len(texts)]
     for reference in map(str.strip, line.references):
-        named = texts.index(reference.casefold()) if reference.casefold() in texts else None
-        by_letter = letters.index(reference) if len(reference) == 1 and reference in letters else None
-        if named is None and by_letter is None:
+        named = _positions_of_text(reference, texts)
+        by_letter = _position_of_letter(reference, texts)
+        if not named and by_letter is None:
             text, expected = (
                 "has a reference that is not an option",
                 f"the text of an option, or a letter from {letters[0]} to {letters[-1]}",
             )
-        elif named is not None and by_letter not in (None, named):
+        elif by_letter is not None and named not in ([], [by_letter]):
             text, expected = (
                 "has a reference that is the letter of the option "
-                f"'{line.options[by_letter or 0]}' and the text of another one",
+                f"'{line.options[by_letter]}' and the text of another one",
                 "options that are letters in the order A, B, C, or with more words, such as 'letter B'",
             )
-        elif by_letter is None and named is not None and named >= len(LETTERS):
+        elif by_letter is None and len(named) > 1:
             text, expected = (
-                f"has a reference that can never be chosen: it is option {named + 1} of {len(texts)}, "
-                f"and only {len(LETTERS)} have a letter",
-                f"at most {len(LETTERS)} options, or the right one among them",
+                "has a reference that is the text of several options, in another spelling",
+                "the text of one option as it is written, or its letter",
+            )
+        elif by_letter is None and named[0] >= len(LETTERS) and not _is_read(named[0], line.options):
+            text, expected = (
+                f"has a reference that can never be chosen: it is option {named[0] + 1} of {len(texts)}, "
+                f"only {len(LETTERS)} have a letter, and a response of its text does not choose it",
+                f"a text that names no other option, or the right option among the first {len(LETTERS)}",
             )
         else:
             continue
@@ -161,17 +168,37 @@ def check_options(line: GroupLine, record: str, path: Path) -> None:
         )
 
 
-def right_letters(references: Iterable[str], options: Sequence[str]) -> set[str]:
-    """The letters of the right options. A reference is a letter, otherwise the text of an option."""
-    right: set[str] = set()
-    letters = LETTERS[: len(options)]
+def right_positions(references: Iterable[str], options: Sequence[str]) -> frozenset[int]:
+    """The positions of the right options, from 0.
+
+    A reference is a letter, otherwise the text of an option as it is written, otherwise in another spelling.
+    """
+    texts = [option.strip() for option in options]
+    right: set[int] = set()
     for reference in map(str.strip, references):
-        if len(reference) == 1 and reference in letters:
-            right.add(reference)
-        else:
-            texts = zip(letters, options, strict=False)
-            right.update(letter for letter, text in texts if text.strip().casefold() == reference.casefold())
-    return right
+        by_letter = _position_of_letter(reference, texts)
+        right.update(_positions_of_text(reference, texts) if by_letter is None else [by_letter])
+    return frozenset(right)
+
+
+def _position_of_letter(reference: str, options: Sequence[str]) -> int | None:
+    position = LETTERS.find(reference) if len(reference) == 1 else -1
+    return position if 0 <= position < len(options) else None
+
+
+def _positions_of_text(reference: str, texts: Sequence[str]) -> list[int]:
+    if reference in texts:
+        return [texts.index(reference)]
+    sought = _spelled(reference)
+    return [position for position, text in enumerate(texts) if _spelled(text) == sought]
+
+
+def _spelled(text: str) -> str:
+    return " ".join(folded(text).split())
+
+
+def _is_read(position: int, options: Sequence[str]) -> bool:
+    return read_choice(options[position], options).position == position
 
 
 # -- A groups file that is read group by group, so that memory does not grow with its lines

@@ -108,10 +108,22 @@ def chosen_letter(response: str, options: Sequence[str], question: str = "") -> 
     return None if position is None or position >= len(LETTERS) else LETTERS[position]
 
 
+def named_option(position: int, options: Sequence[str]) -> str:
+    """The letter of an option; of one after Z its text."""
+    return LETTERS[position] if position < len(LETTERS) else options[position]
+
+
 def chosen_option(outcome: Outcome) -> str | None:
-    """The normalised text of the option that an answer chooses; None if it chooses none."""
+    """The text of the option that an answer chooses; None if it chooses none.
+
+    It is normalised, so that answers of other probes are compared with it, unless two options of the question
+    would then be the same.
+    """
     position = read_choice(outcome.response, outcome.options, outcome.question).position
-    return None if position is None else normalised(outcome.options[position])
+    if position is None:
+        return None
+    texts = [normalised(option) for option in outcome.options]
+    return texts[position] if texts.count(texts[position]) == 1 else outcome.options[position].strip()
 
 
 # -- The ranks

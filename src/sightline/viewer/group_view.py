@@ -17,6 +17,7 @@ from operator import itemgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.formats.groups import right_positions
 from sightline.scoring.mentions import LETTERS
 from sightline.types import Labels, Outcome, Verdict, VerdictName
 from sightline.viewer.environment import shorten
@@ -91,7 +92,10 @@ class ProbeView(Struct, frozen=True):
 
 
 class OptionRow(Struct, frozen=True):
-    """An option of a question: who chose it. `letter` is '' for responses that choose none."""
+    """An option of a question: who chose it.
+
+    `letter` is the number of an option after Z, and '' for responses that choose none.
+    """
 
     letter: str
     text: str
@@ -234,29 +238,27 @@ def _options(outcomes: Sequence[Outcome]) -> tuple[OptionRow, ...]:
     options = outcomes[0].options
     if not options or any(set(outcome.options) != set(options) for outcome in outcomes):
         return ()
-    references = {_option_text(reference, outcomes[0]) for reference in outcomes[0].references}
-    chosen = [_option_text(outcome.extracted, outcome) for outcome in outcomes]
+    references = right_positions(outcomes[0].references, options)
+    chosen = [_option_text(outcome) for outcome in outcomes]
 
     def row(letter: str, text: str, is_reference: bool) -> OptionRow:
         verdicts = (o.verdict if found == text else None for o, found in zip(outcomes, chosen, strict=True))
         return OptionRow(letter, text, is_reference, tuple(verdicts))
 
-    rows = [row(letter, text, text in references) for letter, text in zip(LETTERS, options, strict=False)]
+    rows = [
+        row(LETTERS[place] if place < len(LETTERS) else str(place + 1), text, place in references)
+        for place, text in enumerate(options)
+    ]
     none = tuple(
         None if found in options else outcome.verdict for outcome, found in zip(outcomes, chosen, strict=True)
     )
     return (*rows, *([OptionRow("", "no option found", False, none)] if any(none) else []))
 
 
-def _option_text(choice: str | None, outcome: Outcome) -> str:
-    """The option that a letter or a text names."""
-    if choice is None:
-        return ""
-    place = LETTERS.find(choice.strip()) if len(choice.strip()) == 1 else -1
-    if 0 <= place < len(outcome.options):
-        return outcome.options[place]
-    folded = choice.strip().casefold()
-    return next((option for option in outcome.options if option.strip().casefold() == folded), "")
+def _option_text(outcome: Outcome) -> str:
+    """The option that was extracted from a response; '' for none."""
+    chosen = right_positions([outcome.extracted] if outcome.extracted else [], outcome.options)
+    return outcome.options[min(chosen)] if chosen else ""
 
 
 def _matrix(similarity: SimilarityMatrix) -> tuple[tuple[MatrixCell, ...], ...]:

@@ -26,9 +26,9 @@ import sightline
 from sightline.errors import EnvironmentFailedError
 from sightline.evaluation.folder import Lines, lines_of
 from sightline.evaluation.judges import JudgedGroup
+from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import decode_verdict
 from sightline.metrics.consistency import normalised_answers
-from sightline.scoring.mentions import LETTERS
 from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.store import schema
 from sightline.store.answers import Compressor, DamagedBodyError
@@ -190,8 +190,8 @@ def _agreements(group: Group) -> Iterator[_Agreement]:
 
 def _expected(outcome: Outcome) -> frozenset[str]:
     """The references; a letter stands for its option, which may have another letter in another variant."""
-    by_letter = dict(zip(LETTERS, outcome.options, strict=False))
-    return frozenset(by_letter.get(reference.strip(), reference) for reference in outcome.references)
+    right = right_positions(outcome.references, outcome.options)
+    return frozenset(outcome.options[position] for position in right) or frozenset(outcome.references)
 
 
 def _consistency(group: Group, pairs: Sequence[_Agreement]) -> Consistency | None:

@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from math import comb, sqrt
 
 import pytest
+from msgspec.structs import replace
 
 from sightline.benchmarks.groups.benchmark import Groups
 from sightline.evaluation.measures import with_text_scores
 from sightline.metrics.consistency import consistency_metrics
 from sightline.metrics.tally import tally
-from sightline.types import Group, MetricValue, Outcome, Usage
+from sightline.scoring.scorer import Reading, RuleScorer, by_question
+from sightline.scoring.similarity import same_option
+from sightline.types import Case, Group, MetricValue, Outcome, Usage
 
 GROUPS = 400
 FRUITS = ("apple", "pear", "banana", "plum", "cherry", "melon")
@@ -88,3 +91,43 @@ def test_options_need_no_embedder_and_have_no_similarity() -> None:
     assert found["con"].judge == "rules"
     assert found["s_c"].value is None
     assert found["contrary_consistent"].value is None
+
+
+def judged(response: str, options: Sequence[str], *references: str) -> Reading:
+    scorers = Groups().scorers({"task": "other", "embedder": "none"})
+    case = Case(("k",), "correct", "Which one?", (response,), references, tuple(options))
+    return by_question(scorers, RuleScorer)["correct"].decide(case)
+
+
+STREETS = [f"street {number}" for number in range(101, 131)]
+
+
+@pytest.mark.parametrize(
+    ("response", "verdict", "extracted"),
+    [
+        ("street 128", "right", "street 128"),
+        ("It is street 128.", "right", "street 128"),
+        ("street 127", "wrong", "street 127"),
+        ("street 104", "wrong", "D"),
+        ("no idea", "miss", None),
+    ],
+)
+def test_an_option_after_z_is_chosen_by_its_text(response: str, verdict: str, extracted: str | None) -> None:
+    found = judged(response, STREETS, "street 128")
+    assert (found.verdict, found.extracted) == (verdict, extracted)
+
+
+@pytest.mark.parametrize("reference", ["die Stra\u00dfe", "DIE STRASSE", "\uff44ie strasse"])
+def test_a_reference_in_another_spelling_is_the_option(reference: str) -> None:
+    assert judged("A", ["die Stra\u00dfe", "der Weg"], reference).verdict == "right"
+
+
+@pytest.mark.parametrize("options", [("1,000", "1000"), ("dog", "the dog"), ("TT", "Tt")])
+def test_options_that_differ_only_in_spelling_are_two_options(options: tuple[str, str]) -> None:
+    group = answers("g", 2, 2, lambda shown, rng: "", random.Random(0))
+    outcomes = (
+        replace(group.outcomes[0], response="A", options=options),
+        replace(group.outcomes[1], response="B", options=options),
+    )
+    (verdict,) = same_option(replace(group, outcomes=outcomes))
+    assert verdict.verdict == "wrong"

@@ -33,16 +33,27 @@ from sightline.benchmarks.groups.data import (
 )
 from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.errors import UserError
-from sightline.formats.groups import right_letters
+from sightline.formats.groups import right_positions
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metrics.consistency import COMPLETE, UNCHANGED, consistency_metrics
-from sightline.scoring.chosen import chosen_letter, chosen_option
+from sightline.scoring.chosen import chosen_option, named_option, read_choice
 from sightline.scoring.judge_replies import same_meaning_by_model
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags
 from sightline.scoring.similarity import same_option, similarity
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
-from sightline.types import PERCENT, Case, Group, Metric, Outcome, Probe, Sample, Term, Verdict
+from sightline.types import (
+    PERCENT,
+    Case,
+    Group,
+    Metric,
+    Outcome,
+    Probe,
+    Sample,
+    Term,
+    Verdict,
+    VerdictName,
+)
 
 TASKS = ("rephrasing", "restyling", "context")
 """The tasks of MM-R3, each with its own post-processing of answers (3.3, A.3)."""
@@ -249,13 +260,12 @@ def _judge_answer(case: Case, task: Task) -> Reading:
 
 
 def _judge_choice(case: Case, scores: Mapping[str, float]) -> Reading:
-    letter = chosen_letter(case.texts[0], case.options, case.probe_question)
-    right = right_letters(case.references, case.options)
-    if letter is None:
+    position = read_choice(case.texts[0], case.options, case.probe_question).position
+    if position is None:
         return Reading("miss", scores=scores)
-    if not right:
-        return Reading("unscored", extracted=letter, scores=scores)
-    return Reading("right" if letter in right else "wrong", extracted=letter, scores=scores)
+    right = right_positions(case.references, case.options)
+    verdict: VerdictName = "unscored" if not right else "right" if position in right else "wrong"
+    return Reading(verdict, extracted=named_option(position, case.options), scores=scores)
 
 
 # -- Metrics of MM-R3's context task: the share of answers that name the mask and not what it hides
