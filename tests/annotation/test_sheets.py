@@ -202,3 +202,60 @@ def test_another_json_file_is_refused(store: AnnotationStore, tmp_path: Path) ->
     file.write_text('[{"annotations": [{"result": 3}]}]')
     with pytest.raises(UserError, match="neither an annotated task of Label Studio"):
         imported(store, file)
+
+
+CHOICE = {"from_name": "verdict", "value": {"choices": ["right"]}}
+
+
+@pytest.mark.parametrize(
+    ("item", "result", "by", "field"),
+    [
+        (None, CHOICE, 7, "data.item"),
+        (1, CHOICE, 7, "data.item"),
+        (["item-0001"], CHOICE, 7, "data.item"),
+        ("item-0001", CHOICE, {"email": ["anna"]}, "annotations.completed_by"),
+        ("item-0001", CHOICE, ["anna"], "annotations.completed_by"),
+        ("item-0001", {**CHOICE, "value": {"choices": [{}]}}, 7, "annotations.result.verdict"),
+        ("item-0001", {**CHOICE, "value": {"text": {"a": "right"}}}, 7, "annotations.result.verdict"),
+    ],
+)
+def test_a_field_of_label_studio_of_another_kind_is_named(
+    store: AnnotationStore, tmp_path: Path, item: object, result: object, by: object, field: str
+) -> None:
+    good = {"data": {"item": "item-0002"}, "annotations": [{"result": [CHOICE], "completed_by": 7}]}
+    bad = {"data": {"item": item}, "annotations": [{"result": [result], "completed_by": by}]}
+    file = tmp_path / "studio.json"
+    file.write_text(json.dumps([good, bad]))
+    with pytest.raises(UserError, match=rf"studio\.json, record 2, field {field}: "):
+        imported(store, file)
+    assert state_of(store).last == 0, "nothing of the file is added"
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"id": None}, "id"),
+        ({"instance_id": None}, "instance_id"),
+        ({"id": 3}, "id"),
+        ({"user_id": {}}, "user_id"),
+    ],
+)
+def test_a_field_of_potato_of_another_kind_is_named(
+    store: AnnotationStore, tmp_path: Path, changed: dict[str, object], field: str
+) -> None:
+    line = {"id": "item-0001", "user_id": "ben", "label_annotations": {"verdict": {"right": "1"}}}
+    file = tmp_path / "potato.jsonl"
+    file.write_text(json.dumps(line | changed))
+    with pytest.raises(UserError, match=rf"potato\.jsonl, record 1, field {field}: "):
+        imported(store, file)
+
+
+@pytest.mark.parametrize("by", [None, "", {"id": None}, {"email": None}, {}])
+def test_an_export_without_annotators_gets_the_name_of_its_file(
+    store: AnnotationStore, tmp_path: Path, by: object
+) -> None:
+    file = tmp_path / "anna.json"
+    annotated = {"data": {"item": "item-0002"}, "annotations": [{"result": [CHOICE], "completed_by": by}]}
+    file.write_text(json.dumps([annotated]))
+    assert imported(store, file) == (1, 0)
+    assert [one.name for one in store.annotators(1)] == ["anna"]

@@ -26,6 +26,7 @@ from sightline.annotation.task import Field
 from sightline.annotation.types import Annotator, Entry, Item
 from sightline.errors import UserError
 from sightline.formats.files import read_bytes, text_digest
+from sightline.formats.prediction import RecordLocation, optional_text
 from sightline.formats.tables import csv_bytes, read_table, table_rows
 from sightline.text import UNDECODABLE, fault, unescape_formula
 
@@ -79,12 +80,12 @@ def read_annotated(state: State, path: Path) -> Iterator[Filled]:
     except UNDECODABLE as error:
         raise UserError(f"is not JSON: {fault(error)}", file=path) from None
     for number, record in enumerate(records, start=1):
-        where = f"record {number}"
+        where = str(number)
         try:
             if "label_annotations" in record:
-                yield _of_potato(state, path, where, record)
+                yield _of_potato(state, RecordLocation(path, where), record)
             else:
-                yield from _of_label_studio(where, record)
+                yield from _of_label_studio(RecordLocation(path, where), record)
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise UserError(
                 f"is neither an annotated task of Label Studio nor a line of Potato: {error!r}",
@@ -94,32 +95,45 @@ def read_annotated(state: State, path: Path) -> Iterator[Filled]:
             ) from None
 
 
-def _of_label_studio(where: str, record: Mapping[str, Any]) -> Iterator[Filled]:
+def _of_label_studio(location: RecordLocation, record: Mapping[str, Any]) -> Iterator[Filled]:
     for annotation in record.get("annotations", ()):
         if annotation.get("was_cancelled"):
             continue
         given: dict[str, list[str]] = {}
         for result in annotation["result"]:
-            value = result["value"]
+            name, value = result["from_name"], result["value"]
             found = value.get("choices", value.get("text", []))
-            given[result["from_name"]] = [found] if isinstance(found, str) else list(found)
-        by = annotation.get("completed_by", "")
-        name = by.get("email") or str(by.get("id", "")) if isinstance(by, dict) else str(by)
-        yield where, record["data"]["item"], name, "", given
+            listed = found if isinstance(found, list) else [found]
+            given[name] = [optional_text(one, f"annotations.result.{name}", location) for one in listed]
+        by = annotation.get("completed_by")
+        name = (by.get("email") or by.get("id")) if isinstance(by, dict) else by
+        annotator = optional_text(name, "annotations.completed_by", location)
+        yield location.record, _key(record["data"]["item"], "data.item", location), annotator, "", given
 
 
-def _of_potato(state: State, path: Path, where: str, record: Mapping[str, Any]) -> Filled:
+def _of_potato(state: State, location: RecordLocation, record: Mapping[str, Any]) -> Filled:
     given: dict[str, list[str]] = {}
     for name, labels in record["label_annotations"].items():
         field = next((one for one in state.project.task.fields if one.name == name), None)
         if field is not None:
             given[name] = [
-                _value(field, label) if field.options else str(text)
+                _value(field, label)
+                if field.options
+                else optional_text(text, f"label_annotations.{name}", location)
                 for label, text in labels.items()
                 if text and str(text).lower() != "false"
             ]
-    key = record.get("instance_id", record.get("id"))
-    return where, str(key), str(record.get("user_id", path.parent.name)), "", given
+    id_field = "instance_id" if "instance_id" in record else "id"
+    annotator = optional_text(record.get("user_id"), "user_id", location) or location.file.parent.name
+    return location.record, _key(record.get(id_field), id_field, location), annotator, "", given
+
+
+def _key(value: object, field: str, location: RecordLocation) -> str:
+    if not isinstance(value, str):
+        raise location.error(
+            "is not the id of an item", field=field, found=value, expected="an id such as item-0001"
+        )
+    return value
 
 
 def _value(field: Field, label: str) -> str:
