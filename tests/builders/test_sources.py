@@ -191,7 +191,7 @@ WRONG = {
     "a csv of something else": ("file,answer\na.jpg,x\n", "field image: is missing"),
     "an unknown field": ('{"image": "a.jpg", "refrence": "x"}\n', "did you mean 'reference'?"),
     "an unknown column": ("image,quesion\na.jpg,x\n", "field quesion: is an unknown field"),
-    "not text": ("\xff\xfeimage\n", "is neither a workbook nor UTF-8 text"),
+    "not text": ("\x80\x81image\n", "is neither a workbook nor UTF-8 text"),
     "places of nowhere": ('{"a": "bar"}', "its image is missing"),
 }  # fmt: skip
 

@@ -350,11 +350,12 @@ def test_the_judge_is_asked_in_batches_too(
     assert "in batches: 1 file" in command(*run, "--batch", "--dry-run")[1]
     status, _, errors = command(*run, "--batch", "--out", "out")
     assert status == 0, errors
-    assert (provider.provider.live, len(provider.sizes), provider.sizes[0]) == (0, 2, 12)
+    # The replies to the question of equal meaning hold no verdict: they are asked for once more.
+    assert (provider.provider.live, len(provider.sizes), provider.sizes[0]) == (0, 3, 12)
     verdicts = [json.loads(line) for line in (tmp_path / "out" / "verdicts.jsonl").read_text().splitlines()]
     assert "right" in {one["verdict"] for one in verdicts if one["judge"] == judge}
     assert command(*run, "--batch", "--fingerprint", "off")[0] == 0
-    assert (provider.provider.live, len(provider.sizes)) == (0, 2)
+    assert (provider.provider.live, len(provider.sizes)) == (0, 3)
 
 
 def test_a_judge_that_runs_here_is_asked_as_usual(

@@ -14,8 +14,8 @@ import sightline
 from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
-from sightline.evaluation.judges import JudgeModel, ModelJudge, combine_repeats, select_verdict
-from sightline.evaluation.options import effective
+from sightline.evaluation.judges import ModelJudge, combine_repeats, select_verdict
+from sightline.evaluation.options import JudgeModel, effective
 from sightline.evaluation.spec import Spec
 from sightline.types import Answer, Case, Verdict, VerdictName
 

@@ -16,14 +16,13 @@ from sightline.evaluation.judges import (
     UNREADABLE_IMAGE,
     HumanJudge,
     Judge,
-    JudgeModel,
     JudgePanel,
     ModelJudge,
     check_judge_kinds,
     judge_kind,
     select_verdict,
 )
-from sightline.evaluation.options import effective
+from sightline.evaluation.options import JudgeModel, effective
 from sightline.evaluation.spec import Spec
 from sightline.formats.jsonl import read_verdicts
 from sightline.images import ImageLimits

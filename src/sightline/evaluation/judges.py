@@ -7,14 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
+from sightline.evaluation.options import JudgeModel
 from sightline.evaluation.plan import AnswerLookup
 from sightline.evaluation.spec import Decide
-from sightline.images import ImageLimits, transform_for
+from sightline.images import transform_for
 from sightline.metrics.agreement import (
     CORRECT,
     Rater,
@@ -53,17 +54,6 @@ UNREADABLE_IMAGE = "the image for the judge cannot be read"
 
 HUMAN_PREFIX = "human:"
 """A judge `human:FILE` is a file of human verdicts, `human:PROJECT` an annotation project of the store."""
-
-
-class JudgeModel(Struct, frozen=True):
-    """A model that judges: its identity, its sampling options and its limits of images.
-
-    The store keeps it for each run.
-    """
-
-    identity: str
-    sampling: Mapping[str, Any]
-    limits: ImageLimits = field(default_factory=ImageLimits)
 
 
 class Judge(Protocol):

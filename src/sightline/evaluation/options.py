@@ -14,6 +14,7 @@ from sightline.benchmarks.base import FILE, Benchmark, BenchmarkOption, Setting,
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.evaluation.spec import Decide, Spec
+from sightline.images import ImageLimits
 from sightline.models.base import check_request_limits, refuse_protocol_fields
 from sightline.scoring.reasoning import check_names
 
@@ -131,6 +132,17 @@ def _check_counts(spec: Spec) -> None:
 
 
 # -- The description of an evaluation, which results report and the store keeps for each run
+
+
+class JudgeModel(Struct, frozen=True):
+    """A model that judges: its identity, its sampling options and its limits of images.
+
+    The store keeps it for each run.
+    """
+
+    identity: str
+    sampling: Mapping[str, Any]
+    limits: ImageLimits = msgspec.field(default_factory=ImageLimits)
 
 
 class EvaluationDescription(Struct, frozen=True, kw_only=True):

@@ -24,7 +24,6 @@ from sightline.evaluation.judges import (
     HUMAN_PREFIX,
     HumanJudge,
     Judge,
-    JudgeModel,
     JudgePanel,
     ModelJudge,
     RulesJudge,
@@ -43,6 +42,7 @@ from sightline.evaluation.measures import (
 from sightline.evaluation.options import (
     EffectiveOptions,
     EvaluationDescription,
+    JudgeModel,
     reasoning_names,
     recorded_tags,
 )

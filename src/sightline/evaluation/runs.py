@@ -19,8 +19,7 @@ from sightline.benchmarks.registry import is_benchmark
 from sightline.config import Config, Price
 from sightline.engine.account import Counts
 from sightline.errors import UserError, did_you_mean
-from sightline.evaluation.judges import JudgeModel
-from sightline.evaluation.options import EvaluationDescription, setting_of
+from sightline.evaluation.options import EvaluationDescription, JudgeModel, setting_of
 from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.spec import Spec, recorded_options
 from sightline.formats.run_metadata import _DIGITS

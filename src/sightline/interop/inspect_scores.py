@@ -32,17 +32,9 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.evaluation.judges import (
-    AnswersByKey,
-    Judge,
-    JudgeModel,
-    JudgePanel,
-    ModelJudge,
-    RulesJudge,
-    judge_kind,
-)
+from sightline.evaluation.judges import AnswersByKey, Judge, JudgePanel, ModelJudge, RulesJudge, judge_kind
 from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures
-from sightline.evaluation.options import EvaluationDescription
+from sightline.evaluation.options import EvaluationDescription, JudgeModel
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe, answered_groups, sample_index
 from sightline.evaluation.prepared import answer_measures, make_panel, prepare_measures
 from sightline.evaluation.result import aggregate

@@ -30,7 +30,7 @@ from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.exc import DBAPIError
 
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
-from sightline.evaluation.judges import JudgeModel
+from sightline.evaluation.options import JudgeModel
 from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.runs import find_run, list_runs, read_row
 from sightline.formats.files import AtomicLineFile
