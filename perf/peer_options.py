@@ -8,11 +8,12 @@ from collections.abc import Iterable
 PEERS = ("inspect_ai", "lmms_eval")
 
 
-def read_peers(words: Iterable[str]) -> dict[str, str]:
+def read_peers(words: Iterable[str], peers: Iterable[str] = PEERS) -> dict[str, str]:
     """Read the values of --peer.
 
     Args:
         words: The values, each TOOL=PYTHON.
+        peers: The tools that have a driver.
 
     Returns:
         Tool -> its Python.
@@ -20,11 +21,11 @@ def read_peers(words: Iterable[str]) -> dict[str, str]:
     Raises:
         SystemExit: A value has another form, a tool has no driver, or there is no such program.
     """
-    pythons = {}
+    peers, pythons = tuple(peers), {}
     for word in words:
         tool, equals, python = word.partition("=")
-        if not equals or tool not in PEERS:
-            tools = " or ".join(f"{peer}=PYTHON" for peer in PEERS)
+        if not equals or tool not in peers:
+            tools = " or ".join(f"{peer}=PYTHON" for peer in peers)
             raise SystemExit(f"--peer {word} is wrong; expected {tools}")
         if shutil.which(python) is None:
             raise SystemExit(f"--peer {word}: there is no program {python}; expected the Python of {tool}")
