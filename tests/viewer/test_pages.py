@@ -305,3 +305,10 @@ def test_the_reasoning_of_a_response_is_folded_below_it(tmp_path: Path) -> None:
     folded = re.search(r"<details><summary>Reasoning</summary><pre>(.*?)</pre></details>", page, re.DOTALL)
     assert folded is not None
     assert folded[1].strip() == "Is it A &amp; &lt;b&gt;?"
+
+
+def test_a_group_says_which_rule_gave_each_verdict(client: TestClient) -> None:
+    first = re.findall(r'<a href="(/runs/1/groups/\d+)"', shown(client, "/runs/1/groups"))
+    page = shown(client, first[0])
+    assert page.count('<p class="sub">rule: ') == 2
+    assert "read: " in page

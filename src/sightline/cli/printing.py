@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sightline.evaluation.finish import Evaluation
     from sightline.reporting.notes import ResultPoint
     from sightline.reporting.table import ReportTable
+    from sightline.scoring.scorer import Explanation
 
 
 def print_json(body: object) -> None:
@@ -70,9 +71,35 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
 
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None, name: str | None = None) -> int:
     """Print the results of an evaluation, and the summary of its run, by its name if it has one."""
-    print_results([evaluation.result], form, by, [name] if name else ())
+    if evaluation.explanations and form in ("json", "csv"):
+        _print_explained(evaluation, form)
+    else:
+        print_results([evaluation.result], form, by, [name] if name else ())
+        if evaluation.explanations:
+            print_tables([explanation_table(evaluation.explanations)], form)
     print_run_summary(evaluation)
     return evaluation.exit_status
+
+
+def _print_explained(evaluation: Evaluation, form: str) -> None:
+    """Print the explanations with the fields of metrics.json (JSON), or alone: a CSV file is one table."""
+    if form == "json":
+        print_json({**msgspec.to_builtins(evaluation.result), "explanations": evaluation.explanations})
+    else:
+        print_tables([explanation_table(evaluation.explanations)], form)
+
+
+def explanation_table(explanations: Sequence[Explanation]) -> ReportTable:
+    """A row for each response; the column of draws only where there are several."""
+    from sightline.reporting.table import Column, ReportTable
+
+    drawn = any(one.draw for one in explanations)
+    names = ("sample", "variant", *(["draw"] if drawn else []), "verdict", "option", "rule", "words")
+    return ReportTable(
+        "Verdicts explained, the worst first",
+        tuple(Column("text", name, name) for name in names),
+        tuple(tuple(str(getattr(one, name)) for name in names) for one in explanations),
+    )
 
 
 def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,6 +24,7 @@ from sightline.evaluation.recompute import recompute
 from sightline.evaluation.result import add_published, aggregate
 from sightline.formats.jsonl import read_outcomes
 from sightline.reporting.tables import html, import_pandas, report_markdown, summary
+from sightline.scoring.scorer import WORST_FIRST, Explanation, explanations
 from sightline.store.database import raise_if_set, run_until_cancelled, until_set
 from sightline.store.store import Store
 from sightline.types import MetricValue, Outcome, Result
@@ -36,12 +37,22 @@ async def judge_and_write(
     store: Store | None,
     *,
     show_progress: bool,
+    explain: bool = False,
 ) -> Evaluation:
     """Judge, count and write, in a thread; `store` is None where nothing of it is needed."""
     spec, task = prepared.spec, prepared.task
 
     def work(stop: Event) -> Evaluation:
         measures = NO_MEASURES
+        explained: list[Explanation] = []
+
+        def keep(judged: JudgedGroup) -> None:
+            folder.write(judged)
+            if explain:
+                cases = task.benchmark.cases(judged.group)
+                scorers = task.benchmark.scorers(task.options.benchmark)
+                explained.extend(explanations(judged.group, cases, scorers, judged.verdicts))
+
         if store is not None:
             measures = answer_measures(
                 task.benchmark, task.options.benchmark, prepared.measures, store, show_progress=show_progress
@@ -53,7 +64,7 @@ async def judge_and_write(
                 prepared_panel(prepared),
                 store.answers if store is not None else collected.answers,
                 measures=measures,
-                on_group=folder.write,
+                on_group=keep,
             )
             result = add_published(counted.result, *spec.against)
             raise_if_set(stop)
@@ -65,6 +76,7 @@ async def judge_and_write(
             store=spec.store,
             folders=tuple(prepared.survey.folders),
             conditions_met=conditions_met(prepared.fail_if, result),
+            explanations=sorted(explained, key=lambda one: WORST_FIRST.index(one.verdict)),
         )
 
     return await run_until_cancelled(work)
@@ -79,7 +91,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     `run` is its number in `store`; None if it called no model. `folders` are the data folders of its images.
     `name_moved` says that its name belonged to an earlier run, and which run has it now; '' if the name is
     new. `unanswered` lists the first probes without an answer: sample, variant, error. `conditions_met`
-    describes each condition of --fail-if that holds.
+    describes each condition of --fail-if that holds. `explanations` are there with --explain only.
     """
 
     result: Result
@@ -93,6 +105,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     store: str = ""
     folders: tuple[str, ...] = ()
     conditions_met: tuple[str, ...] = ()
+    explanations: Sequence[Explanation] = ()
 
     def __repr__(self) -> str:
         """What was evaluated. `asyncio.run` formats it several times, so the values are left out."""

@@ -83,7 +83,9 @@ async def score_file(
     prepared, description, collected = await run_in_thread(_read_all, spec, file, partners or {})
     measures = prepared.measures
     if not (prepared.judges.models or measures.embedder or measures.text_metrics):
-        return await judge_and_write(prepared, description, collected, None, show_progress=show_progress)
+        return await judge_and_write(
+            prepared, description, collected, None, show_progress=show_progress, explain=spec.explain
+        )
     store = await run_in_thread(Store.open, spec.store)
     try:
         async with (
@@ -97,6 +99,7 @@ async def score_file(
             collected,
             store,
             show_progress=show_progress,
+            explain=spec.explain,
         )
     finally:
         await run_in_thread(store.close)

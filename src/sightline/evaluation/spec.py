@@ -305,6 +305,14 @@ class ScoreOptions(EvaluationOptions):
             "NAME=COLUMN[,...]",
         ),
     ] = field(default_factory=dict)
+    explain: Annotated[
+        bool,
+        Argument(
+            "print for each response the rule that gave its verdict, and the words that it read, the worst "
+            "first (csv: instead of the metrics)",
+            "results",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)

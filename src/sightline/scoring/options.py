@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from sightline.scoring.chosen import chosen_letter
+from sightline.scoring.chosen import chosen_letter, read_choice
 from sightline.scoring.mentions import LETTERS
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, flags
@@ -72,14 +72,21 @@ def extract_released(response: str, options: Sequence[str]) -> str | None:
     >>> extract_released("BDF", ["x"] * 6) is None
     True
     """
-    letters = _IN_PARENTHESES.findall(response) or _STANDING_ALONE.findall(response)
-    if not letters:
-        letters = [
-            letter
-            for letter, option in zip(SIX_LETTERS, options, strict=False)
-            if option.strip() in response or response in option
-        ]
-    return _most_frequent(letters)
+    return _most_frequent(_released_letters(response, options)[1])
+
+
+def _released_letters(response: str, options: Sequence[str]) -> tuple[str, list[str]]:
+    """The rule of the released script that finds letters in a response, and the letters."""
+    if letters := _IN_PARENTHESES.findall(response):
+        return "letters in parentheses", letters
+    if letters := _STANDING_ALONE.findall(response):
+        return "letters that stand alone", letters
+    letters = [
+        letter
+        for letter, option in zip(SIX_LETTERS, options, strict=False)
+        if option.strip() in response or response in option
+    ]
+    return "text of an option" if letters else "none", letters
 
 
 EXTRACTIONS = {"released": extract_released, "strict": chosen_letter}
@@ -90,12 +97,21 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
     response = case.texts[0]
     letter = EXTRACTIONS[extraction](response, case.options)
     scores = flags({"refused": is_refusal(response)})
+    rule, words = _read_as(extraction, response, case.options)
     if letter is None:
-        return Reading("miss", scores=scores)
-    if not case.references:
-        return Reading("unscored", extracted=letter, scores=scores)
-    verdict: VerdictName = "right" if letter == case.references[0] else "wrong"
-    return Reading(verdict, extracted=letter, scores=scores)
+        return Reading("miss", scores=scores, rule=rule, words=words)
+    verdict: VerdictName = "unscored"
+    if case.references:
+        verdict = "right" if letter == case.references[0] else "wrong"
+    return Reading(verdict, extracted=letter, scores=scores, rule=rule, words=words)
+
+
+def _read_as(extraction: str, response: str, options: Sequence[str]) -> tuple[str, str]:
+    """The rule of an extraction that decided, and the words that it read."""
+    if extraction == "strict":
+        return read_choice(response, options)[1:]
+    rule, letters = _released_letters(response, options)
+    return rule, ", ".join(letters)
 
 
 def _most_frequent(letters: Iterable[str]) -> str | None:

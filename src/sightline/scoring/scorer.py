@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct, field
 
-from sightline.types import Answer, Case, Group, Message, VerdictName
+from sightline.types import Answer, Case, Group, Message, Outcome, Verdict, VerdictName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,12 +27,16 @@ class Reading(Struct, frozen=True):
         raw: The text that was read.
         extracted: The option or text that was extracted from the response.
         scores: Numbers by name.
+        rule: The rule that decided, in a few words; '' if the scorer has one rule only.
+        words: The words of the response that the rule read, or the reference that it found there.
     """
 
     verdict: VerdictName
     raw: str = ""
     extracted: str | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
+    rule: str = ""
+    words: str = ""
 
 
 RuleVerdict = Literal["right", "wrong", "undecided"]
@@ -114,6 +118,78 @@ def by_question(scorers: Iterable[Scorer], scorer_type: type[_S]) -> dict[str, _
         Question -> its scorer of this type. A question that no scorer of this type decides is absent.
     """
     return {scorer.question: scorer for scorer in scorers if isinstance(scorer, scorer_type)}
+
+
+# -- Why an answer got its verdict
+
+
+class Explanation(Struct, frozen=True):
+    """How the verdict on an answer came about: the rule that decided, and the words that it read.
+
+    `option` is what was extracted from the response, '' for nothing. The rule is that of the rules if they
+    gave the verdict, and the words are the response where it read none; otherwise the rule is the judge, and
+    the words are those of its reply.
+    """
+
+    sample: str
+    variant: str
+    draw: int
+    verdict: VerdictName
+    option: str
+    rule: str
+    words: str
+
+
+WORST_FIRST: Sequence[VerdictName] = ("error", "miss", "refused", "wrong", "undecided", "unscored", "right")
+"""The order of explanations."""
+
+LONGEST_WORDS = 160
+"""The most characters of the words of an explanation."""
+
+
+def explanations(
+    outcomes: Iterable[Outcome], cases: Iterable[Case], scorers: Iterable[Scorer], verdicts: Iterable[Verdict]
+) -> list[Explanation]:
+    """Explain the verdicts that count on the answers of a judged group.
+
+    Args:
+        outcomes: The outcomes of the group, with their verdicts.
+        cases: The cases of the group.
+        scorers: The scorers of the benchmark.
+        verdicts: The verdicts of all judges on the group.
+
+    Returns:
+        An explanation for each outcome. The rules read the answers again: a verdict that was
+        stored by other rules differs, and the explanation says so.
+    """
+    scorer = by_question(scorers, RuleScorer).get("correct")
+    by_index = {case.outcome_index: case for case in cases if case.question == "correct"}
+    raw = {(one.targets, one.judge): one.raw for one in verdicts if one.question == "correct"}
+    found = []
+    for index, outcome in enumerate(outcomes):
+        if outcome.status != "ok":
+            rule, words = outcome.status.replace("_", " "), outcome.error or ""
+        elif outcome.judge == "rules" and scorer is not None and index in by_index:
+            reading = scorer.decide(by_index[index])
+            rule, words = reading.rule or scorer.name, reading.words or reading.extracted or outcome.response
+            if reading.verdict != outcome.verdict:
+                rule = f"{rule}; these rules now give {reading.verdict}"
+        else:
+            rule = f"judge {outcome.judge}" if outcome.judge else ""
+            words = raw.get(((outcome.key,), outcome.judge), "")
+        words = " ".join(words.split())
+        found.append(
+            Explanation(
+                sample=outcome.sample,
+                variant=outcome.variant,
+                draw=outcome.draw,
+                verdict=outcome.verdict,
+                option=outcome.extracted or "",
+                rule=rule,
+                words=words if len(words) <= LONGEST_WORDS else words[: LONGEST_WORDS - 1] + "…",
+            )
+        )
+    return found
 
 
 # -- Flags among the scores of an answer: yes-or-no readings of a response, which may be undecided

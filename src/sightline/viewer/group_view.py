@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from sightline.formats.groups import right_positions
 from sightline.scoring.mentions import LETTERS
+from sightline.scoring.scorer import Explanation
 from sightline.types import Labels, Outcome, Verdict, VerdictName
 from sightline.viewer.environment import shorten
 from sightline.viewer.index_images import NOT_SENT, SIDE, ImageError, RunImages
@@ -75,6 +76,7 @@ class ProbeView(Struct, frozen=True):
     notice: str
     scores: tuple[tuple[str, float], ...]
     judges: tuple[JudgeLine, ...]
+    explanation: Explanation | None = None
 
     @property
     def verdict(self) -> VerdictName:
@@ -147,7 +149,8 @@ class GroupView(Struct, frozen=True):
         return "Variant" if self.question else "Question"
 
 
-def group_view(detail: GroupDetail, shown: ImageSource) -> GroupView:
+def group_view(detail: GroupDetail, shown: ImageSource, explained: Sequence[Explanation] = ()) -> GroupView:
+    """A group; `explained` are explanations of its answers in their order, empty for none."""
     outcomes = detail.outcomes
     same_images = len(set(detail.images)) == 1
     same_question = len({outcome.question for outcome in outcomes}) == 1
@@ -168,6 +171,7 @@ def group_view(detail: GroupDetail, shown: ImageSource) -> GroupView:
             notice=outcome.error or response.notice or ABSENCES.get(outcome.status, ""),
             scores=_numbers(outcome.scores),
             judges=_judges(outcome, detail.verdicts),
+            explanation=explained[number - 1] if explained else None,
         )
         for number, (outcome, images, response, pieces) in enumerate(
             zip(outcomes, detail.images, responses, marked, strict=True), 1

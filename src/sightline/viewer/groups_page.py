@@ -12,18 +12,22 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.benchmarks.registry import is_benchmark
 from sightline.errors import UserError
 from sightline.evaluation.runs import RunLine, StoredRun, read_stored_run
 from sightline.evaluation.spec import RunOptions, declared_options
 from sightline.formats.jsonl import answer_line
 from sightline.reporting.notes import NESTED, option_text
-from sightline.types import Outcome, VerdictName
+from sightline.scoring.scorer import Explanation, explanations
+from sightline.types import Group, Outcome, VerdictName
 from sightline.viewer.addresses import number_of, read_word
 from sightline.viewer.group_view import ABSENCES, group_view
 from sightline.viewer.index_types import (
     CHOICES,
     LABEL,
     Facet,
+    GroupDetail,
     GroupFilter,
     GroupRow,
     Order,
@@ -93,17 +97,18 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
     number, shown = request.path_params["number"], _shown(request)
     index = viewer.index.open(summary.run)
     detail = index.group(number)
+    run = read_stored_run(viewer.store, summary.run)
     return viewer.page(
         "group_page.html",
         {
             "section": "Runs",
             "run": summary.line,
-            "group": group_view(detail, shown_images(viewer, summary.run)),
+            "group": group_view(detail, shown_images(viewer, summary.run), _explained(run, detail)),
             "neighbours": index.neighbours(number, shown.wanted, shown.order),
             "query": shown.query,
             "json": b"\n".join(map(answer_line, detail.outcomes)).decode(),
             "again": ask_again(
-                read_stored_run(viewer.store, summary.run),
+                run,
                 summary.line,
                 viewer.store.name if viewer.is_lasting else "",
             ),
@@ -111,6 +116,18 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "unanswered": summary.result.unanswered if summary.result else 0,
         },
     )
+
+
+def _explained(run: StoredRun, detail: GroupDetail) -> list[Explanation]:
+    """Explain the verdicts of the rules; those of other judges stand on the page with their replies."""
+    description = run.description
+    if not is_benchmark(description.benchmark):
+        return []  # its plugin is not loaded
+    benchmark = find_benchmark(description.benchmark)
+    chosen = {name: option.default for name, option in benchmark.options.items()}
+    scorers = benchmark.scorers({**chosen, **description.benchmark_options})
+    group = Group(detail.row.sample, detail.row.draw, "", detail.outcomes)
+    return explanations(group, benchmark.cases(group), scorers, detail.verdicts)
 
 
 @with_index

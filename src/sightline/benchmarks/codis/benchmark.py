@@ -23,7 +23,7 @@ from sightline.benchmarks.base import (
 )
 from sightline.benchmarks.codis import rules
 from sightline.benchmarks.codis.data import ANSWER_FILES, EXPORT_FORMATS, RECORDS, read_samples
-from sightline.benchmarks.codis.rules import judge_by_rules, same_meaning_by_rules
+from sightline.benchmarks.codis.rules import judge_answer_part, same_meaning_by_rules
 from sightline.metrics import paired
 from sightline.scoring.judge_replies import right_or_wrong, same_meaning_by_model
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
@@ -237,7 +237,9 @@ def _compare(first: Outcome, second: Outcome) -> Case:
 
 
 def _judge_answer(case: Case) -> Reading:
-    return Reading(judge_by_rules(case.probe_question, case.references[0], case.texts[0]))
+    answer = answer_part(case.texts[0])
+    verdict, rule = judge_answer_part(case.probe_question, case.references[0], answer)
+    return Reading(verdict, rule=rule, words=answer)
 
 
 def _judge_meaning(case: Case) -> Reading:

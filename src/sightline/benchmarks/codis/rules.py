@@ -78,21 +78,27 @@ def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
     >>> judge_by_rules("Does it run clockwise or counterclockwise?", "Clockwise.", "Counterclockwise.")
     'wrong'
     """
-    answer = answer_part(output)
+    return judge_answer_part(question, reference, answer_part(output))[0]
+
+
+def judge_answer_part(question: str, reference: str, answer: str) -> tuple[RuleVerdict, str]:
+    """The verdict on an answer part, and the rule that decided it."""
     if all(map(is_question, statements(answer))):
-        return "wrong"
+        return "wrong", "only questions, or empty"
     if words(answer) == words(reference):
-        return "right"
+        return "right", "the words of the reference"
     if allowed := allowed_times(reference):
-        return _judge_time(question, allowed, answer)
+        return _judge_time(question, allowed, answer), "times of day"
     claimed, expected = claim_of(question, answer), claim_of(question, reference)
     if expected is None and explicit(reference):
         claimed, expected = said_yes_or_no(question, answer), explicit(reference)
     if claimed == OPEN:
-        return "wrong"
+        return "wrong", "leaves the question open"
     if expected is None:
-        return _judge_words(reference, answer)
-    return "undecided" if claimed is None else "right" if claimed == expected else "wrong"
+        return _judge_words(reference, answer), "content words"
+    if claimed is None:
+        return "undecided", f"claim unclear, expected: {expected}"
+    return "right" if claimed == expected else "wrong", f"claims: {claimed}"
 
 
 @cached_for_short_texts

@@ -97,15 +97,27 @@ def accept_by_rules(reference: str, response: str) -> RuleVerdict:
     >>> accept_by_rules("WA and MS", "I'm sorry, I can't read it."), accept_by_rules("16", "Number 61.")
     ('wrong', 'undecided')
     """
+    return read_acceptance(reference, response)[0]
+
+
+def read_acceptance(reference: str, response: str) -> tuple[RuleVerdict, str, str]:
+    """The verdict, the rule that decided it, and the words that it read."""
     if not response.strip():
-        return "wrong"
+        return "wrong", "empty", ""
     expected = _key_words(reference)
     short = len(reference.split()) <= SHORT
     comparable = bool(expected) and short and not _has_structure(reference, expected)
     if is_refusal(response) or _only_declines(response):
-        return "undecided" if comparable and set(expected) <= set(_key_words(response)) else "wrong"
+        if comparable and set(expected) <= set(_key_words(response)):
+            return "undecided", "declines, with the words of the reference", response
+        return "wrong", "declines", response
+    if not comparable:
+        return "undecided", "the reference is too long, or has no words to compare", response
     stated = _key_words(_statements(reference, response))
-    return "right" if comparable and _contains(stated, expected) else "undecided"
+    if _contains(stated, expected):
+        return "right", "states the words of the reference", " ".join(expected)
+    missing = [word for word in dict.fromkeys(expected) if word not in stated]
+    return "undecided", f"does not state: {' '.join(missing or expected)}", response
 
 
 def _has_structure(reference: str, key_words: tuple[str, ...]) -> bool:

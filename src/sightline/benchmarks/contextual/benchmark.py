@@ -21,7 +21,7 @@ from sightline.benchmarks.base import (
     by_name,
     text_metrics,
 )
-from sightline.benchmarks.contextual.acceptance import accept_by_rules
+from sightline.benchmarks.contextual.acceptance import read_acceptance
 from sightline.benchmarks.contextual.data import (
     IMAGE,
     NAME,
@@ -244,4 +244,5 @@ def _judge_response(case: Case) -> Reading:
         return Reading("unscored")
     response = case.texts[0]
     scores = flags({"refused": is_refusal(response)})
-    return Reading(accept_by_rules(case.references[0], response), scores=scores)
+    verdict, rule, words = read_acceptance(case.references[0], response)
+    return Reading(verdict, scores=scores, rule=rule, words=words)

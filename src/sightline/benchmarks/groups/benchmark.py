@@ -254,18 +254,21 @@ def _judge_answer(case: Case, task: Task) -> Reading:
         return _judge_choice(case, scores)
     extracted = post_process(response, task)
     if not case.references:
-        return Reading("unscored", extracted=extracted, scores=scores)
-    right = contains(response, case.references, task)
-    return Reading("right" if right else "wrong", extracted=extracted, scores=scores)
+        return Reading("unscored", extracted=extracted, scores=scores, rule="no reference")
+    held = next((reference for reference in case.references if contains(response, [reference], task)), None)
+    if held is None:
+        return Reading("wrong", extracted=extracted, scores=scores, rule="holds no reference", words=response)
+    return Reading("right", extracted=extracted, scores=scores, rule="holds the reference", words=held)
 
 
 def _judge_choice(case: Case, scores: Mapping[str, float]) -> Reading:
-    position = read_choice(case.texts[0], case.options, case.probe_question).position
+    position, rule, words = read_choice(case.texts[0], case.options, case.probe_question)
     if position is None:
-        return Reading("miss", scores=scores)
+        return Reading("miss", scores=scores, rule=rule, words=words)
     right = right_positions(case.references, case.options)
     verdict: VerdictName = "unscored" if not right else "right" if position in right else "wrong"
-    return Reading(verdict, extracted=named_option(position, case.options), scores=scores)
+    extracted = named_option(position, case.options)
+    return Reading(verdict, extracted=extracted, scores=scores, rule=rule, words=words)
 
 
 # -- Metrics of MM-R3's context task: the share of answers that name the mask and not what it hides
