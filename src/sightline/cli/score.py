@@ -14,6 +14,7 @@ EXAMPLE = """examples:
   sightline score codis results/answers.jsonl --data data/codis --judge openai/gpt-4o
   sightline score contextual master.json --data data/contextual --model gemini-pro-vision --allow-missing
   sightline score mmr3:restyling answers.jsonl
+  sightline score groups:mine.jsonl --explain            which rule read each response, and which words
   sightline score groups:mine.jsonl                      the lines of mine.jsonl have a field `response`
   sightline score groups:mine.jsonl table.xlsx --columns id=question_id,response=answer
 
