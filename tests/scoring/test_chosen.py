@@ -570,3 +570,26 @@ def test_replies_that_were_read_wrongly(shared: Path, name: str) -> None:
         right = json.loads(line)
         position = read_choice(right["response"], options[right["group"]]).position
         assert (None if position is None else chr(ord("A") + position)) == right["option"], right
+
+
+@pytest.mark.parametrize(
+    ("response", "options", "position"),
+    [
+        ("Definitely not", ("Yes", "No"), 1),
+        ("no, wait, yes", ("Yes", "No"), 0),
+        ("I don't know.", ("I", "II", "III"), None),
+        ("I would be happy to help, but I see no image.", ("happy", "sad"), None),
+        ("I'm unable to see a dog.", ("a cat", "a dog"), None),
+        ("Answer: A. Sorry, I meant B.", ("a cat", "a dog"), 1),
+        ("A. No. B.", ("a cat", "a dog"), 1),
+        ("答案是A。不对，应该是B。", ("a cat", "a dog"), 1),
+        ("B\n\nQuestion: What is it?\nAnswer: A", ("a cat", "a dog"), 1),
+        ("B<|im_end|>\n<|im_start|>assistant\nA", ("a cat", "a dog"), 1),
+        ("A B C D", ("a cat", "a dog", "an owl", "a fox"), None),
+        ("That's right, it is on the left.", ("left", "right"), 0),
+    ],
+)
+def test_refusals_revisions_and_turns_of_others_are_no_statements(
+    response: str, options: tuple[str, ...], position: int | None
+) -> None:
+    assert read_choice(response, options).position == position

@@ -55,6 +55,7 @@ from sightline.scoring.mentions import (
     word_pattern,
     words_of,
 )
+from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.text import lexicon, normalised
 from sightline.types import Outcome
 
@@ -90,11 +91,17 @@ def read_choice(response: str, options: Sequence[str], question: str = "") -> Ch
     >>> read_choice("A or B", ["a kite", "a drum"])
     Choice(position=None, rule='several', words='A, B')
     """
-    texts = tuple(options)
+    texts, response = tuple(options), _TURN_ENDS.split(response, maxsplit=1)[0]
     read = _read_choice(response, texts, question)
     if read.rule == "none" and question and response.strip():
         return _stated_by_question(question, response, prepared_options(texts))
     return read
+
+
+_TURN_ENDS = re.compile(
+    r"<\|(?:im_end|eot_id|endoftext|end|eos)\|>|</s>|<eos>|<end_of_turn>|(?<=\S)\s*\n+(?:Question|User|Human|Q)\s*:"
+)
+"""Where a model goes on with a turn that is not its own."""
 
 
 def chosen_letter(response: str, options: Sequence[str], question: str = "") -> str | None:
@@ -142,9 +149,14 @@ def _read_choice(response: str, texts: tuple[str, ...], question: str) -> Choice
         return _decided(same, "text", response)
     if letter := _bare_letter(plain_text(response).strip(" \t\n.()[]:。「」【】『』\"'<>{}《》"), options):
         return letter
+    if len(set(listed := re.findall(r"[A-Z]", response))) > 1 and _ONLY_LETTERS.fullmatch(response):
+        return Choice(None, "several", ", ".join(listed))
     if contents := list(_contents(response)):
         return _from_container(contents, options, question)
     return _from_text(response, options, question)
+
+
+_ONLY_LETTERS = re.compile(r"\W*[A-Z](?:[\s,/;&]+[A-Z])+\W*")
 
 
 def _bare_letter(text: str, options: Options) -> Choice | None:
@@ -169,7 +181,9 @@ def _quoted(words: str) -> str:
 
 
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_TAGGED = re.compile(r"<(answer|final_answer|choice)\b[^<>]*>(.*?)(?:</\1\s*>|$)", re.IGNORECASE | re.DOTALL)
+_TAGGED = re.compile(
+    r"<(answer|final_answer|final|choice)\b[^<>]*>(.*?)(?:</\1\s*>|$)", re.IGNORECASE | re.DOTALL
+)
 _JSON = re.compile(r"\{[^{}]*\}")
 _FIELDS = ("final_answer", "answer", "choice", "option", "selected_option", "label", "prediction", "response")
 
@@ -244,6 +258,8 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
             return _the_one(left, rule, marked, options)
     if negated:
         return Choice(None, "none")  # what the response says is there is not what is asked for
+    if is_refusal(response):
+        return Choice(None, "none")
     return _only_mentioned(marked, options, question)
 
 
@@ -257,12 +273,14 @@ def _the_one(statements: Sequence[_Statement], rule: Rule, marked: Marked, optio
         if one.position not in ((last.position, -1) if last.position >= 0 else (-1,))
     ]
     revises = word_pattern("{revises}", marked.languages)
-    if rule != "statement" and last.position >= 0:
+    if last.position >= 0:
+        # After a label, only a revision that names the other option at once replaces what was stated.
+        near = 25 if rule == "statement" else 200
         later = [
             found
             for found in MENTION.finditer(marked.text, last.start + 1)
             if position_of(found[0]) != last.position
-            and revises.search(marked.text, last.start, found.start())
+            and revises.search(marked.text, max(last.start, found.start() - near), found.start())
         ]
         if later:
             final = later[-1]
@@ -331,6 +349,8 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         if _WRONG.match(label[0]) and not negated:
             continue
         sentence, start = _sentence_around(text, label.start())
+        if "would" in label[0] and re.search(r"(?i)\bif\b", sentence[: label.start() - start]):
+            continue
         turned = re.split(r"[,;，；]|\b(?:but|aber|mais|pero|но)\b", sentence[: label.start() - start])[-1]
         if word_pattern("{tentative}", languages).search(turned):
             continue
@@ -609,6 +629,7 @@ def _stated_polarity(response: str, marked: Marked, options: Options) -> Choice 
         rf"{_BEGIN}(?:{polar})(?:{_STOP}|(?=\s+{{after_no}}))",
         rf"{{concludes}}[\s,，]*(?:{polar}){_STOP}",
         rf"(?<=[,，]\s)(?:{polar})(?=\s*[,，–—.])",
+        rf"{{revises}}[\s,:.…]*(?:{polar}){_STOP}",
     )
     leading = sorted(
         (found.start(), found.end(), bool(found["yes"]), found[0])

@@ -191,7 +191,12 @@ class Options:
         bare = [_without_article(normalised(text.replace("'", _APOSTROPHE))) for text in self.texts]
         parts: list[tuple[int, int, str]] = []
         for position, text in enumerate(self.texts):
-            if not _WORD.search(text) or position in self.polar or text.upper() in self.letters:
+            if (
+                not _WORD.search(text)
+                or position in self.polar
+                or text in "AI"
+                or text.upper() in self.letters
+            ):
                 continue
             if self.normalised.count(self.normalised[position]) > 1:
                 if len(text) > 2 and _FORMULA.search(text):
@@ -303,6 +308,10 @@ _URL = re.compile(
     r"(?:\b[a-z][a-z0-9+.-]*://|\bwww\.)\S+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|jpg|png)\b", re.I
 )
 _QUOTED_QUESTION = re.compile(r"[\"“「『'‘«][^\"”」』»\n]{4,300}?[?？]\s*[\"”」』'’»]")
+_IDIOM = re.compile(
+    r"\b(?:that['’]s|that is|you['’]re|all|is this|was) right\b(?! of| side)|\bright (?:away|now|next)\b",
+    re.I,
+)
 _CYRILLIC = re.compile(rf"(?<![{EDGE}])[АБГД](?=[\s).:,;»\"*]|$)")
 _AS_LATIN = {"А": "A", "Б": "B", "Г": "D", "Д": "E"}
 """Letters of Russian labels. В, С and Е are left out: they look like other letters of Latin labels."""
@@ -335,6 +344,8 @@ def mark(response: str, options: Options) -> Marked:
     plain = plain_text(response)
     languages = languages_of(plain)
     text = _QUOTED_QUESTION.sub(" ", _URL.sub(" ", plain))
+    if "right" in options.folded:
+        text = _IDIOM.sub(" ", text)
     if options.numbers:
         text = _with_digits(text, languages)
     text = _mark_letters(options.mark_texts(text), options, languages)
