@@ -64,7 +64,7 @@ class _Run(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class _Score(ScoreOptions):
-    file: StrPath = field(kw_only=False)
+    file: StrPath | None = field(default=None, kw_only=False)
     partners: Mapping[str, str] | None = None
     show_progress: bool = False
 

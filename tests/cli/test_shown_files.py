@@ -146,3 +146,19 @@ def test_what_cannot_be_shown_is_refused(
     lmms_eval(folder / "samples.jsonl", questions(folder))
     assert main(["show", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_answers_to_a_groups_file_are_shown(capsys: Capture, tmp_path: Path) -> None:
+    """The embedder of groups keeps its vectors in a store, which needs a folder."""
+    lines = [
+        {"group": "g", "variant": variant, "prompt": "Which?", "references": ["B"], "options": ["cat", "dog"]}
+        for variant in ("v0", "v1")
+    ]
+    questions, answers = tmp_path / "groups.jsonl", tmp_path / "answers.jsonl"
+    questions.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    answers.write_text(
+        "".join(json.dumps({"id": "g", "variant": v, "response": "a dog"}) + "\n" for v in ("v0", "v1"))
+    )
+    assert main(["show", str(answers), "--task", f"groups:{questions}", "--json"]) == 0
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    assert [one["verdict"] for one in group["row"]["marks"]] == ["right", "right"]

@@ -245,6 +245,11 @@ def test_a_groups_file_with_responses_needs_no_second_file(tmp_path: Path, capsy
         ("w", "wrong"),
         ("v", "wrong"),
     ]
+    assert "hold a response" not in notes(groups)
+    assert "1 lines of variant 'original'" in notes(groups)
+    plain = [{"id": name, "variant": v, "response": "A"} for name, v in (("1", "v"), ("1", "w"), ("2", "v"))]
+    assert score(groups, lines(tmp_path / "a.jsonl", plain))[0] == 0
+    assert "4 lines hold a response: only" in notes(groups)
     lines(groups, [*asked, question(3, ["x", "y"], "x")])
     assert score(groups, None)[0] == 2
     assert "1 of 4 answers are missing: 3 (v)" in capsys.readouterr().err
@@ -254,3 +259,70 @@ def test_a_groups_file_with_responses_needs_no_second_file(tmp_path: Path, capsy
     assert "no line has a response" in capsys.readouterr().err
     assert main(["score", "codis"]) == 2
     assert "no file of answers" in capsys.readouterr().err
+
+
+COUNTS = ["1", "2", "10", "-3"]
+
+
+@pytest.mark.parametrize(
+    ("options", "response", "chosen"),
+    [
+        (COUNTS, "1.0", "1"),
+        (COUNTS, " 10.00 ", "10"),
+        (COUNTS, "-3.0", "-3"),
+        (COUNTS, "2.5", "2.5"),
+        (COUNTS, "4.0", "4.0"),
+        (COUNTS, "It is 1.0", "It is 1.0"),
+        (["1", "1.0"], "1.0", "1.0"),
+        (["1", "one"], "1.0", "1.0"),
+        (["3", "03"], "3.0", "3.0"),
+    ],
+)
+def test_a_response_that_a_table_made_a_number_of_is_the_option(
+    tmp_path: Path, options: Sequence[str], response: str, chosen: str
+) -> None:
+    """pandas writes 1.0 for 1 where one cell of the column is empty; only whole integers are such cells."""
+    groups = lines(tmp_path / "g.jsonl", [question(n, options, options[0]) for n in (1, 2)])
+    (tmp_path / "a.csv").write_text(f'id,variant,response\n1,v,"{response}"\n2,v,\n')
+    plain = [{"id": 1, "variant": "v", "response": response}, {"id": 2, "variant": "v", "response": None}]
+    for answers in (tmp_path / "a.csv", lines(tmp_path / "a.jsonl", plain)):
+        _, found = score(groups, answers)
+        assert found[0]["response"] == chosen
+        if chosen in COUNTS:
+            assert found[0]["verdict"] == ("right" if chosen == options[0] else "wrong")
+
+
+def test_a_file_with_other_names_is_refused_with_the_option_that_names_them(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["x", "y"], "x")])
+    (tmp_path / "a.csv").write_text("qid,persp,ans\n1,v,A\n")
+    answers = lines(tmp_path / "a.jsonl", [{"qid": 1, "persp": "v", "ans": "A"}])
+    for file in (tmp_path / "a.csv", answers):
+        assert score(groups, file)[0] == 2
+        assert "--columns id=question_id,response=answer" in capsys.readouterr().err
+        named = ["--columns", "id=qid,response=ans"]
+        assert score(groups, file, *named)[0] == 2
+        assert "--columns variant=COLUMN" in capsys.readouterr().err
+        assert verdicts(groups, file, *named, "--columns", "variant=persp") == ["right"]
+
+
+@pytest.mark.parametrize("shared_probes", [True, False])
+def test_model_selects_by_the_field_of_plain_records(
+    tmp_path: Path, capsys: Capture, shared_probes: bool
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(n, ["x", "y"], "x") for n in (1, 2)])
+    said = [("one", 1, "A"), ("one", 2, "A"), ("two", 1, "B"), ("two", 2, "A")]
+    if not shared_probes:
+        said = [said[0], said[3]]
+    records = [{"id": name, "variant": "v", "response": text, "model": m} for m, name, text in said]
+    (tmp_path / "a.csv").write_text(
+        "id,variant,response,model\n" + "".join(f"{name},v,{text},{m}\n" for m, name, text in said)
+    )
+    for answers in (lines(tmp_path / "a.jsonl", records), tmp_path / "a.csv"):
+        assert score(groups, answers)[0] == 2
+        assert "2 models; expected --model with one of one, two" in capsys.readouterr().err
+        found = [verdicts(groups, answers, "--model", m, "--only-answered") for m in ("one", "two")]
+        assert found == ([["right", "right"], ["wrong", "right"]] if shared_probes else [["right"]] * 2)
+    of_one = lines(tmp_path / "b.jsonl", [{**one, "model": "m"} for one in records[:2]])
+    assert len(verdicts(groups, of_one, "--model", "any name")) == 2

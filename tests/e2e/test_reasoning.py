@@ -303,7 +303,7 @@ def test_a_judge_reads_first_and_second_answers(
 @pytest.mark.parametrize(
     ("limit", "model", "said"),
     [
-        ("40", "", "not above the token limit"),
+        ("40", "", "more than 40, which is max_tokens of --gen"),
         ("0", "", "too small"),
         ("90", "baseline/chance", "takes no token limit"),
     ],

@@ -19,6 +19,7 @@ from sightline.reporting.table import (
     PublishedCell,
     ReportTable,
     Value,
+    cell_text,
     csv_text,
     flat,
     json_text,
@@ -299,6 +300,16 @@ def test_an_interval_below_zero_uses_a_word_between_its_bounds() -> None:
     column = Column("value", "value", "")
     assert parts(Value(-6.1, -10.1, -2.1), column) == ("-6.1", "-10.1 to -2.1")
     assert parts(Value(6.1, 2.1, 10.1), column) == ("6.1", "2.1-10.1")
+
+
+def test_a_difference_that_rounds_to_zero_has_no_minus() -> None:
+    column = Column("value", "value", "")
+    for nothing in (-0.0, 0.0, -0.04, 0.04):
+        assert parts(Value(nothing, nothing, 0.2), column)[0] == "0.0"
+        assert "-0.0" not in cell_text(Value(nothing, nothing, nothing), column)
+        figure = PublishedValue("Human", 86.2, "Table 3", comparable=False)
+        assert parts(PublishedCell(figure, nothing), column) == ("86.2*", "(+0.0)")
+    assert parts(Value(-0.05000001), column) == ("-0.1",)
 
 
 def test_readers_see_one_decimal_of_a_percentage_and_three_of_a_number() -> None:

@@ -400,6 +400,18 @@ class Benchmark(ABC):
         """
         raise UserError("no file of answers", expected=f"sightline score {self.name} FILE")
 
+    def unread_answers_notes(self, folder: Path | None, options: Mapping[str, Any]) -> list[str]:
+        """Write notes on answers that the data itself holds, where others are judged.
+
+        Args:
+            folder: The data folder, or None if the user named none.
+            options: The effective options.
+
+        Returns:
+            The notes for the result; by default none.
+        """
+        return []
+
     def add_judgements(self, predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
         """Add the verdicts of a released file of judgements to the answers that they judge.
 

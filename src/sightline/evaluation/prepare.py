@@ -65,8 +65,13 @@ from sightline.store.store import OcrResult, Store, cached_words, inspect_images
 from sightline.types import ImageFile, ImageRef, Probe, Sample, Verdict
 
 
-def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = False) -> Prepared:
-    """Check everything that can be checked before the first call. Nothing is written."""
+def prepare_evaluation(
+    spec: Spec, *, calls_model: bool = True, keyless: bool = False, own_answers: bool = False
+) -> Prepared:
+    """Check everything that can be checked before the first call. Nothing is written.
+
+    `own_answers`: whether the answers are those that the data itself holds.
+    """
     fail_if = parse_conditions(spec.fail_if)
     benchmark = find_benchmark(spec.task.partition(":")[0])
     setting = setting_of(benchmark, spec.task)
@@ -87,7 +92,7 @@ def prepare_evaluation(spec: Spec, *, calls_model: bool = True, keyless: bool = 
         spec=spec,
         config=config,
         task=task,
-        survey=survey_samples(task, probe_check(models, options.benchmark)),
+        survey=survey_samples(task, probe_check(models, options.benchmark), own_answers=own_answers),
         models=models,
         judges=judges,
         measures=measures,
@@ -325,7 +330,7 @@ Check = Callable[[Probe], None]
 """Raises UserError for a probe that the model cannot be asked."""
 
 
-def survey_samples(task: PreparedTask, check: Check | None) -> Survey:
+def survey_samples(task: PreparedTask, check: Check | None, *, own_answers: bool) -> Survey:
     """Read all samples once, and check them; `check` is None if no model is called."""
     benchmark, options = task.benchmark, task.options.benchmark
     surveyor = Surveyor(benchmark, options, check)
@@ -335,7 +340,10 @@ def survey_samples(task: PreparedTask, check: Check | None) -> Survey:
     return replace(
         surveyor.found(),
         is_foreign=bool(foreign_samples(benchmark, names, task.folder, task.split, options)),
-        left_out=tuple(benchmark.left_out_notes(task.folder, task.split, options)),
+        left_out=(
+            *benchmark.left_out_notes(task.folder, task.split, options),
+            *(() if own_answers else benchmark.unread_answers_notes(task.folder, options)),
+        ),
     )
 
 
@@ -473,12 +481,27 @@ def retry_sampling(spec: Spec, task: PreparedTask, model: Model) -> dict[str, di
             )
         least = token_limit(first)
         if least is not None and limit <= least:
+            source = _limit_source(spec, task, setting, sampling, model)
             raise UserError(
                 f"--retry-truncated {limit} is not above the token limit of the first requests",
-                expected=f"more than {least:,}, which is max_tokens of {setting}",
+                expected=f"more than {least:,}, which is {source}",
             )
         found[setting] = second
     return found
+
+
+def _limit_source(
+    spec: Spec, task: PreparedTask, setting: str, sampling: Mapping[str, Any], model: Model
+) -> str:
+    """The option, and whose it is, that gives the token limit of the first requests."""
+    name = next((name for name in ("max_tokens", "max_completion_tokens") if name in sampling), None)
+    if name is None:
+        return f"the default of {model.name}"
+    if name in spec.gen:
+        return f"{name} of --gen"
+    if spec.preset is not None and name in task.benchmark.presets[spec.preset]:
+        return f"{name} of --preset {spec.preset}"
+    return f"{name} of {setting}"
 
 
 def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:

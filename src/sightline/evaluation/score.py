@@ -46,7 +46,7 @@ from sightline.evaluation.run import RequestSender, run_account
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import Prediction, match
-from sightline.formats.run_metadata import as_asked
+from sightline.formats.run_metadata import as_answered, as_asked
 from sightline.store.answers import key_of
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store
@@ -113,6 +113,7 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
     # An answer without a variant belongs to the only variant of a setting, if all its probes share one.
     variant = spec.set.get("variant", variant_of(benchmark, setting))
     derived: Mapping[str, Any]
+    has_file = file is not None
     if file is None:
         if spec.columns:
             raise UserError("--columns names columns of a file of answers", expected="FILE, or no --columns")
@@ -128,7 +129,7 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
     spec = dataclasses.replace(
         spec, model=spec.model or f"file:{Path(file).name}", set={**derived, **spec.set}
     )
-    prepared = prepare_evaluation(spec, calls_model=False)
+    prepared = prepare_evaluation(spec, calls_model=False, own_answers=not has_file)
     task, needed = prepared.task, prepared.task.partners
     for name in partners:
         if name not in needed:
@@ -238,6 +239,7 @@ def _stored_sample(
             key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
             error = "the file contains no answer to this probe"
             return stored_probe(replace(probe, messages=()), draw, key, cluster, digest, error=error)
+        prediction = as_answered(probe, prediction)
         key = answers.add(task.benchmark.name, setting, prediction)
         asked = as_asked(probe, prediction)
         return stored_probe(asked, draw, key, cluster, digest, evidence=judge_images(probe, files))
@@ -304,7 +306,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
             for draw, probe in ((draw, probe) for draw in draws for probe in probes):
                 answer = matched.get((probe.sample, probe.variant, draw))
                 if answer is not None:
-                    matches.append(_Match(answer, probe, cluster))
+                    matches.append(_Match(as_answered(probe, answer), probe, cluster))
     return list(_imported(benchmark.name, setting.name, matches, reasoning_names(spec)))
 
 

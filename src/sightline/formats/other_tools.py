@@ -15,6 +15,7 @@ from sightline.formats import jsonl
 from sightline.formats.files import read_bytes
 from sightline.formats.prediction import (
     LISTED,
+    NAMED_COLUMNS,
     AnswerFiles,
     Layout,
     Prediction,
@@ -410,7 +411,9 @@ def _layout(records: Sequence[dict[str, Any]], source: PredictionFile) -> Layout
         "the format is unknown",
         file=source.path,
         found=f"the fields {fields}" if fields else "no record",
-        expected="one of: " + "; ".join(layout.fields for layout in layouts),
+        expected="one of: "
+        + "; ".join(layout.fields for layout in layouts)
+        + f"; or {NAMED_COLUMNS.format('id=question_id,response=answer')}",
     )
 
 

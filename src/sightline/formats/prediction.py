@@ -144,11 +144,15 @@ def identifier(value: object, field: str, location: RecordLocation) -> str:
     return text
 
 
+NAMED_COLUMNS = "`score` or `import` with --columns {}, where the file calls it otherwise"
+"""The remedy for a file whose columns or fields have other names."""
+
+
 def variant_of(value: object, source: PredictionFile, location: RecordLocation) -> str:
     """Read the variant of a record; where a sample has one probe and the record names none, the setting."""
     if value is None or value == "":
         if source.conventions.variants:
-            expected = source.conventions.variants
+            expected = f"{source.conventions.variants}; or {NAMED_COLUMNS.format('variant=COLUMN')}"
             raise location.error("does not say which variant it answers", field="variant", expected=expected)
         return source.setting
     return optional_text(value, "variant", location)
@@ -242,7 +246,7 @@ def plain_reply(value: Any, field: str, location: RecordLocation) -> tuple[str, 
 
 # -- Matches predictions with the probes of a benchmark; reports unknown and missing ones
 
-_WHOLE = re.compile(r"-?[0-9]+\.0+")
+WHOLE_NUMBER = re.compile(r"-?[0-9]+\.0+")
 """A whole number with decimals."""
 
 LISTED = 5
@@ -288,7 +292,7 @@ def _with_known_ids(predictions: Sequence[Prediction], probes: set[tuple[str, st
 
 
 def _known(name: str, names: Collection[str]) -> str:
-    if name in names or not _WHOLE.fullmatch(name):
+    if name in names or not WHOLE_NUMBER.fullmatch(name):
         return name
     whole = name.partition(".")[0]
     return whole if whole in names else name

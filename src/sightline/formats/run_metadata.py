@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats.files import file_digest
-from sightline.formats.prediction import Prediction
+from sightline.formats.prediction import WHOLE_NUMBER, Prediction
 from sightline.scoring.mentions import LETTERS
 from sightline.scoring.options import carry_letter
 from sightline.text import UNDECODABLE, fault
@@ -157,6 +157,24 @@ def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
     if not options or options == probe.options:
         return probe
     return replace(probe, options=options, references=_carried(probe, options))
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def as_answered(probe: Probe, prediction: Prediction) -> Prediction:
+    """An answer whose response a table made a number of ('3.0'), with the option that is meant ('3').
+
+    Only a response that is wholly a whole number is changed, and only where all options are integers.
+    """
+    options = as_asked(probe, prediction).options
+    response = prediction.response.strip()
+    if not options or response in options or not WHOLE_NUMBER.fullmatch(response):
+        return prediction
+    meant = [option for option in options if _same_number(response, option)]
+    if len(meant) != 1 or not all(_INTEGER.fullmatch(option.strip()) for option in options):
+        return prediction
+    return replace(prediction, response=meant[0])
 
 
 def _as_in_data(prediction: Prediction, known: tuple[str, ...]) -> tuple[str, ...]:

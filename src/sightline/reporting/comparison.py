@@ -241,7 +241,7 @@ def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
 def each_pair(comparison: Comparison, change: MetricValue) -> str:
     place = (change.metric, change.subset)
     values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
-    return " ".join("-" if value is None else f"{value:+.1f}" for value in values)
+    return " ".join("-" if value is None else f"{value:+z.1f}" for value in values)
 
 
 def _decides(tests: int) -> list[str]:
@@ -385,7 +385,7 @@ def _totals(counts: Sequence[ChangeCounts]) -> list[str]:
     """The change in right answers, which is the difference in accuracy."""
     return [
         f"{one.unit}: gained minus lost is {one.gained - one.lost:+,} of {one.scored:,}, that is "
-        f"{100 * (one.gained - one.lost) / one.scored:+.1f} points"
+        f"{100 * (one.gained - one.lost) / one.scored:+z.1f} points"
         for one in counts
         if one.scored
     ]

@@ -183,7 +183,7 @@ def cell_text(cell: Cell, column: Column) -> str:
     shown = parts(cell, column)
     if isinstance(cell, Value | Spread) and cell.low is not None and cell.high is not None and len(shown) > 1:
         decimals, mark = DECIMALS[cell.unit], "~" if is_approximate(cell.interval) else ""
-        interval = f"{mark}[{cell.low:.{decimals}f}, {cell.high:.{decimals}f}]"
+        interval = f"{mark}[{cell.low:z.{decimals}f}, {cell.high:z.{decimals}f}]"
         shown = (shown[0], interval, *shown[2:])
     return " ".join(shown)
 
@@ -220,15 +220,15 @@ def _value_parts(cell: Value) -> tuple[str, ...]:
     decimals = DECIMALS[cell.unit]
     if cell.value is None:
         return ("-",)
-    return f"{cell.value:.{decimals}f}", *_interval_parts(cell)
+    return f"{cell.value:z.{decimals}f}", *_interval_parts(cell)
 
 
 def _published_parts(cell: PublishedCell, differences: bool) -> tuple[str, ...]:
     decimals = DECIMALS[cell.unit]
-    figure = f"{cell.figure.value:.{decimals}f}{cell.figure.mark}"
+    figure = f"{cell.figure.value:z.{decimals}f}{cell.figure.mark}"
     if cell.difference is None or not differences:
         return (figure,)
-    return figure, f"({cell.difference:+.{decimals}f})"
+    return figure, f"({cell.difference:+z.{decimals}f})"
 
 
 def _spread_parts(cell: Spread) -> tuple[str, ...]:
@@ -236,9 +236,9 @@ def _spread_parts(cell: Spread) -> tuple[str, ...]:
     if cell.value is None:
         return ("-",)
     return (
-        f"{cell.value:.{decimals}f}",
+        f"{cell.value:z.{decimals}f}",
         *_interval_parts(cell),
-        *(() if cell.difference is None else (f"({cell.difference:+.{decimals}f})",)),
+        *(() if cell.difference is None else (f"({cell.difference:+z.{decimals}f})",)),
     )
 
 
@@ -247,7 +247,7 @@ def _interval_parts(cell: Value | Spread) -> tuple[str, ...]:
         return ()
     mark = "~" if is_approximate(cell.interval) else ""
     to, decimals = "-" if cell.low >= 0 else " to ", DECIMALS[cell.unit]
-    return (f"{mark}{cell.low:.{decimals}f}{to}{cell.high:.{decimals}f}",)
+    return (f"{mark}{cell.low:z.{decimals}f}{to}{cell.high:z.{decimals}f}",)
 
 
 def _p_value_parts(cell: PValue) -> tuple[str, ...]:

@@ -153,8 +153,9 @@ class AnswerTask(NamedTuple):
 def scored_folders(file: Path, task: AnswerTask, data: Path | None, scratch: Path) -> list[Path]:
     """Score a file by rules, as `sightline score --allow-missing` does.
 
-    The data folder is None if the file holds questions and references.
+    The data folder is None if the file holds questions and references. `scratch` is made.
     """
+    scratch.mkdir(parents=True, exist_ok=True)
     benchmark = find_benchmark(task.task.partition(":")[0])
     variant = variant_of(benchmark, setting_of(benchmark, task.task))
     answers = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=True)

@@ -30,6 +30,7 @@ from sightline.benchmarks.groups.data import (
     read_samples,
     responses_in_lines,
     sorted_sample,
+    unread_responses,
 )
 from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.errors import UserError
@@ -198,6 +199,10 @@ class Groups(Benchmark):
         """The responses in the lines of the groups file."""
         file = self.file(folder, options)
         return file, responses_in_lines(file, _selection(options))
+
+    def unread_answers_notes(self, folder: Path | None, options: Mapping[str, Any]) -> list[str]:
+        """The lines that hold a response."""
+        return [] if _only_answers(options) else unread_responses(self.file(folder, options))
 
     def sample_content(self, sample: Sample) -> Any:
         return [

@@ -74,12 +74,8 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
     """Write notes on the variant `original`, which is sent either for Sampling only or alone."""
     checked = open_groups(file)
     asks_originals = selection.unchanged and not selection.all_variants
-    responses = (
-        checked.responses,
-        "lines hold a response: only `sightline score` without a file of answers reads it",
-    )
     if not (checked.originals or asks_originals):
-        return counted(responses)
+        return []
     groups, originals, left_out = 0, 0, 0
     for lines in _groups_of_size(checked, selection):
         groups += 1
@@ -92,7 +88,16 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
             f"lines of variant '{ORIGINAL}', the unchanged input, are not sent and count in no metric",
         ),
         (left_out, f"of {groups:,} groups are left out: they have {lack}"),
-        responses,
+    )
+
+
+def unread_responses(file: Path) -> list[str]:
+    """Write a note on the responses in lines whose answers come from elsewhere."""
+    return counted(
+        (
+            open_groups(file).responses,
+            "lines hold a response: only `sightline score` without a file of answers reads it",
+        )
     )
 
 
