@@ -163,7 +163,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "references", "field"),
-    [(["a", "b"], ["c"], "references"), (["a", "b"], ["C"], "references"), (["a", "A "], ["a"], "options")],
+    [(["a", "b"], ["c"], "references"), (["a", "b"], ["C"], "references"), (["a", "a "], ["a"], "options")],
 )
 def test_references_name_options_and_no_option_stands_twice(
     tmp_path: Path, options: list[str], references: list[str], field: str
