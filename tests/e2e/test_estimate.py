@@ -32,7 +32,7 @@ def estimate(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 def test_the_expected_cost_is_near_what_the_run_costs_and_below_that_at_full_length(
     data: Path, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server, judge = mock("--words", WORDS), mock("--words", "right|wrong")
+    server, judge = mock("--words", WORDS), mock("--words", "yes|no")
     Path("sightline.toml").write_text(
         f'[prices."mock"]\nprompt = 1.0\ncompletion = 100.0\n'
         f'[models.judge]\nspec = "{judge.model}"\n[prices.judge]\nprompt = 2.0\ncompletion = 50.0\n'
@@ -81,7 +81,7 @@ def test_a_missing_price_and_an_unknown_length_are_named(
 def test_a_run_that_sends_nothing_costs_nothing_also_without_a_price(
     data: Path, mock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server, judge = mock("--words", WORDS), mock("--words", "right|wrong")
+    server, judge = mock("--words", WORDS), mock("--words", "yes|no")
     Path("sightline.toml").write_text(f'[models.judge]\nspec = "{judge.model}"\n')
     sightline.run("codis", limit=5, model=server.model, judge="judge", data=data)
     words = ["--model", server.model, "--judge", "judge", "--data", str(data), "--limit", "5"]
