@@ -15,7 +15,7 @@ from sightline.builders.folder import MANIFEST, open_upright, read_manifest
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.images import BadImage, inspect_image
-from sightline.scoring.text import folded
+from sightline.scoring.text import in_one_spelling
 from sightline.types import ImageFile, ImageRef, Request, user
 
 VALIDATION_TOKENS = 64
@@ -165,9 +165,9 @@ def read_content(files: Sequence[Path]) -> DataContent:
                 records.setdefault(image.digest, record)
                 images.setdefault(image.digest, image)
             if of_line:
-                prompts.add(_normalised(line.prompt))
+                prompts.add(in_one_spelling(line.prompt))
             else:
-                texts.setdefault(_normalised(line.prompt), record)
+                texts.setdefault(in_one_spelling(line.prompt), record)
         for source, digest in source_digests(file.parent).items():
             records.setdefault(digest, source)
     return DataContent(records, images, texts, frozenset(prompts - {""}))
@@ -221,10 +221,6 @@ def _overlap(what: str, earlier: str, file: Path, record: str) -> UserError:
         record=record,
         expected="images and texts that are not in the training data (`sightline build ... --apart-from`)",
     )
-
-
-def _normalised(text: str) -> str:
-    return " ".join(folded(text).split())
 
 
 def _of_sizes(

@@ -24,7 +24,7 @@ from sightline.errors import UserError
 from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line, refuse_utf16
 from sightline.scoring.chosen import read_choice
 from sightline.scoring.mentions import LETTERS
-from sightline.scoring.text import folded
+from sightline.scoring.text import in_one_spelling
 from sightline.text import decode_line
 from sightline.types import Labels
 
@@ -189,12 +189,8 @@ def _position_of_letter(reference: str, options: Sequence[str]) -> int | None:
 def _positions_of_text(reference: str, texts: Sequence[str]) -> list[int]:
     if reference in texts:
         return [texts.index(reference)]
-    sought = _spelled(reference)
-    return [position for position, text in enumerate(texts) if _spelled(text) == sought]
-
-
-def _spelled(text: str) -> str:
-    return " ".join(folded(text).split())
+    sought = in_one_spelling(reference)
+    return [position for position, text in enumerate(texts) if in_one_spelling(text) == sought]
 
 
 def _is_read(position: int, options: Sequence[str]) -> bool:

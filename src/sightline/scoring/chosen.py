@@ -237,30 +237,41 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
     negated = bool(question) and len(options.texts) > 2 and _asks_for_the_wrong(question)
     if options.polar and (polar := _stated_polarity(response, marked, options)):
         return polar
-    denied = {
-        mention.position
+    held = [
+        (mention, sentence)
         for sentence in sentences_of(marked.text)
         for mention in mentions_of(sentence, marked.languages)
-        if mention.denied
-    }
-    ranks: tuple[tuple[Rule, list[_Statement]], ...] = (
-        ("statement", _labelled(marked, options, negated)),
-        ("statement", _called_wrong(marked) if negated else []),
-        ("line", [] if marked.is_open else _lines(marked)),
-        ("leading letter", _leading(marked)),
-        ("conclusion", [] if marked.is_open else _concluded(marked) or _closing(marked)),
-        ("conclusion", [] if marked.is_open else _said(marked) or _first_sentence(marked, options)),
-        ("conclusion", [] if marked.is_open or negated else _restated(marked, question)),
-    )
-    for rule, statements in ranks:
+    ]
+    denied = {mention.position for mention, _ in held if mention.denied}
+    for rule, statements in _ranks(marked, options, question, held, negated=negated):
         left = [one for one in statements if rule != "conclusion" or one.position not in denied]
         if left:
             return _the_one(left, rule, marked, options)
-    if negated:
-        return Choice(None, "none")  # what the response says is there is not what is asked for
-    if is_refusal(response):
+    # What a response says is there is not what a negated question asks for.
+    if negated or is_refusal(response):
         return Choice(None, "none")
-    return _only_mentioned(marked, options, question)
+    return _only_mentioned(marked, held, options, question)
+
+
+_Held = Sequence[tuple[Mention, str]]
+"""The mentions of a response, each with its sentence."""
+
+
+def _ranks(
+    marked: Marked, options: Options, question: str, held: _Held, *, negated: bool
+) -> Iterator[tuple[Rule, list[_Statement]]]:
+    """The statements of each rank, the first rank first; a rank that is not needed is not read."""
+    yield "statement", _labelled(marked, options, negated)
+    if negated:
+        yield "statement", _called_wrong(marked, held)
+    if not marked.is_open:
+        yield "line", _lines(marked)
+    yield "leading letter", _leading(marked)
+    if not marked.is_open:
+        yield "conclusion", _concluded(marked) or _closing(marked)
+        yield "conclusion", _said(marked) or _first_sentence(marked, options)
+        if not negated:
+            yield "conclusion", _restated(marked, question)
 
 
 def _the_one(statements: Sequence[_Statement], rule: Rule, marked: Marked, options: Options) -> Choice:
@@ -283,12 +294,8 @@ def _the_one(statements: Sequence[_Statement], rule: Rule, marked: Marked, optio
             and revises.search(marked.text, max(last.start, found.start() - near), found.start())
         ]
         if later:
-            final = later[-1]
-            sentence, start = _sentence_around(marked.text, final.start())
-            mention = next(
-                m for m in mentions_of(sentence, marked.languages) if m.start == final.start() - start
-            )
-            if not mention.denied:
+            sentence, mentions, at = _mention_at(marked, later[-1].start())
+            if not (mention := mentions[at]).denied:
                 return Choice(mention.position, rule, _quoted(_readable(sentence, options)))
     if not others and last.position >= 0:
         return Choice(last.position, rule, words)
@@ -316,6 +323,13 @@ def _sentence_around(text: str, at: int) -> tuple[str, int]:
             return sentence, start
         start += len(sentence)
     return text, 0
+
+
+def _mention_at(marked: Marked, place: int) -> tuple[str, Sequence[Mention], int]:
+    """The sentence around a mention of the text, the mentions of this sentence, and which of them it is."""
+    sentence, start = _sentence_around(marked.text, place)
+    mentions = mentions_of(sentence, marked.languages)
+    return sentence, mentions, next(i for i, one in enumerate(mentions) if one.start == place - start)
 
 
 _FILL = r"[\s\"'“”‘’「」『』《》〈〉«»【】\[\](){}<>*_:：=,，.、#•\-–—→⇒|]*"
@@ -362,9 +376,7 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         languages,
     )
     for found in called.finditer(text):
-        sentence, start = _sentence_around(text, found.start())
-        mentions = mentions_of(sentence, languages)
-        at = next(i for i, mention in enumerate(mentions) if mention.start == found.start() - start)
+        sentence, mentions, at = _mention_at(marked, found.start())
         if mentions[at].denied or "\n" in found["close"] or negated:
             continue
         if at and joining(languages).fullmatch(sentence[mentions[at - 1].start + 1 : mentions[at].start]):
@@ -373,16 +385,11 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
     return sorted(statements, key=lambda statement: statement.start)
 
 
-def _called_wrong(marked: Marked) -> list[_Statement]:
+def _called_wrong(marked: Marked, held: _Held) -> list[_Statement]:
     """The only option that is called wrong, for a question that asks for it."""
     if word_pattern("{revises}", marked.languages).search(marked.text):
         return []
-    found = [
-        _Statement(mention.position, 0, sentence)
-        for sentence in sentences_of(marked.text)
-        for mention in mentions_of(sentence, marked.languages)
-        if mention.denied
-    ]
+    found = [_Statement(mention.position, 0, sentence) for mention, sentence in held if mention.denied]
     return found if len({statement.position for statement in found}) == 1 else []
 
 
@@ -512,9 +519,7 @@ def _first_sentence(marked: Marked, options: Options) -> list[_Statement]:
 def _adjoining(marked: Marked, form: str) -> list[_Statement]:
     statements, languages = [], marked.languages
     for found in word_pattern(form, languages).finditer(marked.text):
-        sentence, start = _sentence_around(marked.text, found.start(1))
-        mentions = mentions_of(sentence, languages)
-        at = next(i for i, mention in enumerate(mentions) if mention.start == found.start(1) - start)
+        sentence, mentions, at = _mention_at(marked, found.start(1))
         mention = mentions[at]
         if (
             mention.denied
@@ -552,17 +557,11 @@ def _is_hedged(sentence: str, mention: Mention, languages: Languages) -> bool:
     )
 
 
-def _only_mentioned(marked: Marked, options: Options, question: str) -> Choice:
+def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str) -> Choice:
     """The only letter that is named, or else the only option whose text is held, outside of questions."""
-    languages = marked.languages
-    held = [
-        (mention, sentence)
-        for sentence in sentences_of(marked.text)
-        if not sentence.rstrip().endswith(("?", "？"))
-        for mention in mentions_of(sentence, languages)
-    ]
+    held = [(mention, sentence) for mention, sentence in held if not sentence.rstrip().endswith(("?", "？"))]
     denied = {mention.position for mention, _ in held if mention.denied}
-    # A letter that the question names is a thing of the picture: 'the region marked C'.
+    # A letter that the question names is a thing in the image: 'the region marked C'.
     asked = {options.letters[letter] for letter in ALONE.findall(question) if letter in options.letters}
     counts = bool(options.numbers) and all(
         number.isdigit() and int(number) < 100 for number in options.numbers
@@ -584,7 +583,7 @@ def _only_mentioned(marked: Marked, options: Options, question: str) -> Choice:
         if len(set(positions)) > 1 and not _revises_all(marked, last.position):
             shown = dict.fromkeys(_name(position, options, is_letter) for position in positions)
             return Choice(None, "several", ", ".join(shown))
-        if marked.is_open or _is_hedged(sentence, last, languages):
+        if marked.is_open or _is_hedged(sentence, last, marked.languages):
             return Choice(None, "none")
         return Choice(last.position, rank, _quoted(_readable(sentence, options)))
     return Choice(None, "none")

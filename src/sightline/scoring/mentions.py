@@ -179,8 +179,8 @@ class Options:
     @cached_property
     def numbers(self) -> Sequence[str]:
         """The number of each option, if each holds one and no two the same; empty otherwise."""
-        digits = _digits(tuple(word_lists()))
-        found = [_NUMBER.findall(digits.get(text.casefold(), text)) for text in self.texts]
+        numbers = _places("numbers", tuple(word_lists()))
+        found = [_NUMBER.findall(str(numbers.get(text.casefold(), text))) for text in self.texts]
         same = len({one[0].replace(",", ".") for one in found if len(one) == 1}) < len(self.texts)
         short = all(len(re.findall(r"[^\W\d_]+", text)) <= 2 for text in self.texts)
         return [] if same or not short else [one[0] for one in found]
@@ -353,16 +353,16 @@ def mark(response: str, options: Options) -> Marked:
 
 
 def _with_digits(text: str, languages: Languages) -> str:
-    digits = _digits(languages)
+    numbers = _places("numbers", languages)
     return word_pattern("{numbers}", languages).sub(
-        lambda found: digits.get(found[0].casefold(), found[0]), text
+        lambda found: str(numbers.get(found[0].casefold(), found[0])), text
     )
 
 
 @cache
-def _digits(languages: Languages) -> Mapping[str, str]:
-    """The digits of number words."""
-    return {word: str(n) for one in languages for n, word in enumerate(word_lists()[one].get("numbers", ()))}
+def _places(name: str, languages: Languages) -> Mapping[str, int]:
+    """The place of each word in the list of its language: of number words the number."""
+    return {word: place for one in languages for place, word in enumerate(word_lists()[one].get(name, ()))}
 
 
 def is_open(text: str) -> bool:
@@ -401,7 +401,7 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
     )
     for pattern in (_IN_BRACKETS, _AT_LINE, named, _BEFORE_NOUN):
         text = put(pattern, text, options.labels)
-    places = {word: n for one in languages for n, word in enumerate(word_lists()[one].get("ordinals", ()))}
+    places = _places("ordinals", languages)
 
     def ordinal(found: re.Match[str]) -> str:
         place = places[re.sub(r"\s+", " ", found[1]).casefold()]
@@ -415,7 +415,7 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
             return found[0]
         if found[1] == "A" and not after.strip() and before.rstrip(" ").endswith("."):
             return found[0]  # an article, after which the response was cut off
-        return chr(ord(LETTER) + position) if _may_precede(found[1], after, languages) else found[0]
+        return chr(ord(LETTER) + position) if stands_alone(found[1], after, languages) else found[0]
 
     return ALONE.sub(alone, text)
 
@@ -447,25 +447,13 @@ def _may_follow(before: str, after: str, letters: Mapping[str, int], languages: 
     )
 
 
-def _may_precede(letter: str, after: str, languages: Languages) -> bool:
-    """Whether a letter may stand before this text: `A` and `I` not before a word that goes on."""
-    following = re.match(rf"[ \t]+([{EDGE}']+)", after)
-    if following is None:
-        return not (letter == "A" and re.match(rf"[ \t]+{TEXT_SIGN}", after) and after.lstrip()[0] > TEXT)
-    if letter == "I":
-        return following[1] in ("is", "because", "or", "and", "seems")
-    if letter == "A":
-        return word_pattern("^{follows}$|^{either}$", languages).match(following[1]) is not None
-    return True
-
-
 def stands_alone(letter: str, after: str, languages: Languages) -> bool:
-    """Whether a letter after a label is one: `a`, `A` and `I` not before a word that goes on."""
+    """Whether a letter is one before this text: `a`, `A` and `I` not before a word that goes on."""
     following = re.match(rf"[ \t]+([{EDGE}']+)", after)
     if following is None:
         return not (letter in "aA" and re.match(rf"[ \t]+{TEXT_SIGN}", after) and after.lstrip()[0] > TEXT)
     if letter in "iI":
-        return following[1] in ("is", "because", "or", "and")
+        return following[1] in ("is", "because", "or", "and", "seems")
     if letter.islower() or letter == "A":
         return word_pattern("^{follows}$|^{either}$", languages).match(following[1]) is not None
     return True

@@ -226,6 +226,11 @@ def folded(text: str) -> str:
     return _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text.translate(_FORMS))
 
 
+def in_one_spelling(text: str) -> str:
+    """A folded text with single blanks."""
+    return " ".join(folded(text).split())
+
+
 def content(text: str) -> tuple[str, ...]:
     """The stems of the content words of a text.
 

@@ -19,6 +19,7 @@ from sightline.builders.folder import (
     build_identity,
     describe_difference,
     image_versions,
+    indented_json,
     read_manifest,
     refuse_changed_files,
     write_manifest,
@@ -138,10 +139,6 @@ def _written_earlier(folder: Path) -> list[str]:
     return names
 
 
-def json_bytes(content: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
-
-
 def _is_not_empty(folder: Path) -> bool:
     contents: Iterable[Path] = folder.iterdir() if folder.is_dir() else [folder]
     return any(True for _ in contents)
@@ -172,7 +169,7 @@ def generate_codis(folder: Path, *, pairs: int = 42, seed: int = 0) -> Path:
                 }
             )
     files = {f"images/{name}": content for name, content in images.items()}
-    return write_folder(folder, {"data.json": json_bytes(records), **files})
+    return write_folder(folder, {"data.json": indented_json(records), **files})
 
 
 def _held_out_image(kind: Callable[[Random], PuzzleImage], random: Random) -> PuzzleImage:
@@ -254,8 +251,8 @@ def generate_iibench(folder: Path, *, questions: int = 60, dev: int = 60, seed: 
         else:
             for record in records:
                 record["meta_data"]["image_type"] = record["meta_data"]["image_type"][0]
-        files[f"{split}.json"] = json_bytes(records)
-    return write_folder(folder, {**files, "answers.json": json_bytes(key)})
+        files[f"{split}.json"] = indented_json(records)
+    return write_folder(folder, {**files, "answers.json": indented_json(key)})
 
 
 def _single_question(number: int, random: Random) -> PictogramQuestion:
@@ -341,7 +338,7 @@ def generate_mmr3(folder: Path, *, groups: int = 40, seed: int = 0, held_out: bo
             files.setdefault(f"{task}/{line.images[0]}", png_bytes(image))
             lines.append(msgspec.json.encode(line) + b"\n")
         files[f"{task}/groups.jsonl"] = b"".join(lines)
-    files["context/instances.json"] = json_bytes(_instances(large_things))
+    files["context/instances.json"] = indented_json(_instances(large_things))
     return write_folder(folder, files)
 
 
