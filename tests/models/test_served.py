@@ -314,9 +314,12 @@ def test_the_vllm_on_the_path_is_taken(told: Told, tmp_path: Path, monkeypatch: 
     assert told.none_lives()
 
 
+@pytest.mark.parametrize("key", ["a-key", "-a-key"])
 def test_the_sglang_of_this_environment_is_taken(
-    told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
+    """One in 64 random keys begins with '-', which is the sign of an option."""
+    monkeypatch.setattr("sightline.models.served.secrets.token_urlsafe", lambda _: key)
     package = tmp_path / "lib" / "sglang"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()

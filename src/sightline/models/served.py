@@ -311,10 +311,11 @@ KEY_OF_SERVER = "VLLM_API_KEY"
 """The environment variable with the key of a server."""
 
 _WITH_KEY = (
-    f"import os, runpy, sys; sys.argv += ['--api-key', os.environ['{KEY_OF_SERVER}']]; "
+    f"import os, runpy, sys; sys.argv += ['--api-key=' + os.environ['{KEY_OF_SERVER}']]; "
     "runpy.run_module('sglang.launch_server', run_name='__main__')"
 )
-"""Starts SGLang with its key, which other users of the machine must not see among its arguments."""
+"""Starts SGLang with its key, which other users of the machine must not see among its arguments. A key may begin
+with '-', so it is one word with its option."""
 
 _FLAG = re.compile(r"--?[A-Za-z]")
 
