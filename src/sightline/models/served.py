@@ -314,8 +314,8 @@ _WITH_KEY = (
     f"import os, runpy, sys; sys.argv += ['--api-key=' + os.environ['{KEY_OF_SERVER}']]; "
     "runpy.run_module('sglang.launch_server', run_name='__main__')"
 )
-"""Starts SGLang with its key, which other users of the machine must not see among its arguments. A key may begin
-with '-', so it is one word with its option."""
+"""Starts SGLang with its key, which other users of the machine must not see among its arguments. A key may
+begin with '-', so it is one word with its option."""
 
 _FLAG = re.compile(r"--?[A-Za-z]")
 
