@@ -89,7 +89,8 @@ def run(task: str, *, show_progress: bool = False, **options: Any) -> Evaluation
         The metrics, the counts of requests, and the probes without an answer.
 
     Raises:
-        UserError: An option or the data is wrong; no request was sent.
+        UserError: An option, the data or an endpoint is wrong. If requests were sent before, the message says
+            how many; their answers are kept.
         EnvironmentFailedError: The store or the disk failed.
     """
     return _wait(arun(task, show_progress=show_progress, **options))
@@ -158,7 +159,8 @@ def sweep(task: str, *, show_progress: bool = False, **options: Any) -> Sweep:
         The combinations, in the order in which they ran.
 
     Raises:
-        UserError: A combination is wrong; no request was sent.
+        UserError: A combination cannot be prepared; no request was sent. One that is refused later has its
+            `error` in `points`.
         EnvironmentFailedError: The store or the disk failed.
     """
     check_options(options, SweepOptions)

@@ -25,6 +25,13 @@ def run(data: Path, server: Any, store: str, *more: str) -> int:
     return main(["run", "codis", *words, "--store", store, *more])
 
 
+def states(store: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The state of each run in the store, the oldest first."""
+    capsys.readouterr()
+    assert main(["runs", "list", "--json", "--store", store]) == 0
+    return [one["state"] for one in sorted(json.loads(capsys.readouterr().out), key=lambda one: one["run"])]
+
+
 def test_other_weights_end_the_run_before_it_writes_anything_unless_the_user_accepts_them(
     data: Path, mock: Any, store_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -39,6 +46,8 @@ def test_other_weights_end_the_run_before_it_writes_anything_unless_the_user_acc
     assert {path: path.read_bytes() for path in Path("out").iterdir()} == kept
     assert "3 of 3 cached answers, stored 2" in told
     assert other.stats()["requests"] == 3
+    assert "requests sent before" not in told
+    assert states(store_url, capsys) == ["complete"], "a run that sent nothing else leaves nothing behind"
     assert run(data, other, store_url, "--accept-changed") == 0
     result = json.loads(Path("out/metrics.json").read_text())
     assert any(note.startswith("--accept-changed: ") for note in result["notes"])
@@ -66,7 +75,12 @@ def test_a_judge_with_other_weights_is_refused_too(
     Path("sightline.toml").write_text(f'[models.judge]\nspec = "{other.model}"\nmodel_id = "judge"\n')
     capsys.readouterr()
     assert run(data, server, sqlite_url, "--judge", "judge") == 2
-    assert "expected --accept-changed" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "expected --accept-changed" in told
+    assert "requests sent before this was found: 10, whose answers are kept (run 2, not finished)" in told
+    assert states(sqlite_url, capsys) == ["complete", "not finished"]
+    server.reset()
     assert run(data, server, sqlite_url, "--judge", "judge", "--fingerprint", "off") == 0
+    assert server.stats()["requests"] == 0, "the answers of the refused run are cached"
     result = json.loads(Path("out/metrics.json").read_text())
     assert sum(note.startswith("--fingerprint off: ") for note in result["notes"]) == 2

@@ -59,7 +59,7 @@ EPILOG = """examples:
 exit status:
   0    done
   1    done, but some probes have no answer
-  2    the command or its input is wrong; nothing was sent
+  2    the command or its input is wrong; answers received before are kept
   3    the environment failed, such as a full disk
   4    a budget is reached
   5    a condition of --fail-if holds

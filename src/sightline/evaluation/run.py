@@ -8,7 +8,14 @@ import os
 from asyncio import CancelledError
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from functools import partial
 from itertools import groupby
 from threading import Event, Lock
@@ -68,6 +75,10 @@ from sightline.store.runs import LEASE_SECONDS
 from sightline.store.store import Store
 from sightline.text import counted, print_note
 from sightline.types import Answer
+
+
+class RefusedLateError(UserError):
+    """What is wrong was found after requests were sent; their answers are kept."""
 
 
 class RequestSender:
@@ -189,6 +200,24 @@ class RequestSender:
             self._note_requests(judge.name, self._prepared.judges.models[judge.name], judge.counts)
             total = total.plus(judge.counts)
         return total
+
+    @contextmanager
+    def late_errors(self, kept: str) -> Iterator[None]:
+        """Say of an error how many requests were sent before, if any, and where their answers are kept."""
+        try:
+            yield
+        except UserError as error:
+            replacement = self._prepared.models.replacement
+            counts = [self.asked, *(judge.counts for judge in self._judges)]
+            counts += [replacement.counts] if replacement is not None else []
+            sent = sum(one.sent - one.checks for one in counts)
+            if not sent:
+                raise
+            message, *quoted = str(error).split("\n")
+            late = (
+                f"{message}; requests sent before this was found: {sent:,}, whose answers are kept ({kept})"
+            )
+            raise RefusedLateError(late, quoted=quoted) from error
 
     async def _end_early_judging(self) -> None:
         """Wait for the last replies; a host that was given up meanwhile gets another chance."""
@@ -667,13 +696,17 @@ async def run_evaluation(
                 held_run(store, run),
                 nullcontext(account) if account else run_account([spec], store) as spending,
             ):
-                evaluation = await _evaluate(
-                    prepared, description, store, run, spending, began=began, show_progress=show_progress
-                )
+                sender = RequestSender(prepared, store, spending, began=began, show_progress=show_progress)
+                with sender.late_errors(f"run {run}, not finished"):
+                    evaluation = await _evaluate(
+                        prepared, description, store, run, spending, sender, show_progress=show_progress
+                    )
             moved = await run_in_thread(move_name, spec, store, run, holder)
             return replace(evaluation, name_moved=moved)
+        except RefusedLateError:
+            raise
         except UserError:
-            # An evaluation that is refused leaves no run behind, however late it is refused.
+            # An evaluation that is refused before it sent anything leaves no run behind.
             await run_in_thread(store.runs.drop, run)
             raise
     finally:
@@ -686,8 +719,8 @@ async def _evaluate(
     store: Store,
     run: int,
     account: Account,
+    sender: RequestSender,
     *,
-    began: float | None,
     show_progress: bool,
 ) -> Evaluation:
     augmented, caption_counts = None, Counts()
@@ -704,7 +737,7 @@ async def _evaluate(
         retries=prepared.spec.retry_truncated is not None,
     )
     unjudged = replace(collected, probes=lambda: read_stored_probes(store, run, without=samples.is_judged))
-    async with RequestSender(prepared, store, account, began=began, show_progress=show_progress) as sender:
+    async with sender:
         try:
             requests = _stored_requests(plan, store, run, samples)
             counts = await sender.ask_model(requests, plan, samples)

@@ -88,19 +88,19 @@ async def score_file(
         )
     store = await run_in_thread(Store.open, spec.store)
     try:
-        async with (
-            run_account([spec], store) as account,
-            RequestSender(prepared, store, account, show_progress=show_progress) as sender,
-        ):
-            counts = await sender.ask_judges(collected)
-        evaluation = await judge_and_write(
-            prepared,
-            with_notes(description, sender.notes),
-            collected,
-            store,
-            show_progress=show_progress,
-            explain=spec.explain,
-        )
+        async with run_account([spec], store) as account:
+            sender = RequestSender(prepared, store, account, show_progress=show_progress)
+            with sender.late_errors(spec.store):
+                async with sender:
+                    counts = await sender.ask_judges(collected)
+                evaluation = await judge_and_write(
+                    prepared,
+                    with_notes(description, sender.notes),
+                    collected,
+                    store,
+                    show_progress=show_progress,
+                    explain=spec.explain,
+                )
     finally:
         await run_in_thread(store.close)
     return replace(evaluation, judge_counts=counts)

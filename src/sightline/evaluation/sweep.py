@@ -39,7 +39,6 @@ from sightline.types import MetricValue
 STATES = {
     0: "done",
     1: "done, but some answers or judgements are missing",
-    2: "not run",
     4: "stopped at the budget",
     5: "done, but a condition of --fail-if holds",
 }
