@@ -56,11 +56,210 @@ def test_what_the_token_limit_cut_off_is_truncated() -> None:
     assert answer.finish_reason == "length"
 
 
-def test_a_filtered_answer_is_blocked_and_a_partly_filtered_one_is_an_answer() -> None:
-    blocked = _read({"content": ""}, finish_reason="content_filter")
-    assert isinstance(blocked, Failure)
-    assert blocked.kind == "blocked"
-    assert _text({"content": "The image"}, finish_reason="content_filter")[0] == "The image"
+# The names are those of OpenAI, Azure, Gemini, Anthropic, Bedrock, Cohere, Mistral, vLLM, SGLang, TGI,
+# DeepSeek, Zhipu and OpenRouter, in the spellings of their APIs and of gateways.
+CUT = ["length", "LENGTH", "max_tokens", "MAX_TOKENS", "FINISH_REASON_MAX_TOKENS", "FinishReason.MAX_TOKENS"]
+CUT += ["MaxTokens", "max_output_tokens", "token_limit"]
+FILTERED = [
+    "content_filter",
+    "CONTENT_FILTER",
+    "ContentFilter",
+    "content-filter",
+    "content_filtered",
+    "SAFETY",
+]
+FILTERED += ["RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "IMAGE_SAFETY", "LANGUAGE", "refusal"]
+FILTERED += ["guardrail_intervened", "ERROR_TOXIC", "sensitive", "content_filter: RECITATION"]
+TOO_LONG = ["model_length", "model_context_window_exceeded", "ERROR_LIMIT"]
+FAILED = [
+    "error",
+    "ERROR",
+    "abort",
+    "Abort",
+    "cancelled",
+    "timeout",
+    "insufficient_system_resource",
+    "network_error",
+]
+FAILED += ["MALFORMED_FUNCTION_CALL", "malformed_model_output", "error: upstream"]
+ENDED = ["stop", "STOP", "end_turn", "eos_token", "COMPLETE", "stop_sequence"]
+
+
+@pytest.mark.parametrize("field", ["finish_reason", "native_finish_reason"])
+@pytest.mark.parametrize("content", ["", "(A", None])
+@pytest.mark.parametrize("reason", [*CUT, *FILTERED, *TOO_LONG, *FAILED])
+def test_a_reason_is_known_in_every_spelling_also_behind_a_gateway_that_says_stop(
+    reason: str, content: str | None, field: str
+) -> None:
+    choice = {"message": {"content": content}, "finish_reason": "stop", field: reason}
+    result = read_response(json.dumps({"choices": [choice]}).encode(), "host", 1.0)
+    if reason in CUT:
+        assert isinstance(result, Answer)
+        assert (result.text, result.finish_reason, result.truncated) == (content or "", "length", True)
+    else:
+        assert isinstance(result, Failure)
+        assert result.kind == ("transient" if reason in FAILED else "blocked")
+
+
+@pytest.mark.parametrize("reason", ENDED)
+def test_a_reason_that_ends_an_answer_is_stop(reason: str) -> None:
+    answer = _read({"content": "(B)"}, finish_reason=reason)
+    assert isinstance(answer, Answer)
+    assert answer.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("reason", ["made_up", 7, ["x"], {"type": "stop"}, True, "s" * 1000])
+def test_an_answer_is_not_lost_for_an_unknown_reason(reason: Any) -> None:
+    assert isinstance(_read({"content": "(B)"}, finish_reason=reason), Answer)
+
+
+@pytest.mark.parametrize("reason", ["tool_calls", "function_call", "OTHER", "made_up"])
+def test_no_text_with_a_reason_that_ends_no_answer_is_a_failure_that_names_it(reason: str) -> None:
+    failure = _read({"content": None}, finish_reason=reason)
+    assert isinstance(failure, Failure)
+    assert failure.kind == "permanent"
+    assert reason in failure.message
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "reasoning"),
+    [
+        ([{"type": "reasoning", "text": "(B)?"}, {"type": "text", "text": "(A)"}], "(A)", "(B)?"),
+        ([{"type": "thinking", "thinking": "(B)?"}, {"type": "text", "text": "(A)"}], "(A)", "(B)?"),
+        # Magistral of Mistral
+        (
+            [{"type": "thinking", "thinking": [{"type": "text", "text": "(B)?"}]}, {"text": "(A)"}],
+            "(A)",
+            "(B)?",
+        ),
+        # Gemini
+        ([{"text": "(B)?", "thought": True}, {"text": "(A)"}], "(A)", "(B)?"),
+        # Responses API of OpenAI
+        (
+            [
+                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "(B)?"}]},
+                {"type": "output_text", "text": "(A)"},
+            ],
+            "(A)",
+            "(B)?",
+        ),
+        ([{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "(A)"}], "(A)", ""),
+        ([{"type": "reasoning", "text": "(B)?"}], "", "(B)?"),
+        (["(A", ")"], "(A)", ""),
+        ({"type": "text", "text": "(A)"}, "(A)", ""),
+        ([{"type": "refusal", "refusal": "I cannot."}], "I cannot.", ""),
+        ([], "", ""),
+        ([{"type": "text", "text": ""}], "", ""),
+        (3, "3", ""),
+    ],
+)
+def test_parts_are_text_or_reasoning(content: Any, text: str, reasoning: str) -> None:
+    assert _text({"content": content}) == (text, reasoning)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[{"type": "image_url", "image_url": {"url": "x"}}], [7], {"a": 1}, [{"type": "tool_use"}], [[]]],
+)
+def test_parts_of_which_nothing_is_understood_are_a_failure(content: Any) -> None:
+    failure = _read({"content": content})
+    assert isinstance(failure, Failure)
+    assert failure.kind == "transient"
+
+
+@pytest.mark.parametrize(
+    ("message", "reasoning"),
+    [
+        ({"reasoning_content": [{"type": "text", "text": "hm"}]}, "hm"),
+        ({"reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}, "hm"),
+        ({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}, ""),
+        ({"reasoning": True}, ""),
+    ],
+)
+def test_reasoning_in_a_field_of_its_own_may_be_parts(message: dict[str, Any], reasoning: str) -> None:
+    assert _text({"content": "(B)", **message}) == ("(B)", reasoning)
+
+
+def _choices(*choices: tuple[Any, str, Any]) -> Answer | Failure:
+    """The result of a reply with choices: index, finish reason, content."""
+    listed = [
+        {"index": index, "finish_reason": reason, "message": {"content": content}}
+        for index, reason, content in choices
+    ]
+    return read_response(json.dumps({"choices": listed}).encode(), "host", 1.0)
+
+
+def test_the_first_choice_with_a_text_answers_in_the_order_of_their_indices() -> None:
+    for choices, text in (
+        ([(0, "stop", None), (1, "stop", "(A)")], "(A)"),
+        ([(0, "stop", ""), (1, "length", "(A)")], "(A)"),
+        ([(1, "stop", "(B)"), (0, "stop", "(A)")], "(A)"),
+        ([(1, "stop", "(B)"), (0, "stop", "")], "(B)"),
+        ([(None, "stop", "(A)"), (None, "stop", "(B)")], "(A)"),
+        ([(0, "stop", "(A)"), (1, "error", "")], "(A)"),
+        ([(0, "stop", None), (1, "stop", None)], ""),
+    ):
+        answer = _choices(*choices)
+        assert isinstance(answer, Answer)
+        assert answer.text == text
+    assert getattr(_choices((0, "stop", ""), (1, "length", "(A)")), "finish_reason", "") == "length"
+    assert isinstance(_choices((0, "error", ""), (1, "stop", "(A)")), Failure)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "status"),
+    [
+        ({"code": 502, "message": "upstream failed"}, "transient", 502),
+        ({"code": "429", "message": "slow down"}, "transient", 429),
+        ({"code": 429, "message": "rate limit"}, "transient", 429),
+        ({"code": 400, "message": "maximum context length is 4096 tokens"}, "blocked", 400),
+        ({"code": 400, "message": "temperature must be below 2"}, "permanent", 400),
+        ({"code": 403, "message": "Your input was flagged"}, "blocked", 403),
+        ({"code": 402, "message": "Insufficient credits"}, "transient", 402),
+        ({"code": "rate_limit_exceeded", "message": "slow down"}, "transient", 429),
+        ({"code": "context_length_exceeded", "message": "long"}, "blocked", 400),
+        ({"status": "RESOURCE_EXHAUSTED", "message": "quota"}, "transient", 429),
+        ({"code": None, "message": "it broke"}, "transient", None),
+        ("it broke", "transient", None),
+    ],
+)
+@pytest.mark.parametrize("place", ["alone", "beside an answer", "in the choice", "as the reply"])
+def test_an_error_with_status_200_is_a_failure_by_its_code(
+    error: Any, kind: str, status: int | None, place: str
+) -> None:
+    choice: dict[str, Any] = {"message": {"content": "(A"}, "finish_reason": "stop"}
+    body = {
+        "alone": {"error": error},
+        "beside an answer": {"error": error, "choices": [choice]},
+        "in the choice": {"choices": [{**choice, "message": {"content": ""}, "error": error}]},
+        # vLLM until 0.9, and FastAPI
+        "as the reply": {"object": "error", **error} if isinstance(error, dict) else {"detail": error},
+    }[place]
+    failure = read_response(json.dumps(body).encode(), "host", 1.0)
+    assert isinstance(failure, Failure)
+    if not (place == "as the reply" and "status" in error):
+        assert (failure.kind, failure.status) == (kind, status)
+    assert (error["message"] if isinstance(error, dict) else error) in failure.message
+
+
+@pytest.mark.parametrize("error", [None, "", {}, False])
+def test_an_answer_is_not_lost_for_an_empty_error(error: Any) -> None:
+    assert _text({"content": "(B)"}, error=error)[0] == "(B)"
+
+
+@pytest.mark.parametrize(
+    "before", [b"\xef\xbb\xbf", b"\n\n  ", b": PROCESSING\n\n: PROCESSING\n\n", b":\r\n\r\n"]
+)
+def test_what_stands_before_the_json_is_skipped(before: bytes) -> None:
+    answer = read_response(before + b'{"choices": [{"message": {"content": "(B)"}}]}', "host", 1.0)
+    assert isinstance(answer, Answer)
+    assert answer.text == "(B)"
+
+
+def test_an_event_stream_is_named() -> None:
+    failure = read_response(b'data: {"choices": []}\n\ndata: [DONE]\n', "host", 1.0)
+    assert isinstance(failure, Failure)
+    assert "event stream" in failure.message
 
 
 @pytest.mark.parametrize(
@@ -185,6 +384,23 @@ def test_no_json_whatsoever_breaks_the_reading(value: Any) -> None:
             "blocked",
         ),
         (400, "Your request was rejected as a result of our safety system", "blocked"),
+        (400, "Input length (5000 tokens) exceeds the maximum allowed length (4096 tokens).", "blocked"),
+        (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096.", "blocked"),
+        (400, "The input token count (9000) exceeds the maximum number of tokens allowed (8192).", "blocked"),
+        (400, "litellm.ContextWindowExceededError: litellm.BadRequestError", "blocked"),
+        (400, "Range of input length should be [1, 6000]", "blocked"),
+        (
+            400,
+            '{"code": "DataInspectionFailed", "message": "Input data may contain inappropriate content."}',
+            "blocked",
+        ),
+        (400, "litellm.ContentPolicyViolationError", "blocked"),
+        (400, "The response was filtered due to the content management policy.", "blocked"),
+        (403, "Your input was flagged by moderation", "blocked"),
+        (403, "you have no access to this project", "transient"),
+        (400, "URL too long", "permanent"),
+        (400, "Unknown parameter: 'safety_identifier'", "permanent"),
+        (400, "max_tokens is too large: 100000", "permanent"),
         (400, "temperature must be below 2", "permanent"),
         (413, "Payload Too Large", "permanent"),
         (429, "Rate limit reached: too many tokens per minute", "transient"),
@@ -201,16 +417,18 @@ def test_no_json_whatsoever_breaks_the_reading(value: Any) -> None:
     ],
 )
 def test_a_failure_is_known_by_its_status_and_words(status: int, words: str, kind: str) -> None:
-    assert failure_of_status("host", status, words.encode(), None).kind == kind
+    assert failure_of_status("host", status, words.encode(), {}).kind == kind
 
 
 def test_an_account_without_money_is_no_lack_of_room() -> None:
-    failure = failure_of_status("host", 429, b'{"error": {"code": "insufficient_quota"}}', "1")
+    failure = failure_of_status(
+        "host", 429, b'{"error": {"code": "insufficient_quota"}}', {"retry-after": "1"}
+    )
     assert (failure.kind, failure.status, failure.retry_after) == ("transient", 402, None)
 
 
 def test_a_message_is_short_and_on_one_line() -> None:
-    message = failure_of_status("host", 500, b"a\n\tb\r\n" + b"c" * 10_000 + b"\xff", None).message
+    message = failure_of_status("host", 500, b"a\n\tb\r\n" + b"c" * 10_000 + b"\xff", {}).message
     assert message.startswith("host: HTTP 500: a b c")
     assert len(message) < 400
 
@@ -222,5 +440,13 @@ def test_retry_after_is_read_in_seconds_and_as_a_date() -> None:
     in_a_minute = seconds_until(formatdate(time.time() + 60, usegmt=True))
     assert in_a_minute == pytest.approx(60, abs=1.5)
     assert seconds_until(formatdate(time.time() - 60, usegmt=True)) == 0.0
+    for duration, seconds in (("500ms", 0.5), ("2s", 2.0), ("1m30s", 90.0), ("1h", 3600.0)):
+        assert seconds_until(duration) == pytest.approx(seconds)
     for nonsense in (None, "", "soon", "Wed, 99 Nov 2099 99:99:99 GMT"):
         assert seconds_until(nonsense) is None
+
+
+def test_retry_after_in_milliseconds_comes_first_and_a_long_pause_is_said() -> None:
+    failure = failure_of_status("host", 429, b"", {"retry-after-ms": "1500", "retry-after": "2"})
+    assert (failure.retry_after, failure.message) == (1.5, "host: HTTP 429: ")
+    assert "(Retry-After: 7,200 s)" in failure_of_status("host", 429, b"", {"retry-after": "2h"}).message

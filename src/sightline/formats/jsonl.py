@@ -13,10 +13,13 @@ from msgspec.structs import replace
 
 from sightline.formats.files import AtomicLineFile, read_lines
 from sightline.formats.prediction import (
+    NO_ANSWER,
     Layout,
     Prediction,
     PredictionFile,
     RecordLocation,
+    Response,
+    finish_reason,
     identifier,
     labels_of,
     listed_options,
@@ -85,11 +88,12 @@ def id_field(record: Mapping[str, Any]) -> str | None:
     return _first(record, order)
 
 
-def response_of(record: Mapping[str, Any], location: RecordLocation) -> tuple[str, str | None]:
-    """The response, '' after a failed call; and the error, None if the call did not fail."""
+def response_of(record: Mapping[str, Any], location: RecordLocation) -> Response:
+    """The response; '' with an error after a failed call, and where the finish reason says that it failed."""
     recorded = optional_text(record.get("error"), "error", location)
+    recorded = recorded or NO_ANSWER.get(finish_reason(record.get("finish_reason")), "")
     if recorded or record.get("status") == "error":
-        return "", recorded or "the file records a failed call"
+        return Response("", recorded or "the file records a failed call")
     named = _first(record, RESPONSES)
     if named is None:
         raise location.error("has no answer", field="response", expected="one of " + ", ".join(RESPONSES))
@@ -146,12 +150,12 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
     named = id_field(record) or "id"
     sample = identifier(record.get(named), named, location)
     location = source.at(sample)
-    response, error = response_of(record, location)
+    response = response_of(record, location)
     options, empty_options = listed_options(record.get("options"), "options", location)
     return Prediction(
         sample=sample,
         variant=variant_of(record.get("variant"), source, location),
-        response=response,
+        response=response.response,
         draw=_draw(record.get("draw"), location),
         question=optional_text(record.get("question"), "question", location),
         options=options,
@@ -162,12 +166,12 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
         prompt=_text_or_nothing(record.get("prompt")),
         context=_text_or_nothing(record.get("context")),
         sample_digest=_text_or_nothing(record.get("sample_digest")),
-        error=error,
+        error=response.error,
         key=_key(record),
-        finish_reason=optional_text(record.get("finish_reason"), "finish_reason", location),
+        finish_reason=finish_reason(record.get("finish_reason")),
         version=optional_text(record.get("version"), "version", location),
         usage=read_usage(record.get("usage")),
-        reasoning=_text_or_nothing(record.get("reasoning")),
+        reasoning=response.reasoning or _text_or_nothing(record.get("reasoning")),
     )
 
 

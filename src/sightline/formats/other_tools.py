@@ -16,11 +16,14 @@ from sightline.formats.files import read_bytes
 from sightline.formats.prediction import (
     LISTED,
     NAMED_COLUMNS,
+    NO_ANSWER,
     AnswerFiles,
     Layout,
     Prediction,
     PredictionFile,
     RecordLocation,
+    Response,
+    finish_reason,
     identifier,
     optional_text,
     options_in,
@@ -29,7 +32,6 @@ from sightline.formats.prediction import (
 )
 from sightline.formats.tables import (
     LONGEST_WORKBOOK_CELL,
-    cell_text,
     is_workbook,
     read_table,
     table_rows,
@@ -90,21 +92,21 @@ def _prediction_of_sample(sample: EvalSample, model: str, source: PredictionFile
         sample=found or identifier(named["sample"], "id", location),
         variant=variant_of(named.get("variant"), source, location),
         draw=sample.epoch - 1,
-        response="" if output.empty else output.completion,
-        error=_error(sample) if output.empty else None,
-        finish_reason="" if output.empty else _finish_reason(output),
+        **_response(sample)._asdict(),
+        finish_reason="" if output.empty else finish_reason(output.stop_reason),
         version=output.model,
         usage=_usage(output),
         model=model,
     )
 
 
-def _error(sample: EvalSample) -> str:
-    return (sample.error.message if sample.error else sample.output.error) or "no answer was recorded"
-
-
-def _finish_reason(output: ModelOutput) -> str:
-    return "length" if output.stop_reason == "max_tokens" else output.stop_reason
+def _response(sample: EvalSample) -> Response:
+    output = sample.output
+    if not output.empty:
+        failed = NO_ANSWER.get(finish_reason(output.stop_reason))
+        return Response("" if failed else output.completion, failed)
+    stated = sample.error.message if sample.error else output.error
+    return Response("", stated or "no answer was recorded")
 
 
 def _usage(output: ModelOutput) -> Usage:
@@ -135,17 +137,18 @@ def _record(record: dict[str, Any], where: str, source: PredictionFile) -> list[
     prompt, question_in = record.get("input"), source.conventions.question_in
     question, options = question_in(prompt) if question_in and isinstance(prompt, str) else ("", ())
     variant = next((entry["variant"] for entry in objects if "variant" in entry), None)
+    named = "filtered_resps" if "filtered_resps" in record else "resps"
     return [
         Prediction(
             sample=sample,
             variant=variant_of(variant, source, location),
-            response=response,
+            **plain_reply(response, named, location)._asdict(),
             draw=draw,
             question=question,
             options=options,
             image=next((e["local_path"] for e in objects if isinstance(e.get("local_path"), str)), ""),
         )
-        for draw, response in enumerate(_responses(record, location))
+        for draw, response in enumerate(_responses(record, named, location))
     ]
 
 
@@ -173,9 +176,8 @@ def _lmms_eval_sample(
     return sample
 
 
-def _responses(record: dict[str, Any], location: RecordLocation) -> tuple[str, ...]:
+def _responses(record: dict[str, Any], named: str, location: RecordLocation) -> list[Any]:
     """The responses, one a repeat: a text, a list of texts, or a list with such a list."""
-    named = "filtered_resps" if "filtered_resps" in record else "resps"
     value = record[named]
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
@@ -187,7 +189,7 @@ def _responses(record: dict[str, Any], location: RecordLocation) -> tuple[str, .
             found=value,
             expected="a text or a list of texts; log-likelihoods of options are no responses",
         )
-    return tuple(map(cell_text, responses))
+    return responses
 
 
 LMMS_EVAL = Layout(
@@ -198,8 +200,6 @@ LMMS_EVAL = Layout(
 
 
 # -- VLMEvalKit's result tables: xlsx (its default), tsv, csv or json
-
-FAILED = "Failed to obtain answer"
 
 IDS = ("id", "sample", "index")
 IMAGES = ("local_path", "image_path")
@@ -223,20 +223,16 @@ def read_vlmevalkit(rows: Records, source: PredictionFile) -> list[Prediction]:
 def _prediction_of_row(record: dict[str, Any], where: str, source: PredictionFile) -> Prediction:
     sample = _vlmevalkit_sample(record, source.at(where), source.conventions)
     location = source.at(sample)
-    prediction, error = plain_reply(record.get("prediction"), "prediction", location)
-    if prediction.startswith(FAILED):
-        prediction, error = "", prediction
     letters = takewhile(record.__contains__, LETTERS)
     options, empty_options = options_in(((letter, record[letter]) for letter in letters), source.at(where))
     return Prediction(
         sample=sample,
         variant=variant_of(record.get("variant"), source, location),
-        response=prediction,
+        **plain_reply(record.get("prediction"), "prediction", location)._asdict(),
         question=optional_text(record.get("question"), "question", location),
         options=options,
         empty_options=empty_options,
         image=_text(record, "local_path") or _text(record, "image_path"),
-        error=error,
     )
 
 

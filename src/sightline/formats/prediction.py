@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -215,33 +216,156 @@ def labels_of(value: object, field: str, location: RecordLocation) -> dict[str, 
     }
 
 
-def reply(value: Any, field: str, location: RecordLocation) -> tuple[str, str | None]:
-    """Read a response of a released format: that of `plain_reply`, but null is a failed call too."""
+FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
+"""How VLMEvalKit and lmms-eval write a failed call where a response is expected."""
+
+
+class Response(NamedTuple):
+    """These fields of a `Prediction`."""
+
+    response: str
+    error: str | None = None
+    reasoning: str = ""
+
+
+def reply(value: Any, field: str, location: RecordLocation) -> Response:
+    """Read a response of a released format: that of `plain_reply`, but null is a failed call too.
+
+    So is an object without a text: II-Bench/II-Bench infer/infer.py records {"error": "..."}, and its eval.py
+    counts any object as an error.
+    """
     if value is None:
-        return "", "no answer was recorded"
+        return Response("", "no answer was recorded")
+    if isinstance(value, dict) and content_of(value) is None:
+        return Response("", str(value.get("error") or value))
     return plain_reply(value, field, location)
 
 
-def plain_reply(value: Any, field: str, location: RecordLocation) -> tuple[str, str | None]:
-    """Read a response: a text, a number, a list with one of them, or the record of a failed call.
+def plain_reply(value: Any, field: str, location: RecordLocation) -> Response:
+    """Read a response: a text, a number, an object or parts with a text, or the record of a failed call.
 
-    null is an empty answer: so chat completions write a message without text. A failed call is an object,
-    as II-Bench/II-Bench infer/infer.py records it ({"error": "..."}); its eval.py counts any object as an
-    error.
-
-    Returns:
-        The response and None, or '' and the error.
+    null is an empty answer: so chat completions write a message without text. A failed call is an object with
+    `error`.
     """
-    if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], dict | list):
-        value = value[0]
-    if isinstance(value, str | int | float | None):
-        return cell_text(value), None
-    if isinstance(value, dict):
-        return "", str(value.get("error", value))
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, dict) and value.get("error"):
+        return Response("", str(value["error"]))
     expected = "a text, null for an empty answer, or {'error': ...} for a failed call"
-    if isinstance(value, list):
+    if isinstance(value, list) and not any(isinstance(one, dict) for one in value):
         expected = "one text; several answers of one probe are records with their own 'draw'"
+    elif (content := content_of(value)) is not None:
+        if content.text.startswith(FAILED):
+            return Response("", content.text)
+        return Response(content.text, None, content.reasoning)
     raise location.error("is not an answer", field=field, found=value, expected=expected)
+
+
+# -- What chat completions and the files of other tools hold: the content of a message, and finish reasons
+
+
+class Content(NamedTuple):
+    """The text of a message, and its reasoning."""
+
+    text: str
+    reasoning: str
+
+    @property
+    def joined(self) -> str:
+        return "\n\n".join(filter(None, self))
+
+
+_TEXTS = ("text", "content", "output_text", "refusal", "message", "choices", "response", "output", "answer")
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking", "summary")
+"""The fields of a part of a message that hold its text, or its reasoning."""
+
+_NOTHING: tuple[object, ...] = (None, "", [])
+
+
+def content_of(value: Any) -> Content | None:
+    """Read the content of a message: a text, a number, an object, or a list of texts and objects.
+
+    >>> content_of([{"type": "reasoning", "text": "A or B?"}, {"type": "text", "text": "B"}])
+    Content(text='B', reasoning='A or B?')
+
+    Returns the content, which is empty for null and an empty list; None if no part of it is understood.
+    """
+    if isinstance(value, dict):
+        return _content_of_part(value)
+    if not isinstance(value, list):
+        return Content(cell_text(value), "")
+    parts = [content_of(part) for part in value if isinstance(part, str | dict)]
+    understood = [part for part in parts if part is not None]
+    if value and not understood:
+        return None
+    return Content(
+        "".join(part.text for part in understood),
+        "\n\n".join(part.reasoning for part in understood if part.reasoning),
+    )
+
+
+def _content_of_part(part: dict[str, Any]) -> Content | None:
+    text, reasoning = (
+        next(filter(None, (content_of(part[name]) for name in names if part.get(name) not in _NOTHING)), None)
+        for names in (_TEXTS, _THOUGHTS)
+    )
+    kind = str(part.get("type", ""))
+    if part.get("thought") is True or any(word in kind for word in ("reasoning", "think", "thought")):
+        return Content("", (reasoning or text or Content("", "")).joined)
+    if text is None and reasoning is None:
+        return Content("", "") if any(part.get(name, 0) in (None, "") for name in _TEXTS) else None
+    thoughts = (text.reasoning if text else "", reasoning.joined if reasoning else "")
+    return Content(text.text if text else "", "\n\n".join(filter(None, thoughts)))
+
+
+_ENDINGS = {
+    # OpenAI, Anthropic, TGI, Cohere, TensorRT-LLM
+    "stop": "stop stop_sequence end_turn eos eos_token end_id complete completed finished",
+    # OpenAI, Gemini and Anthropic, Cohere, watsonx, llama.cpp
+    "length": "length max_tokens max_output_tokens max_new_tokens max_length max_len token_limit limit",
+    # OpenAI, Gemini, Anthropic, Bedrock, Cohere, Zhipu
+    "content_filter": "content_filter content_filtered safety recitation language blocklist "
+    "prohibited_content spii image_safety image_prohibited_content image_recitation model_armor "
+    "refusal guardrail_intervened error_toxic sensitive",
+    # Mistral, Anthropic and Bedrock, Cohere
+    "model_length": "model_length model_context_window_exceeded context_length_exceeded error_limit",
+    # OpenRouter, vLLM and SGLang, Gemini, Bedrock, Cohere, DeepSeek, Zhipu, watsonx, TensorRT-LLM, Ollama
+    "error": "error abort aborted cancelled canceled user_cancel timeout time_limit failed network_error "
+    "insufficient_system_resource malformed_function_call malformed_response malformed_model_output "
+    "malformed_tool_use unexpected_tool_call too_many_tool_calls missing_thought_signature server_error "
+    "incomplete not_finished load unload",
+    "": "null none unspecified",
+}
+"""Our name of a finish reason -> those of servers and providers, in lower case with `_` between words."""
+
+_ENDING = {name: ours for ours, names in _ENDINGS.items() for name in names.split()}
+
+NO_ANSWER = {
+    "content_filter": "the content filter stopped the answer",
+    "model_length": "the context is too short for the answer",
+    "error": "the generation failed",
+}
+"""Finish reasons with which there is no answer, whatever the text so far, and what they say."""
+
+
+def finish_reason(value: Any) -> str:
+    """Our name of a finish reason in any spelling; one that is not known stays as it is, '' for none.
+
+    >>> [finish_reason(one) for one in ("MAX_TOKENS", "FinishReason.SAFETY", "end_turn", "tool_calls", None)]
+    ['length', 'content_filter', 'stop', 'tool_calls', '']
+    """
+    if isinstance(value, dict):
+        value = value.get("type")
+    return "" if value is None else _ending(str(value))
+
+
+@lru_cache(maxsize=256)
+def _ending(written: str) -> str:
+    words = re.findall("[a-z0-9]+", re.sub("(?<=[a-z])(?=[A-Z])", "_", written).lower())
+    name = "_".join(words).removeprefix("finish_reason_")
+    # As in `content_filter: RECITATION` of Gemini's OpenAI-compatible API.
+    first = next((one for one in ("content_filter", "error", "abort") if name.startswith(f"{one}_")), name)
+    return _ENDING.get(name, _ENDING.get(first, written))
 
 
 # -- Matches predictions with the probes of a benchmark; reports unknown and missing ones

@@ -239,7 +239,7 @@ class BatchClient:
                 expected="a provider with OpenAI's files and batches, or no --batch",
             )
         raw = self._endpoint.hide_key(raw)
-        failure = failure_of_status(self._host, status, raw, reply.headers.get("Retry-After"))
+        failure = failure_of_status(self._host, status, raw, reply.headers)
         found = self._endpoint.redact(failure)
         assert isinstance(found, Failure)
         return CallFailedError(msgspec.structs.replace(found, message=f"{method} {path}: {found.message}"))
@@ -438,10 +438,10 @@ def _result(line: _Line, host: str) -> Answer | Failure:
         code, message = (error.code, error.message) if error is not None else (None, None)
         return Failure("transient", f"{host}: {code or 'no response'}: {message or 'the line has no reason'}")
     body, status = bytes(response.body), response.status_code
-    if status == 200:
+    if 200 <= status < 300:
         # The time in the queue of the provider says nothing about the model.
         return read_response(body, host, 0.0)
-    failure = failure_of_status(host, status, body, None)
+    failure = failure_of_status(host, status, body, {})
     return msgspec.structs.replace(failure, kind="permanent") if status in FINAL else failure
 
 

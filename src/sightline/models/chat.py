@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
+from sightline.formats.files import BYTE_ORDER_MARK
 from sightline.formats.jsonl import decode_usage
+from sightline.formats.prediction import NO_ANSWER, Content, content_of, finish_reason
 from sightline.images import data_url
 from sightline.models.base import Exchange
 from sightline.text import lenient_json
@@ -96,36 +100,105 @@ _TOO_LONG = (
     "context_length",
     "context length",
     "context window",
+    "contextwindow",
     "context size",
+    "context overflow",
+    "context the overflows",
+    "maximum model length",
+    "maximum prompt length",
+    "maximum allowed length",
+    "maximum number of tokens",
+    "too large for model",
     "too many tokens",
-    "too long",
+    "too many input tokens",
+    "input length",
+    "input is too long",
+    "prompt is too long",
+    "string too long",
+    "`inputs` must have",
+    "`max_new_tokens` must be",
 )
+"""Words of refusals of what is too long, in lower case: docs/models.md has their servers."""
+
+_FILTERED = (
+    "content_filter",
+    "content filter",
+    "content_policy",
+    "content policy",
+    "contentpolicy",
+    "content management",
+    "responsibleai",
+    "safety system",
+    "safety filter",
+    "safety setting",
+    "due to safety",
+    "safety reasons",
+    "flagged",
+    "usage polic",
+    "usage guideline",
+    "inappropriate content",
+    "data_inspection",
+    "datainspection",
+    "prohibited content",
+    "prohibited_content",
+    "guardrail policy",
+    "guardrail_intervened",
+    "blockreason",
+    "block_reason",
+    "敏感内容",
+)
+"""Words of refusals by a filter."""
+
+_STATUSES = (
+    ("insufficient_quota", 402),
+    ("rate_limit", 429),
+    ("rate limit", 429),
+    ("too many requests", 429),
+    ("resource_exhausted", 429),
+    ("throttl", 429),
+    *((words, 400) for words in (*_TOO_LONG, *_FILTERED)),
+    ("overloaded", 529),
+    ("unavailable", 503),
+    ("invalid_request", 400),
+    ("invalid_argument", 400),
+)
+"""Words of an error without a number, and the HTTP status that they mean; the first ones count."""
+
 # 401, 403 and 404 too: the server answered before, so its key or model is unavailable for a while.
 _PASSING = (401, 403, 404, 408, 409, 425, 429)
 _TOO_LARGE_FOR_QUOTA = "request too large"
-_FILTERED = ("content_filter", "content_policy", "responsibleai", "safety")
-
 
 _MAX_NAME = 200
 """The most characters of a model's version or of a finish reason that are kept."""
 
+_LONG_PAUSE = 60.0
+"""Seconds of Retry-After above which the message of a failure says them."""
+
 
 class _Message(Struct):
-    content: str | list[Any] | None = None
+    content: Any = None
     reasoning_content: Any = None
     reasoning: Any = None
-    refusal: str | None = None
+    reasoning_details: Any = None
+    refusal: Any = None
 
 
 class _Choice(Struct):
-    message: _Message
-    finish_reason: str | None = None
+    message: _Message | None = None
+    finish_reason: Any = None
+    native_finish_reason: Any = None
+    index: Any = 0
+    error: Any = None
 
 
 class _Reply(Struct):
-    choices: list[_Choice]
-    model: str | None = None
-    system_fingerprint: str | None = None
+    choices: list[_Choice] | None = None
+    error: Any = None
+    message: Any = None
+    detail: Any = None
+    code: Any = None
+    model: Any = None
+    system_fingerprint: Any = None
     usage: Raw = Raw()
 
 
@@ -133,62 +206,136 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
-    """Read the body of a response with status 200.
+    """Read the body of a response with a status from 200 to 299.
 
-    `latency`: seconds that the call took. Returns the answer; reasoning in its own field is kept apart, and
-    token counts that are no numbers are None. A failure if there is no answer.
+    `latency`: seconds that the call took. Returns the answer; reasoning in a field or a part of its own is
+    kept apart, and token counts that are no numbers are None. A failure if there is no answer, which includes
+    an error in the reply and a generation that failed or was filtered, also beside a text.
     """
+    raw = _without_comments(raw)
+    if is_event_stream(raw):
+        return Failure("transient", f"{host} replies with an event stream: {_start(raw)}", status=200)
     try:
         reply = _decode(raw)
-        choice = reply.choices[0]
+        return _stated_failure(_error_in(reply), host) or _answer(reply, raw, host, latency)
     except RecursionError:
         return too_deep(host)
-    except (msgspec.DecodeError, ValueError, IndexError) as error:
+    except (msgspec.DecodeError, ValueError) as error:
         return Failure("transient", f"{host}: not a chat completion ({error}): {_start(raw)}")
-    message = choice.message
-    text = message.content or message.refusal or ""
-    if isinstance(text, list):
-        text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
-    if choice.finish_reason == "content_filter" and not text:
-        return Failure("blocked", f"{host}: the content filter stopped the answer", status=200)
-    reasoning = next((r for r in (message.reasoning_content, message.reasoning) if isinstance(r, str)), "")
+
+
+def is_event_stream(raw: bytes) -> bool:
+    return raw.startswith((b"data:", b"event:"))
+
+
+def _answer(reply: _Reply, raw: bytes, host: str, latency: float) -> Answer | Failure:
+    """The answer of the first choice with a text, in the order of `index`; ValueError without a message."""
+    choices = sorted(reply.choices or (), key=lambda one: one.index if isinstance(one.index, int) else 0)
+    text = reason = ""
+    thoughts: list[str] = []
+    for place, choice in enumerate(choices):
+        if (failure := _stated_failure(choice.error, host)) is not None:
+            return failure
+        native, stated = finish_reason(choice.native_finish_reason), finish_reason(choice.finish_reason)
+        ending = native if native in NO_ANSWER or native == "length" else stated
+        if ending in NO_ANSWER:
+            kind: Literal["transient", "blocked"] = "transient" if ending == "error" else "blocked"
+            return Failure(kind, f"{host}: {NO_ANSWER[ending]}: {_start(raw)}", status=200)
+        found = _content(choice)
+        thoughts += filter(None, [found.reasoning])
+        if found.text or not place:
+            text, reason = found.text, ending
+        if found.text:
+            break
+    if not choices:
+        raise ValueError("no choices")
+    if not (text or thoughts or reason in ("", "stop", "length")):
+        return Failure("permanent", f"{host}: no text, finish reason '{reason[:_MAX_NAME]}'", status=200)
+    names = (reply.model, reply.system_fingerprint)
     return Answer(
         text=text,
-        reasoning=reasoning,
-        finish_reason=(choice.finish_reason or "")[:_MAX_NAME],
+        reasoning="\n\n".join(thoughts),
+        finish_reason=reason[:_MAX_NAME],
         usage=decode_usage(bytes(reply.usage)),
         latency=round(latency, 4),
-        version=" ".join(part for part in (reply.model, reply.system_fingerprint) if part)[:_MAX_NAME],
+        version=" ".join(name for name in names if isinstance(name, str) and name)[:_MAX_NAME],
     )
 
 
-def failure_of_status(host: str, status: int, raw: bytes, retry_after: str | None) -> Failure:
-    """Find the failure that a status other than 200 means; `retry_after` is that header, if there is one."""
-    words = raw[:4000].decode("utf-8", "replace").lower()
+def _content(choice: _Choice) -> Content:
+    """The text and the reasoning of a choice; ValueError if its message is not understood."""
+    message = choice.message
+    if message is None or (found := content_of(message.content)) is None:
+        raise ValueError("no text in a message")
+    fields = (message.reasoning_content, message.reasoning, message.reasoning_details)
+    apart = (content_of(field) for field in fields if field and not isinstance(field, bool))
+    reasoning = next((one.joined for one in apart if one is not None and one.joined), "")
+    text = found.text or (message.refusal if isinstance(message.refusal, str) else "")
+    return Content(text, "\n\n".join(filter(None, (reasoning, found.reasoning))))
+
+
+def _error_in(reply: _Reply) -> Any:
+    """The error that a reply states; a reply without choices may be one as a whole."""
+    if reply.error or reply.choices:
+        return reply.error
+    words = reply.detail if isinstance(reply.message, dict) else reply.message or reply.detail
+    return {"message": words, "code": reply.code} if words else None
+
+
+def _stated_failure(error: Any, host: str) -> Failure | None:
+    """The failure that an error within a reply of status 200 means, by its code, otherwise by its words."""
+    if not error:
+        return None
+    words = msgspec.json.encode(error)
+    codes = [error.get(name) for name in ("code", "status", "status_code")] if isinstance(error, dict) else []
+    numbers = (int(code) for code in map(str, codes) if code.isascii() and code.isdigit() and len(code) == 3)
+    lower = words.decode().lower()
+    by_words = (status for sign, status in _STATUSES if sign in lower)
+    status = next((one for one in numbers if 400 <= one < 600), None) or next(by_words, None)
+    message = f"{host}: HTTP 200 with an error: {_start(words)}"
+    return Failure("transient", message) if status is None else _failure(status, lower, message, None)
+
+
+def failure_of_status(host: str, status: int, raw: bytes, headers: Mapping[str, str]) -> Failure:
+    """Find the failure that a status outside 200 to 299 means; the names of `headers` are in lower case."""
+    pause = seconds_until(headers.get("retry-after-ms"), 0.001)
+    pause = seconds_until(headers.get("retry-after")) if pause is None else pause
     message = f"{host}: HTTP {status}: {_start(raw)}"
+    if pause is not None and pause > _LONG_PAUSE:
+        message += f" (Retry-After: {pause:,.0f} s)"
+    return _failure(status, raw[:4000].decode("utf-8", "replace").lower(), message, pause)
+
+
+def _failure(status: int, words: str, message: str, pause: float | None) -> Failure:
     if status == 402 or (status == 429 and "insufficient_quota" in words):
         return Failure("transient", message, status=402)
     if status == 429 and _TOO_LARGE_FOR_QUOTA in words:
         return Failure("blocked", message, status=413)
-    if status in _PASSING or status < 400 or status >= 500:
-        return Failure("transient", message, seconds_until(retry_after), status)
-    if any(sign in words for sign in (*_TOO_LONG, *_FILTERED)):
-        return Failure("blocked", message, status=status)
-    return Failure("permanent", message, status=status)
+    is_filtered = any(sign in words for sign in _FILTERED)
+    if status < 400 or status >= 500 or (status in _PASSING and not (status == 403 and is_filtered)):
+        return Failure("transient", message, pause, status)
+    is_blocked = is_filtered or any(sign in words for sign in _TOO_LONG)
+    return Failure("blocked" if is_blocked else "permanent", message, status=status)
 
 
-def seconds_until(retry_after: str | None) -> float | None:
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds_until(retry_after: str | None, unit: float = 1.0) -> float | None:
     """Read a Retry-After header.
 
-    `retry_after`: seconds or a date; None without the header. Returns seconds from now, 0 or more; None if
-    the header is missing or invalid.
+    `retry_after`: a number of `unit` seconds, a duration such as 500ms or 1m30s, or a date; None without the
+    header. Returns seconds from now, 0 or more; None if the header is missing or invalid.
     """
     if not retry_after:
         return None
     try:
-        return max(0.0, float(retry_after))
+        return max(0.0, float(retry_after) * unit)
     except ValueError:
         pass
+    if not _DURATION.sub("", retry_after).strip():
+        return sum(float(number) * _SECONDS[name] for number, name in _DURATION.findall(retry_after))
     # Its import takes longer than most replies, and dates are rare here.
     from email.utils import parsedate_to_datetime
 
@@ -198,13 +345,23 @@ def seconds_until(retry_after: str | None) -> float | None:
         return None
 
 
+def _without_comments(raw: bytes) -> bytes:
+    """A body without what may stand before its JSON: a byte order mark, and comments that keep it alive."""
+    if raw.startswith(b"{"):
+        return raw
+    raw = raw.removeprefix(BYTE_ORDER_MARK).lstrip()
+    while raw.startswith(b":"):
+        raw = raw.partition(b"\n")[2].lstrip()
+    return raw
+
+
 def _decode(raw: bytes) -> _Reply:
     """Decode a response; text cut within a character, and numbers outside JSON, do not lose the answer."""
     try:
         return _decoder.decode(raw)
-    except msgspec.ValidationError:
-        raise
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if isinstance(error, msgspec.ValidationError) and "out of range" not in str(error):
+            raise
         body = lenient_json(raw.decode("utf-8", "replace"), constant=str)
         return _decoder.decode(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
 

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError, hide_key, is_secret_name, unknown_name
 from sightline.formats.files import json_digest
+from sightline.formats.prediction import NO_ANSWER, finish_reason
 from sightline.images import BadImage, ImageLimits, data_url
 from sightline.models.base import Capabilities, Model, read_values, refuse_adapter
 from sightline.models.chat import failure_of_status
@@ -181,7 +182,7 @@ class InspectModel(Model):
                 # A truncated response, which the clients report as an error of the caller.
                 kind = "transient"
             return Failure(kind, f"{self.host}: {_words(error)}")
-        return failure_of_status(self.host, status, _words(error).encode(), None)
+        return failure_of_status(self.host, status, _words(error).encode(), {})
 
     def _refuse_hopeless(self, error: Exception, status: int | None, provider: Provider) -> None:
         """Raise UserError where, before anything was answered, a failure says that no call can succeed."""
@@ -257,15 +258,14 @@ def read_output(output: ModelOutput, host: str, latency: float = 0.0) -> Answer 
     """Read inspect's output; reasoning is kept apart. `latency`: seconds that the call took."""
     if output.empty:
         return Failure("transient", f"{host}: {output.error or 'a reply without an answer'}")
-    text, stopped = output.message.text, output.stop_reason
-    if stopped in ("content_filter", "model_length"):
-        why = "the content filter stopped" if stopped == "content_filter" else "the context is too short for"
+    text, reason = output.message.text, finish_reason(output.stop_reason)
+    if reason in NO_ANSWER:
         detail = _start(output.error or text)
-        return Failure("blocked", f"{host}: {why} the answer" + (f": {detail}" if detail else ""))
+        return Failure("blocked", f"{host}: {NO_ANSWER[reason]}" + (f": {detail}" if detail else ""))
     return Answer(
         text=text,
         reasoning=_reasoning(output),
-        finish_reason="length" if stopped == "max_tokens" else stopped,
+        finish_reason=reason,
         usage=_usage(output),
         latency=round(latency, 4),
         version=output.model,

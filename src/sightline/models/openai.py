@@ -24,7 +24,14 @@ from sightline.models.base import (
     ServerReport,
     read_server_report,
 )
-from sightline.models.chat import DETAIL, ChatRequestEncoder, failure_of_status, read_response, too_large
+from sightline.models.chat import (
+    DETAIL,
+    ChatRequestEncoder,
+    failure_of_status,
+    is_event_stream,
+    read_response,
+    too_large,
+)
 from sightline.models.http_client import (
     CallError,
     HTTPClient,
@@ -228,8 +235,13 @@ class OpenAICompatible(Model):
         except CallError as error:
             return Failure("transient", f"{self.host}: {error}")
         raw = self.hide_key(reply.body)
-        if reply.status != 200:
-            return self.redact(self._failure(reply.status, raw, reply.headers.get("retry-after")))
+        if not 200 <= reply.status < 300:
+            return self.redact(self._failure(reply.status, raw, reply.headers))
+        if not self._has_answered and is_event_stream(raw):
+            raise UserError(
+                f"{self.host} replies with an event stream, although 'stream' is not set",
+                expected="a server or a gateway that can answer without streaming",
+            )
         self._has_answered = True
         if not reply.is_whole:
             return too_large(self.host)
@@ -244,7 +256,7 @@ class OpenAICompatible(Model):
             reply = await client.call(COMPLETIONS, msgspec.json.encode(probe))
         except CallError:
             return
-        if reply.status == 200:
+        if 200 <= reply.status < 300:
             raise UserError(
                 f"{self.host} ignores the uuid of an image: it answers a request without the image",
                 expected="a vLLM server, or no --model-arg uuid",
@@ -264,16 +276,19 @@ class OpenAICompatible(Model):
             expected="a valid key in the environment variable that sightline.toml names for this host",
         )
 
-    def _failure(self, status: int, raw: bytes, retry_after: str | None) -> Failure:
+    def _failure(self, status: int, raw: bytes, headers: Mapping[str, str]) -> Failure:
         """The failure for an HTTP status; before the first answer some mean that no call can succeed."""
-        if not self._has_answered and status in (401, 403):
+        failure = failure_of_status(self.host, status, raw, headers)
+        if self._has_answered or failure.kind == "blocked":
+            return failure
+        if status in (401, 403):
             raise self.refuse_key(status)
-        if not self._has_answered and (status == 404 or 300 <= status < 400):
+        if status == 404 or 300 <= status < 400:
             raise UserError(
                 f"{self.address}{COMPLETIONS} does not exist or has no model '{self.model}' (HTTP {status})",
                 expected="a URL that ends in the API's root, such as http://host:8000/v1#model",
             )
-        return failure_of_status(self.host, status, raw, retry_after)
+        return failure
 
     def redact(self, result: Answer | Failure) -> Answer | Failure:
         """Remove the key from a result: some servers repeat it, with various escapes."""

@@ -66,7 +66,7 @@ class WorkerClient:
             return result
         if reply.status == 200:
             return Failure("transient", f"{self._host}: not the reply of a worker")
-        return failure_of_status(self._host, reply.status, reply.body, reply.headers.get("retry-after"))
+        return failure_of_status(self._host, reply.status, reply.body, reply.headers)
 
 
 # -- Replicas in processes of this machine: one worker for each GPU

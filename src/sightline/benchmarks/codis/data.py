@@ -147,8 +147,8 @@ def _pair(record: dict[str, Any], where: str, source: PredictionFile) -> list[Pr
     predictions = []
     for half, variant in HALVES.items():
         if half in output:
-            response, error = reply(output[half], f"output.{half}", location)
-            predictions.append(Prediction(sample, variant, response, error=error))
+            response = reply(output[half], f"output.{half}", location)
+            predictions.append(Prediction(sample, variant, **response._asdict()))
         elif not source.allow_missing:
             raise location.error(
                 f"the pair lacks the half that answers {variant}",

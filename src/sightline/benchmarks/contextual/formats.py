@@ -101,22 +101,20 @@ def _record(record: dict[str, Any], where: str, source: PredictionFile) -> Itera
     else:
         for model, of in record.items():
             for url, value in _of_model(of, location).items():
-                response, error = reply(value, f"{model}.{url}", location)
-                yield Prediction(url, source.setting, response, model=model, error=error)
+                response = reply(value, f"{model}.{url}", location)
+                yield Prediction(url, source.setting, model=model, **response._asdict())
 
 
 def _answer(record: Mapping[str, Any], location: RecordLocation, source: PredictionFile) -> Prediction:
     url = identifier(record[IMAGE], IMAGE, location)
     location = source.at(url)
-    response, error = response_of(record, location)
     return Prediction(
         sample=url,
         variant=source.setting,
-        response=response,
+        **response_of(record, location)._asdict(),
         question=optional_text(record.get(INSTRUCTION), INSTRUCTION, location),
         model=optional_text(record.get("model"), "model", location),
         verdicts=_verdict(record.get("judgment"), location),
-        error=error,
     )
 
 
@@ -265,15 +263,13 @@ def predictions(record: Mapping[str, Any], location: RecordLocation, variant: st
     for one in record["responses"]:
         if not isinstance(one, dict):
             raise location.error("is not a response", field="responses", found=one, expected="an object")
-        response, error = reply(one.get("response"), "responses.response", location)
         yield Prediction(
             sample=url,
             variant=variant,
-            response=response,
+            **reply(one.get("response"), "responses.response", location)._asdict(),
             question=optional_text(record.get("instruction"), "instruction", location),
             model=identifier(one.get("model"), "responses.model", location),
             verdicts=_case_verdict(one, location),
-            error=error,
         )
 
 

@@ -112,17 +112,15 @@ def _question(
     question: dict[str, Any], sample: str, image: str, labels: Labels, source: PredictionFile
 ) -> Prediction:
     location = source.at(sample)
-    response, error = reply(question["response"], "questions.response", location)
     return Prediction(
         sample=sample,
         variant=source.setting,
-        response=response,
+        **reply(question["response"], "questions.response", location)._asdict(),
         question=optional_text(question.get("question"), "questions.question", location),
         options=texts(question.get("options"), "questions.options", location),
         labels=labels,
         image=image,
         prompt=optional_text(question.get("prompt"), "questions.prompt", location),
-        error=error,
     )
 
 
