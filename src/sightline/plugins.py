@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from sightline.errors import UserError, did_you_mean
 
@@ -209,9 +209,6 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 # -- Registered names: 'module:name' strings, so that a module is imported only when its entry is used
-
-if TYPE_CHECKING:
-    pass
 
 
 _EXPECTED = {

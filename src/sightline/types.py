@@ -295,7 +295,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A probe with its answer and the verdict that counts: one line of answers.jsonl, in its order.
 
     A line always holds the fields down to `scores`, the others if they are set, and `group`, which equals
-    `sample` (see `formats.jsonl`). There are more than 15 fields because the file is a contract.
+    `sample` (see `formats.jsonl`).
 
     Attributes:
         sample: The id of the sample, and of its group.
@@ -515,9 +515,8 @@ PERCENT = (0.0, 100.0)
 RELIABLE_CLUSTERS = 10
 """A confidence interval of fewer clusters is approximate."""
 
-IntervalMethod = Literal["wilson", "wilson, approximate", "t", "t, approximate", "bootstrap"]
-"""How a confidence interval was made (`metrics/statistics.py`). Results of earlier versions have
-intervals of the bootstrap."""
+IntervalMethod = Literal["wilson", "wilson, approximate", "t", "t, approximate"]
+"""How a confidence interval was made (`metrics/statistics.py`)."""
 
 
 def is_approximate(method: IntervalMethod | None) -> bool:

@@ -135,9 +135,9 @@ def test_a_command_of_the_page_runs_and_is_in_the_help(changed: Callable[[str], 
 def test_an_option_of_the_page_reaches_every_interface(changed: Callable[[str], Call], codis: str) -> None:
     call = changed("Add an option of `run`")
     command = ("-m", "sightline", "run", "codis", "--model", "baseline/chance", "--data", codis)
-    assert "run 1:" in call(*command, "--max-tokens", "7")
-    # The sampling options are checked where they are combined.
-    assert "--gen max_tokens=0 is out of range" in call(*command, "--max-tokens", "0")
-    assert "--max-tokens N" in call("-m", "sightline", "sweep", "--help")
-    code = "import sightline; sightline.run('codis', model='baseline/chance', max_tokens='7')"
-    assert "wrong value of the option max_tokens (found '7'); expected int" in call("-c", code)
+    assert "run 1:" in call(*command, "--skip", "1", "--out", "results")
+    result = json.loads((Path(codis).parent / "results" / "metrics.json").read_text())
+    assert (result["samples"], result["options"]["skip"]) == (1, 1)
+    assert "--skip N" in call("-m", "sightline", "sweep", "--help")
+    code = "import sightline; sightline.run('codis', model='baseline/chance', skip='7')"
+    assert "wrong value of the option skip (found '7'); expected int" in call("-c", code)

@@ -42,7 +42,7 @@ OTHER_OPTIONS = {
     "--walk",
     "--write-only",
     "--people",
-    "--max-tokens",
+    "--skip",
 }
 """Options of vLLM, inspect_ai and scripts in perf/, a former name, and an example of docs/extending.md."""
 

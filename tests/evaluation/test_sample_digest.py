@@ -94,7 +94,7 @@ def test_the_order_of_lines_and_groups_changes_neither_digest_nor_comparison(tmp
     )
     digests = {outcome.sample: outcome.sample_digest for outcome in first}
     for outcomes in others:
-        assert all(may_be_equal(digests[one.sample], one.sample_digest) for one in outcomes)
+        assert all(digests[one.sample] == one.sample_digest for one in outcomes)
     comparison = compare_runs(None, [(tmp_path / "listed", tmp_path / "mixed")])
     assert not comparison.different_samples
 
@@ -106,9 +106,6 @@ def test_the_order_of_lines_and_groups_changes_neither_digest_nor_comparison(tmp
         ("a-1", "b-2", "a-1"),
         ("a", "b", "a"),
         ("a", "", "a"),
-        ("a/b", "a-1/b-2", "a-1/b-2"),
-        ("a", "a-1/b-2", "a-1"),
-        ("a/b", "b-2", "a/b-2"),
     ],
 )
 def test_only_unknown_images_are_taken_from_a_file(digest: str, recorded: str, expected: str) -> None:

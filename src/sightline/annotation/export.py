@@ -29,6 +29,7 @@ from sightline.builders.folder import indented_json
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import verdict_line
+from sightline.formats.run_metadata import VERDICTS
 from sightline.formats.tables import csv_bytes, workbook_bytes
 from sightline.scoring.mentions import LETTERS
 from sightline.store.store import Store
@@ -74,7 +75,7 @@ def _verdicts(state: State, annotators: Sequence[Annotator], out: Path) -> tuple
     found = list(verdicts(state, annotators))
     names = list(dict.fromkeys(verdict.judge for verdict in found))
     by = f" by {', '.join(names)}" if names else ""
-    return _lines(out / "verdicts.jsonl", map(verdict_line, found), f"{len(found):,} verdicts{by}")
+    return _lines(out / VERDICTS, map(verdict_line, found), f"{len(found):,} verdicts{by}")
 
 
 def _answers(state: State, annotators: Sequence[Annotator], out: Path) -> Written:

@@ -1,1 +1,1 @@
-"""The four papers' benchmarks, one readable file each."""
+"""Benchmarks: a folder for each paper and for groups files, what they share, and their registry."""

@@ -110,7 +110,7 @@ def _applied(
     random: Random,
     source: SourceItem,
 ) -> Perturbed:
-    """The variant with its image as RGB; BadImage if the perturbation fails, UserError if it returns none."""
+    """The variant with its image as RGB; BadImage if the perturbation fails, UserError if it names none."""
     from PIL import Image
 
     question, options = shown.question or "", shown.options or ()
@@ -172,7 +172,7 @@ class Perturbation(Protocol):
 
 
 class Perturbed(Struct, frozen=True):
-    """What a perturbation changes of a source; None leaves it as it is.
+    """What a perturbation changes of a source: at least one of these; None leaves the others as they are.
 
     Attributes:
         image: The image, a PIL image.

@@ -29,7 +29,7 @@ from sightline.types import ImageFile, ImageRef, Labels
 
 IMAGE = ("image", "picture")
 OPTIONS = "options"
-ANSWERS = ("answer", "answers", "reference", "references")
+ANSWER_COLUMNS = ("answer", "answers", "reference", "references")
 
 
 class SourceItem(Struct, frozen=True):
@@ -203,7 +203,7 @@ def with_columns(table: RawTable, path: Path, *needed: str) -> RawTable:
 
 def _refuse_unknown(fields: Iterable[str], path: Path, where: str) -> None:
     """Raise UserError for a field that nothing reads, such as a misspelled one."""
-    known = (*IMAGE, "id", "question", OPTIONS, *ANSWERS)
+    known = (*IMAGE, "id", "question", OPTIONS, *ANSWER_COLUMNS)
     for name in fields:
         if name not in known:
             raise unknown_field(name, known, path, where)
@@ -224,7 +224,7 @@ def _image_path(row: Mapping[str, Any], where: str, path: Path, root: Path) -> s
 
 def _references(row: Mapping[str, Any], where: str, path: Path) -> tuple[str, ...]:
     answers: list[str] = []
-    for name in ANSWERS:
+    for name in ANSWER_COLUMNS:
         value = row.get(name)
         if isinstance(value, str) and value.lstrip().startswith("["):
             value = _list_in_cell(value)

@@ -300,8 +300,6 @@ def register_status(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_status(options: argparse.Namespace) -> int:
-    import time
-
     from sightline.annotation.agreement import label_agreement
     from sightline.annotation.overview import overview
 
@@ -320,8 +318,6 @@ def execute_status(options: argparse.Namespace) -> int:
 
 
 def _print_projects(options: argparse.Namespace) -> int:
-    import time
-
     from sightline.annotation.store import AnnotationStore
     from sightline.store.store import Store
 

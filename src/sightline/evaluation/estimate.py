@@ -266,8 +266,6 @@ JUDGED_TOGETHER = 64
 class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
     """What a run would send: the requests to its model, and those to its judges.
 
-    It has more than 15 fields because it is the output of `--dry-run --json`: one flat record.
-
     Attributes:
         images_to_read: Images that the OCR reader would read; None without --augment. The text of unread
             images is missing from the tokens.

@@ -23,6 +23,7 @@ from sightline.evaluation.prepared import Prepared, answer_measures, prepared_pa
 from sightline.evaluation.recompute import recompute
 from sightline.evaluation.result import add_published, aggregate
 from sightline.formats.jsonl import read_outcomes
+from sightline.formats.run_metadata import ANSWERS
 from sightline.reporting.tables import html, import_pandas, report_markdown, summary
 from sightline.scoring.scorer import WORST_FIRST, Explanation, explanations
 from sightline.store.database import raise_if_set, run_until_cancelled, until_set
@@ -163,7 +164,7 @@ def kept_answers(run: int | None, store: str, out: str | None) -> Iterable[Outco
     if run is None:
         if out is None:
             raise UserError("the answers were not kept", expected="score with out=FOLDER")
-        return read_outcomes(Path(out) / "answers.jsonl")
+        return read_outcomes(Path(out) / ANSWERS)
     outcomes: list[Outcome] = []
 
     def keep(judged: JudgedGroup) -> None:

@@ -38,17 +38,17 @@ from sightline.formats.files import (
 )
 from sightline.formats.jsonl import answer_line, read_outcomes, read_recorded_verdicts, verdict_line
 from sightline.formats.run_metadata import (
+    ANSWERS,
     METRICS,
     REPORT,
     UNFINISHED,
+    VERDICTS,
     is_run_name,
     refuse_mixed_files,
     written_files,
 )
 from sightline.text import decode_json
 from sightline.types import Case, Group, GroupKey, Outcome, Result, Verdict
-
-ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
 
 FILES = frozenset({ANSWERS, VERDICTS, METRICS, REPORT})
 """The files of every results folder; other files come from the released formats of benchmarks."""
@@ -258,13 +258,13 @@ def read_judged_run(folder: Path) -> JudgedRun:
     benchmark = find_benchmark(result.benchmark)
     pools = benchmark.pools_draws(result.options)
     decide: Decide = "majority" if result.options.get("decide") == "majority" else "first"
-    about_several = _verdicts_by_first_target(read_recorded_verdicts(folder / "verdicts.jsonl"))
+    about_several = _verdicts_by_first_target(read_recorded_verdicts(folder / VERDICTS))
 
     def key_of(outcome: Outcome) -> GroupKey:
         return (outcome.sample, 0, outcome.variant) if pools else (outcome.sample, outcome.draw, "")
 
     groups = StoredGroups()
-    for key, members in groupby(read_outcomes(folder / "answers.jsonl"), key_of):
+    for key, members in groupby(read_outcomes(folder / ANSWERS), key_of):
         # The lines of a group follow each other, except in files that were put together.
         earlier = groups[key].outcomes if key in groups else ()
         groups.add(_group(key, [*earlier, *members], about_several, decide))

@@ -34,7 +34,7 @@ from sightline.formats.jsonl import (
     verdict_line,
 )
 from sightline.formats.other_tools import read_predictions
-from sightline.formats.run_metadata import METRICS, read_run_metadata
+from sightline.formats.run_metadata import ANSWERS, METRICS, VERDICTS, read_run_metadata
 from sightline.store.store import Store
 from sightline.text import json_records
 from sightline.types import Group, Labels, Outcome, Verdict
@@ -281,8 +281,6 @@ def _flag_notes(humans: Sequence[Verdict], partly: Partly) -> list[str]:
 
 
 # -- Reading the sources of a judge report: results folders, verdict files, and answers with verdicts
-
-ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
 
 MEASURES = (*NAMES, "embedder")
 """The versions in metrics.json that identify the models behind the scores of answers."""

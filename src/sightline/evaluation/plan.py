@@ -20,7 +20,7 @@ from sightline.evaluation.options import EffectiveOptions
 from sightline.formats.files import json_digest
 from sightline.formats.run_metadata import as_asked, image_paths, path_in_data, prompt_text
 from sightline.images import BadImage, own_transform, sent_size, transform_for
-from sightline.metrics.flips import BETWEEN_FORMS, BETWEEN_PARTS
+from sightline.metrics.flips import BETWEEN_PARTS
 from sightline.models.base import Model
 from sightline.models.ocr import Augmented
 from sightline.plugins import wrong_return
@@ -418,35 +418,26 @@ def _content_hash(sample: Sample) -> int:
 def sample_digest(
     benchmark: Benchmark, sample: Sample, files: Mapping[str, ImageFile | BadImage] | None = None
 ) -> str:
-    ordered = benchmark.in_order(sample)
-    forms = [ordered] if ordered is sample else [ordered, sample]
-    return BETWEEN_FORMS.join(_digest_in_order(benchmark, form, files) for form in forms)
+    """Digest a sample: its texts, a hyphen, and the contents of its images, if all can be read.
 
-
-def with_images_of(digest: str, recorded: str) -> str:
-    """Complete a digest without images by the recorded one, '' if there is none."""
-    if BETWEEN_PARTS in digest:
-        return digest
-    forms, known = digest.split(BETWEEN_FORMS), recorded.split(BETWEEN_FORMS)
-    images = ["".join(form.partition(BETWEEN_PARTS)[1:]) for form in known]
-    if len(forms) > len(known):  # only the order of the file, or nothing, is recorded
-        images = ["", *images]
-    return BETWEEN_FORMS.join(form + image for form, image in zip(forms, images, strict=False))
-
-
-def _digest(content: Any) -> str:
-    return json_digest(content)[:16]
-
-
-def _digest_in_order(
-    benchmark: Benchmark, sample: Sample, files: Mapping[str, ImageFile | BadImage] | None
-) -> str:
+    The order of its parts in the file does not matter.
+    """
+    sample = benchmark.in_order(sample)
     texts = _digest([sample.id, benchmark.sample_content(sample)])
     if not sample.images:
         return texts
     images = [(files or {}).get(image.path) for image in sample.images]
     contents = [file.digest for file in images if isinstance(file, ImageFile)]
     return texts + BETWEEN_PARTS + _digest(contents) if len(contents) == len(images) else texts
+
+
+def with_images_of(digest: str, recorded: str) -> str:
+    """Complete a digest without images by the recorded one, '' if there is none."""
+    return digest if BETWEEN_PARTS in digest else digest + "".join(recorded.partition(BETWEEN_PARTS)[1:])
+
+
+def _digest(content: Any) -> str:
+    return json_digest(content)[:16]
 
 
 # -- The record of a probe that the store keeps for each run, and its position in the run
@@ -470,7 +461,6 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     model. `context`, `images`, `image_sizes` and `prompt` are those of the answer's line in answers.jsonl,
     empty in partners. `sample_digest` is that of the sample, the same in every setting; '' if it is unknown.
     `retry` is set in runs with --retry-truncated.
-    It has more than 15 fields because it is an `Outcome` without its answer.
     """
 
     sample: str

@@ -55,7 +55,7 @@ from sightline.formats.files import text_digest
 from sightline.formats.journal import is_synthetic
 from sightline.formats.jsonl import read_verdicts
 from sightline.formats.prediction import Prediction
-from sightline.formats.run_metadata import METRICS, as_asked, prompt_text, read_run_metadata
+from sightline.formats.run_metadata import ANSWERS, METRICS, as_asked, prompt_text, read_run_metadata
 from sightline.models.base import Model
 from sightline.models.embedder import Embedder, embedder
 from sightline.models.ocr import CAPTIONED, Reader
@@ -429,7 +429,7 @@ def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mappi
     Options that make a task of their own (`Benchmark.task_arguments`) are compared too. The name of a
     setting that is a file is not compared: the file may have moved.
     """
-    run = read_run_metadata(file.parent) if file.name == "answers.jsonl" else None
+    run = read_run_metadata(file.parent) if file.name == ANSWERS else None
     if run is None:
         return
     run_setting = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting

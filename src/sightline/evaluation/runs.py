@@ -22,7 +22,6 @@ from sightline.errors import UserError, did_you_mean
 from sightline.evaluation.options import EvaluationDescription, JudgeModel, setting_of
 from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.spec import Spec, recorded_options
-from sightline.formats.run_metadata import _DIGITS
 from sightline.reporting.notes import effective_options, flat_options
 from sightline.store.answers import CheckResult
 from sightline.store.database import StoreFailedError, damage
@@ -191,9 +190,13 @@ def _state(run: StoredRun, *, is_held: bool) -> str:
 # -- How users refer to a run of the store: by its number or its name. What a name or a tag may look like
 
 
+LONGEST_NUMBER = 18
+"""Digits of the largest number that every database accepts for a run, less one."""
+
+
 def find_run(store: Store, word: str) -> int:
     if word.isdecimal():
-        if len(word.lstrip("0")) > _DIGITS:
+        if len(word.lstrip("0")) > LONGEST_NUMBER:
             raise UserError(
                 "there is no run with this number",
                 file=store.name,
@@ -440,7 +443,7 @@ def latest_finished_run(store: Store) -> tuple[StoredRun, list[str]]:
 
 
 def decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> StoredRun:
-    """Decode what the store keeps of a run, in this version's form or an earlier one.
+    """Decode what the store keeps of a run.
 
     Raises:
         ValueError: This is not the description of a run.

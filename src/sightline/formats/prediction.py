@@ -31,7 +31,6 @@ class Prediction(Struct, frozen=True):
     failed call; the response is then empty. `model` is the model that answered, in files of several
     models. `verdicts` are those that the file gives on the answer, without their targets. `sample_digest`
     is that of our own answers.jsonl.
-    It has more than 15 fields, since it is the union of what all layouts hold.
     """
 
     sample: str

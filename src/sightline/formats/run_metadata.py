@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -50,7 +50,7 @@ def read_run_metadata(folder: Path) -> RunMetadata | None:
 
 # -- Whether the files of a results folder are of one run: metrics.json holds the digests of the others
 
-METRICS = "metrics.json"
+ANSWERS, VERDICTS, METRICS = "answers.jsonl", "verdicts.jsonl", "metrics.json"
 
 UNFINISHED = ".metrics.json.unfinished"
 """The next metrics.json, while the other files are put in their places."""
@@ -232,19 +232,9 @@ def _carried(probe: Probe, order: tuple[str, ...]) -> tuple[str, ...]:
 
 # -- The forms of names and tags of runs
 
-if TYPE_CHECKING:
-    pass
-
-
 LONGEST = 200
 
-
-_DIGITS = 18
-"""Digits of the largest number that every database accepts for a run, less one."""
-
-
 _NAME = re.compile(r"\w[\w.:=+-]*")
-
 
 _FORM = f"at most {LONGEST} letters, digits and characters of '.:=+-_', the first one a letter or a digit"
 

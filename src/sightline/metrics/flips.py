@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, groupby, product
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from itertools import accumulate, chain, groupby
+from typing import Literal, NamedTuple, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -271,8 +271,7 @@ class Pairing(Struct, frozen=True):
     """The groups that two runs share.
 
     `missing` is what the base run misses, then what the other run misses. `different` names the samples whose
-    data differ between the runs. `unchecked` counts those of which a run of an earlier version holds no
-    digest.
+    data differ between the runs. `unchecked` counts those of which a run holds no digest.
     """
 
     pairs: GroupPairs
@@ -381,16 +380,8 @@ def _probe(outcome: Outcome) -> tuple[str, int]:
 
 # -- Whether two digests may be of the same sample
 
-if TYPE_CHECKING:  # `compare --help` loads this module
-    pass
-
-
 BETWEEN_PARTS = "-"
 """Stands between the digest of the texts and that of the images."""
-
-
-BETWEEN_FORMS = "/"
-"""Stands between the digest of a sample and that of its lines in the order of their file."""
 
 
 def may_be_equal(first: str, second: str) -> bool:
@@ -398,20 +389,11 @@ def may_be_equal(first: str, second: str) -> bool:
 
     >>> may_be_equal("a-1", "a"), may_be_equal("a-1", "a-2"), may_be_equal("", "a-2")
     (True, False, True)
-    >>> may_be_equal("a-1/b-2", "b-2"), may_be_equal("a-1/b-2", "a-1/c-3"), may_be_equal("a/b", "c/d")
-    (True, True, False)
     """
-    return any(
-        _form_may_be_equal(*forms)
-        for forms in product(first.split(BETWEEN_FORMS), second.split(BETWEEN_FORMS))
-    )
+    parts = zip(first.split(BETWEEN_PARTS), second.split(BETWEEN_PARTS), strict=False)
+    return all(one == other or not (one and other) for one, other in parts)
 
 
 def hold_images(first: str, second: str) -> bool:
     """Whether two samples have images that both digests hold, so that no other sign of them is needed."""
     return BETWEEN_PARTS in first and BETWEEN_PARTS in second
-
-
-def _form_may_be_equal(first: str, second: str) -> bool:
-    parts = zip(first.split(BETWEEN_PARTS), second.split(BETWEEN_PARTS), strict=False)
-    return all(one == other or not (one and other) for one, other in parts)

@@ -316,6 +316,17 @@ def refuse_adapter(args: Mapping[str, Any], spec: str) -> None:
 
 
 def read_values(option: str, values: Mapping[str, Any], kind: type[T]) -> T:
+    """Read the values of an option that takes KEY=VALUE, such as --model-arg.
+
+    Args:
+        option: The option, for messages.
+        values: Its values by name: JSON values, each a field of `kind`. Unknown names are ignored.
+        kind: A Struct whose fields all have defaults. The description of a type (`Meta`) is what a message
+            says that it expects.
+
+    Raises:
+        UserError: A value is of another type or out of its range.
+    """
     try:
         return msgspec.convert(dict(values), kind)
     except msgspec.ValidationError as error:

@@ -275,10 +275,6 @@ def _arguments(args: Mapping[str, Any], kind: type[Any], spec: str) -> Any:
 
 # -- The names of models: which factory makes which model
 
-if TYPE_CHECKING:
-    pass
-
-
 # A prefix of model names that ends in "/" or an address scheme, or a whole name
 # -> a function of (rest of the name, whole name, ModelOptions) that returns models.
 MODELS = {

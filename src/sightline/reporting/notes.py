@@ -33,7 +33,6 @@ _METHODS = {
     " form a cluster",
     "t": "95 % CI of metrics without bounds, and of differences of similarities: t interval with the variance"
     " between clusters",
-    "bootstrap": "95 % CI: bootstrap over clusters (samples that share an image)",
 }
 """The methods of intervals in words."""
 

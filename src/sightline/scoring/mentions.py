@@ -12,7 +12,7 @@ from itertools import pairwise
 from string import ascii_uppercase
 from typing import NamedTuple
 
-from sightline.scoring.text import normalised, ungrouped
+from sightline.scoring.text import INVISIBLE, normalised, ungrouped
 
 LETTERS = ascii_uppercase
 """The letters of options in the order shown; options after Z have none."""
@@ -103,7 +103,6 @@ MENTION = re.compile(f"[{LETTER}-{LAST}]")
 LETTER_SIGN, TEXT_SIGN = f"[{LETTER}-\ue3ff]", f"[{TEXT}-{LAST}]"
 _APOSTROPHE = "\ue801"
 
-_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufe0e\ufe0f\ufeff"))
 _MARKUP = re.compile(
     r"\\(?:text|textbf|mathrm|mathbf|mathit|textit|operatorname|rm|bf)\s*\{([^{}]*)\}"
     r"|\$+|\\[()\[\],;!]|\\%|`+|\*+|</?(?:b|i|em|strong|u|p|span|br)\s*/?>"
@@ -121,7 +120,7 @@ _FORMULA = re.compile(r"[=^+*/<>|\\-]")
 
 def plain_text(text: str) -> str:
     """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
-    folded = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).replace("’", "'")
+    folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).replace("’", "'")
     for command, sign in _LATEX.items():
         folded = folded.replace(command, sign) if "\\" in folded else folded
     previous = ""

@@ -83,9 +83,22 @@ _SPELLINGS = tuple(
 _DIGIT = re.compile(r"(?![0-9])\d")
 _POWER = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹⁺⁻])")
 _FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
-_FORMS = dict.fromkeys(
-    map(ord, "\u00ad\u061c\u200b\u200c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufe0e\ufe0f\ufeff")
-) | str.maketrans("‐‑−⁄٫٬٪ʼ", "---/.,%'")
+INVISIBLE = dict.fromkeys(
+    [
+        0xAD,
+        0x61C,
+        *range(0x200B, 0x2010),
+        *range(0x202A, 0x202F),
+        0x2060,
+        *range(0x2066, 0x206A),
+        0xFE0E,
+        0xFE0F,
+        0xFEFF,
+    ]
+)
+"""Characters that are not seen, as a table that removes them."""
+
+_FORMS = INVISIBLE | str.maketrans("‐‑−⁄٫٬٪ʼ", "---/.,%'")
 """Invisible characters, and signs that have a usual form: hyphens, slashes, decimal signs, apostrophes."""
 
 _IRREGULAR = {

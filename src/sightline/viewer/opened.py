@@ -22,7 +22,7 @@ from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Decide, Spec
 from sightline.formats.jsonl import read_recorded_verdicts
 from sightline.formats.other_tools import read_predictions
-from sightline.formats.run_metadata import METRICS
+from sightline.formats.run_metadata import METRICS, VERDICTS
 from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 from sightline.types import Group, Result, Verdict
@@ -80,7 +80,7 @@ def import_results(
 ) -> int:
     """Make a run of a results folder, and index it; its note names `source`, or else the folder."""
     judged = read_judged_run(folder)
-    by_answer = _verdicts_by_answer(read_recorded_verdicts(folder / "verdicts.jsonl"))
+    by_answer = _verdicts_by_answer(read_recorded_verdicts(folder / VERDICTS))
     body = {
         "description": msgspec.to_builtins(_description(judged.result)),
         "folders": [str(one.resolve()) for one in data],

@@ -28,6 +28,7 @@ from sightline.errors import UserError
 from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge
 from sightline.evaluation.recompute import recompute
 from sightline.evaluation.runs import find_run
+from sightline.formats.run_metadata import ANSWERS
 from sightline.metrics.label_quality import LabelQuality, Vote, label_quality
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import corrected_tables
@@ -426,7 +427,7 @@ def _without(table: ReportTable, notes: Collection[str]) -> ReportTable:
 def _corrected(viewer: Viewer, project: Project, source: str, found: Sequence[Verdict]) -> CorrectedRun:
     if Path(source).exists():
         # The store has no probes of a results folder or a file: `score` needs the data to judge it again.
-        answers = Path(source) / "answers.jsonl" if Path(source).is_dir() else Path(source)
+        answers = Path(source) / ANSWERS if Path(source).is_dir() else Path(source)
         judges = f"--judge rules --judge {HUMAN_PREFIX}{project.name}"
         command = (
             f"sightline score {project.benchmark or 'TASK'} {answers} --data {project.data or 'DIR'} {judges}"
