@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from sightline.metrics.significance import LEVEL
 from sightline.metrics.statistics import (
@@ -376,6 +375,8 @@ class _Jackknife(Struct, frozen=True):
 
 def _two_sided(statistic: float, freedom: float) -> float:
     """The two-sided p-value of a t statistic."""
+    from scipy.special import stdtr
+
     return float(2 * stdtr(freedom, -abs(statistic)))
 
 

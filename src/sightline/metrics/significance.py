@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincc
 
 from sightline.metrics.flips import ComparedAnswers
 from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_intervals
@@ -131,6 +130,8 @@ def paired_t(differences: Floats) -> float | None:
     freedom, spread = n - 1, float(differences.var(ddof=1))
     if not spread:
         return None
+    from scipy.special import betainc, betaincc
+
     square = n * float(differences.mean()) ** 2 / spread
     if square > freedom:
         return float(betainc(freedom / 2, 0.5, freedom / (freedom + square)))
@@ -151,6 +152,8 @@ def mcnemar(lost: int, won: int) -> float:
     least, n = min(lost, won), lost + won
     if 2 * least >= n:
         return 1.0
+    from scipy.special import betainc
+
     return min(1.0, 2 * float(betainc(n - least, least + 1, 0.5)))
 
 

@@ -108,6 +108,7 @@ _MARKUP = re.compile(
     r"|\$+|\\[()\[\],;!]|\\%|`+|\*+|</?(?:b|i|em|strong|u|p|span|br)\s*/?>"
     rf"|(?<![{EDGE}])_+|_+(?![{EDGE}])|(?m:^\s*(?:>|#+)\s*)"
 )
+_MARKUP_SIGN = re.compile(r"[\\$`*<>_#]")
 _LATEX = {"\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·"}
 _REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
 _OWN_LABEL = re.compile(
@@ -120,10 +121,13 @@ _FORMULA = re.compile(r"[=^+*/<>|\\-]")
 
 def plain_text(text: str) -> str:
     """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
-    folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).replace("’", "'")
-    for command, sign in _LATEX.items():
-        folded = folded.replace(command, sign) if "\\" in folded else folded
-    previous = ""
+    folded = text
+    if not text.isascii():
+        folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).replace("’", "'")
+    if "\\" in folded:
+        for command, sign in _LATEX.items():
+            folded = folded.replace(command, sign)
+    previous = "" if _MARKUP_SIGN.search(folded) else folded
     while previous != folded:
         previous, folded = folded, _MARKUP.sub(lambda found: found[1] or "", folded)
     return _REPEATED.sub(r"\1", ungrouped(folded)).strip()

@@ -605,7 +605,7 @@ def ungrouped(text: str) -> str:
     >>> ungrouped("1,250,000, or 1,25")
     '1250000, or 1,25'
     """
-    return _THOUSANDS.sub("", text)
+    return _THOUSANDS.sub("", text) if "," in text else text
 
 
 def _matched(text: str, task: Task) -> str:
