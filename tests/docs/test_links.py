@@ -41,10 +41,9 @@ OTHER_OPTIONS = {
     "--tree",
     "--walk",
     "--write-only",
-    "--people",
     "--skip",
 }
-"""Options of vLLM, inspect_ai and scripts in perf/, a former name, and an example of docs/extending.md."""
+"""Options of vLLM, inspect_ai and scripts in perf/, and an example of docs/extending.md."""
 
 
 @cache

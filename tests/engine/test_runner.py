@@ -18,7 +18,7 @@ from sightline.engine.selector import MAX_FAILURES
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import claims
 from sightline.store.answers import Attempt, KeyedRequest
-from sightline.store.claims import LEASE_SECONDS, Budget, Ledger
+from sightline.store.claims import CLAIM_SECONDS, Budget, Ledger
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 
@@ -175,7 +175,7 @@ def test_what_another_process_answered_while_this_one_was_stopped_is_not_sent(
     def reply(text: str, before: int) -> Answer:
         nonlocal now
         if not now:
-            now = LEASE_SECONDS + 1
+            now = CLAIM_SECONDS + 1
             taken = other.claims.take([keyed.request.key for keyed in requests[30:]])
             taken_requests = [keyed for keyed in requests if keyed.request.key in taken]
             other.answers.add(
@@ -204,7 +204,7 @@ def test_a_retry_that_waited_for_the_ledger_is_not_sent_if_another_process_answe
         def reserve(self, spent: Any, model: str, room: Any) -> Any:
             nonlocal now
             if spent[model].calls and not now:
-                now = LEASE_SECONDS + 1
+                now = CLAIM_SECONDS + 1
                 (keyed,) = requests
                 assert other.claims.take([keyed.request.key])
                 other.answers.add([Attempt(keyed.request.key, keyed.canonical, Answer("other"))])
@@ -224,7 +224,7 @@ def test_a_retry_that_waited_for_the_ledger_is_not_sent_if_another_process_answe
 def test_a_long_call_keeps_its_claim_even_while_the_event_loop_is_busy(
     tmp_path: Path, scripted: Any, asking: Asking, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(claims, "CLAIM_SECONDS", 0.5)
     monkeypatch.setattr(claims, "RENEWAL_SECONDS", 0.05)
     slow, other = scripted(seconds=0.5), scripted()
     path, (request,) = str(tmp_path / "s.db"), asking("question")

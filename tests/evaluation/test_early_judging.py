@@ -25,10 +25,10 @@ from sightline.errors import UserError
 from sightline.evaluation.plan import PlannedProbe, StoredProbe, probe_position, read_stored_probes
 from sightline.evaluation.prepare import prepare_evaluation
 from sightline.evaluation.run import (
-    HELD,
+    MOST_WAITING,
+    AnsweredSample,
     AnsweredSamples,
     RequestSender,
-    Sample,
     answered_only,
     may_judge_early,
 )
@@ -362,7 +362,7 @@ def test_a_sample_is_judged_early_only_with_all_its_answers(
     for keys, result in results:
         store.answers.add([Attempt(_key(first + key), b"{}", result) for key in keys])
     complete = [
-        Sample(number, [one.probe for one in _planned(number, [first + key for key in keys])])
+        AnsweredSample(number, [one.probe for one in _planned(number, [first + key for key in keys])])
         for number, keys in enumerate(samples)
     ]
     assert [sample.number for sample in answered_only(complete, store.answers)] == [
@@ -373,16 +373,16 @@ def test_a_sample_is_judged_early_only_with_all_its_answers(
 def test_memory_is_bounded_and_room_comes_back() -> None:
     async def main() -> None:
         early = AnsweredSamples()
-        for number in range(HELD + 10):
+        for number in range(MOST_WAITING + 10):
             early.add(_planned(number, [number]))
-        early.settle(map(_key, range(HELD + 20)))
+        early.settle(map(_key, range(MOST_WAITING + 20)))
         taken: list[int] = []
-        while len(taken) < HELD:
+        while len(taken) < MOST_WAITING:
             taken += [sample.number for sample in await early.take()]
-        assert taken == list(range(HELD))
-        early.add(_planned(HELD + 15, [HELD + 15]))
-        early.settle([_key(HELD + 15)])
-        assert [sample.number for sample in await early.take()] == [HELD + 15]
+        assert taken == list(range(MOST_WAITING))
+        early.add(_planned(MOST_WAITING + 15, [MOST_WAITING + 15]))
+        early.settle([_key(MOST_WAITING + 15)])
+        assert [sample.number for sample in await early.take()] == [MOST_WAITING + 15]
 
     asyncio.run(main())
 

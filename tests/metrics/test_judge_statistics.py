@@ -17,7 +17,7 @@ from sightline.metrics.association import (
     ROC_AUC,
     SPEARMAN,
     Statistic,
-    agreement,
+    equal_share,
     judge_difference,
     statistic_value,
 )
@@ -105,7 +105,7 @@ def test_a_value_that_one_item_decides_has_no_interval_but_a_reason() -> None:
 def test_the_jackknife_of_an_agreement_is_that_of_a_mean() -> None:
     """The jackknife variance of a mean is the usual squared standard error."""
     equal = (noisy(0.25, 3) == TRUTH).astype(float)
-    alike = Statistic("alike", agreement, "absent", range=(None, None))
+    alike = Statistic("alike", equal_share, "absent", range=(None, None))
     found = statistic_value(alike, equal, np.ones(60), ITEMS)
     expected = ttest_1samp(equal, 0).confidence_interval()
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))

@@ -13,8 +13,8 @@ import pytest
 
 from sightline.store import claims
 from sightline.store.claims import (
+    CLAIM_SECONDS,
     GRACE_SECONDS,
-    LEASE_SECONDS,
     WORKING_SECONDS,
     Renewals,
     new_owner,
@@ -75,7 +75,7 @@ def test_a_claim_that_is_not_renewed_lapses(opened: Callable[[], Store], clock: 
     silent, living, other = opened(), opened(), opened()
     silent.claims.take([A])
     living.claims.take([B])
-    clock.let_pass(LEASE_SECONDS, living, other)
+    clock.let_pass(CLAIM_SECONDS, living, other)
     assert other.claims.take([A, B]) == set()
     clock.let_pass(1, living, other)
     assert other.claims.take([A, B]) == {A}
@@ -94,7 +94,7 @@ def test_a_process_that_works_but_gets_no_processor_keeps_its_claims_longer(
 
 
 @pytest.mark.usefixtures("stopped")
-@pytest.mark.parametrize("locked", [LEASE_SECONDS + 1, 10 * LEASE_SECONDS])
+@pytest.mark.parametrize("locked", [CLAIM_SECONDS + 1, 10 * CLAIM_SECONDS])
 def test_after_a_time_in_which_nobody_could_renew_owners_get_time_to_do_so(
     opened: Callable[[], Store], clock: Time, locked: float
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_process_that_just_started_does_not_know_whether_owners_could_renew(
     opened: Callable[[], Store], clock: Time
 ) -> None:
     opened().claims.take([A])
-    clock.now += LEASE_SECONDS + 1
+    clock.now += CLAIM_SECONDS + 1
     new = opened()
     new.claims.renew()
     assert new.claims.take([A]) == set()
@@ -170,7 +170,7 @@ def test_a_process_that_was_stopped_is_not_sure_of_its_claims_and_takes_them_aga
     before = owner.claims.generation
     assert owner.claims.take([A, B]) == {A, B}
     assert owner.claims.hold(before)
-    clock.let_pass(LEASE_SECONDS + 1, other)
+    clock.let_pass(CLAIM_SECONDS + 1, other)
     assert not owner.claims.hold(before)
     assert other.claims.take([A]) == {A}
     owner.claims.renew()
@@ -186,10 +186,10 @@ def test_claims_are_certain_only_as_long_as_the_lease_of_the_last_renewal_began(
     renewals = Renewals(clock)
     renewals.record(clock.now)
     generation = renewals.generation
-    began, clock.now = clock.now + 1, clock.now + LEASE_SECONDS - 2
+    began, clock.now = clock.now + 1, clock.now + CLAIM_SECONDS - 2
     renewals.record(began)
     assert renewals.holds(generation)
-    clock.now = began + LEASE_SECONDS
+    clock.now = began + CLAIM_SECONDS
     assert not renewals.holds(generation)
 
 

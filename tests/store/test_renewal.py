@@ -46,7 +46,7 @@ def test_a_lease_is_renewed_again_after_an_error(store: Store, monkeypatch: pyte
             assert await asyncio.to_thread(repeated.wait, 30)
             return "the evaluation"
 
-    monkeypatch.setattr("sightline.evaluation.run.LEASE_SECONDS", 0.03)
+    monkeypatch.setattr("sightline.evaluation.run.RUN_LEASE_SECONDS", 0.03)
     assert asyncio.run(work()) == "the evaluation"
     assert store.leases.held() == set()
 

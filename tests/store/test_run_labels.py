@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.store.runs import LEASE_SECONDS, Labels, names_of_runs
+from sightline.store.runs import RUN_LEASE_SECONDS, Labels, names_of_runs
 from sightline.store.store import Store
 
 
@@ -164,10 +164,10 @@ def test_a_lease_ends_when_it_is_not_renewed(tmp_path: Path) -> None:
     run = store.runs.start({})
     assert store.leases.held() == set()
     store.leases.renew(run)
-    now += LEASE_SECONDS - 1
+    now += RUN_LEASE_SECONDS - 1
     assert store.leases.held() == {run}
     store.leases.renew(run)
-    now += LEASE_SECONDS - 1
+    now += RUN_LEASE_SECONDS - 1
     assert store.leases.held() == {run}
     now += 2
     assert store.leases.held() == set()

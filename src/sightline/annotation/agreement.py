@@ -60,7 +60,7 @@ def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agree
     return Agreement(len(shared), _alpha(state, votes, shared), growth)
 
 
-def nominal_alpha(votes: Sequence[Sequence[Hashable]], clusters: Sequence[str]) -> MetricValue:
+def alpha_of_votes(votes: Sequence[Sequence[Hashable]], clusters: Sequence[str]) -> MetricValue:
     import numpy as np
 
     from sightline.metrics.association import NOMINAL_ALPHA, statistic_value
@@ -74,7 +74,7 @@ def nominal_alpha(votes: Sequence[Sequence[Hashable]], clusters: Sequence[str]) 
 
 def _alpha(state: State, votes: Mapping[int, Votes], items: Sequence[int]) -> MetricValue:
     clusters = [state.items[number].cluster or str(number) for number in items]
-    return nominal_alpha([list(votes[number].values()) for number in items], clusters)
+    return alpha_of_votes([list(votes[number].values()) for number in items], clusters)
 
 
 def _steps(shared: int, points: int) -> list[int]:
@@ -120,7 +120,7 @@ def agreement_on(name: str, votes: Sequence[tuple[str, Sequence[Label]]]) -> Lab
         for one, other in combinations(labels, 2)
     ]
     share = clustered_mean("agreement", pairs, reason=ALONE)
-    alpha = nominal_alpha([labels for _, labels in several], [cluster for cluster, _ in several])
+    alpha = alpha_of_votes([labels for _, labels in several], [cluster for cluster, _ in several])
     if not several:
         alpha = replace(alpha, reason=ALONE)
     subset = f"label={name}"

@@ -33,7 +33,7 @@ from sightline.annotation.types import (
 from sightline.errors import UserError
 from sightline.store.database import repeat_if_lost
 
-LEASE_SECONDS = 30 * 60.0
+ITEM_LEASE_SECONDS = 30 * 60.0
 """How long an item stays in an annotator's hands after the last view of its page."""
 
 LONGEST_REASON = 1000
@@ -75,14 +75,14 @@ class LiveProject:
 
     @repeat_if_lost
     def next_item(self, annotator: Annotator) -> Item | None:
-        """Give the next item, or the one in hand, for LEASE_SECONDS; None if there is none now."""
+        """Give the next item, or the one in hand, for ITEM_LEASE_SECONDS; None if there is none now."""
         with self._lock, self._store.transaction(self.row.number) as transaction:
             now, annotators = self._clock(), transaction.annotators()
             self._advance(transaction)
             current = next(one for one in annotators if one.number == annotator.number)
             item = choose(self.state, annotators, current, transaction.leases(now), now)
             if item is not None:
-                transaction.lease(Lease(item.number, annotator.number, now + LEASE_SECONDS))
+                transaction.lease(Lease(item.number, annotator.number, now + ITEM_LEASE_SECONDS))
             return item
 
     @repeat_if_lost
@@ -93,7 +93,7 @@ class LiveProject:
             now = self._clock()
             mine = [lease.item for lease in transaction.leases(now) if lease.annotator == annotator.number]
             if number in mine:
-                transaction.lease(Lease(number, annotator.number, now + LEASE_SECONDS))
+                transaction.lease(Lease(number, annotator.number, now + ITEM_LEASE_SECONDS))
             elif number not in self.state.of_annotator(annotator.number):
                 raise NotYourItemError("this item is not in your hands", expected="the next item")
             return self.state.items[number]
@@ -118,7 +118,7 @@ class LiveProject:
             gives_back = form.action == "undo" and self._may_judge(annotator, form.item, transaction, now)
             added = transaction.append(entry)
             if gives_back:
-                transaction.lease(Lease(form.item, annotator.number, now + LEASE_SECONDS))
+                transaction.lease(Lease(form.item, annotator.number, now + ITEM_LEASE_SECONDS))
             return added
 
     def settle(self, item: int, given: Given, form: str) -> Entry:
@@ -140,7 +140,7 @@ class LiveProject:
         judged = form.action == "judge"
         values = checked_values(self.row.project.task, item, form.given) if judged else {}
         reason = form.reason.strip()[:LONGEST_REASON]
-        seconds = min(max(form.seconds, 0.0), LEASE_SECONDS)
+        seconds = min(max(form.seconds, 0.0), ITEM_LEASE_SECONDS)
         again = judged and is_reconsidered(self.state, annotators, annotator, form.item)
         return Entry(
             0, form.item, annotator.number, form.action, form.id, now, values, seconds, reason, again

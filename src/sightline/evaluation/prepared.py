@@ -50,7 +50,7 @@ from sightline.evaluation.plan import Samples
 from sightline.evaluation.registry import load_project_verdicts
 from sightline.evaluation.runs import StoredRun
 from sightline.evaluation.spec import Decide, Spec, recorded_options
-from sightline.formats.export import counted
+from sightline.formats.export import counted_notes
 from sightline.formats.files import text_digest
 from sightline.formats.journal import is_synthetic
 from sightline.formats.jsonl import read_verdicts
@@ -456,7 +456,7 @@ def doubts(predictions: Sequence[Prediction]) -> list[str]:
     """Notes on answers that the file repeats, and on responses that a table may have changed."""
     doubtful = Counter(one.doubt for one in predictions if one.doubt)
     repeated = [one.repeated for one in predictions if one.repeated]
-    return counted(
+    return counted_notes(
         (sum(repeated), f"further answers of {len(repeated):,} probes are in the file and do not count"),
         *((number, f"of {len(predictions):,} responses {doubt}") for doubt, number in doubtful.items()),
     )
@@ -476,7 +476,7 @@ def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> l
         with_options += bool(probe.options)
         without_order += bool(probe.options) and not prediction.options
         without_right += bool(probe.references) and not asked.references
-    return counted(
+    return counted_notes(
         (other_prompts, f"of {prompts:,} prompts in the file are not those of {task}"),
         (
             without_order,

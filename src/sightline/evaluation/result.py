@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 import sightline
 from sightline.benchmarks.published import Figure, FigureKey, Paper, joined, no_figures, paper_of
@@ -37,7 +36,7 @@ from sightline.metrics.confusion import DEFINITIONS as CONFUSION_METRICS
 from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.corrected import ClusterTerms, Correction, clusters_to_halve, correct
 from sightline.metrics.statistics import Estimates, Floats, intervals, with_interval
-from sightline.metrics.tally import SCALES, Stretches, count_stretches, tally
+from sightline.metrics.tally import SCALES, Integers, Stretches, count_stretches, tally
 from sightline.scoring.scorer import flag, undecided_flags
 from sightline.scoring.similarity import SIMILAR
 from sightline.types import (
@@ -555,8 +554,6 @@ NOT_LABELLED = "humans labelled no whole cluster"
 MIXED_INCLUSION = "some verdicts of humans state the probability of their cluster, and others do not"
 CONTRADICTORY = "verdicts of humans on one cluster state different probabilities"
 
-Counts = NDArray[np.int64]
-
 _COLUMNS = 4
 """The sum and the count by the judge, then those by the humans."""
 
@@ -598,7 +595,7 @@ class _Clusters:
     for every case, `partly` labelled ones for some.
     """
 
-    def __init__(self, amounts: Floats, cases: Counts, left: Counts, inclusion: Floats | str) -> None:
+    def __init__(self, amounts: Floats, cases: Integers, left: Integers, inclusion: Floats | str) -> None:
         used = (amounts[:, 1] > 0) | (amounts[:, 3] > 0)
         whole = left[used] == 0
         self.labelled = int((whole & (cases[used] > 0)).sum())
@@ -651,12 +648,12 @@ class _Sample:
         amounts = np.frombuffer(self._terms).reshape(shape)[:, column]
         return _Clusters(amounts, cases, left, self._probabilities(cases, left))
 
-    def _counts(self, column: int) -> tuple[Counts, Counts]:
+    def _counts(self, column: int) -> tuple[Integers, Integers]:
         shape = len(self._numbers), len(self.metrics)
         cases, left = (np.frombuffer(one, dtype=np.int64) for one in (self._cases, self._open))
         return cases.reshape(shape)[:, column], left.reshape(shape)[:, column]
 
-    def _probabilities(self, cases: Counts, left: Counts) -> Floats | str:
+    def _probabilities(self, cases: Integers, left: Integers) -> Floats | str:
         """The probability with which each cluster is labelled; a cluster without a case needs no human."""
         labelled = (left == 0) & (cases > 0)
         found = [self._inclusion[number] for number in np.flatnonzero(labelled).tolist()]

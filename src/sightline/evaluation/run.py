@@ -72,7 +72,7 @@ from sightline.replicas.fleet import replicas_kept
 from sightline.store.answers import Answers, KeyedRequest
 from sightline.store.claims import Budget, renewed
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
-from sightline.store.runs import LEASE_SECONDS
+from sightline.store.runs import RUN_LEASE_SECONDS
 from sightline.store.store import Store
 from sightline.text import counted, print_note
 from sightline.types import Answer
@@ -325,7 +325,7 @@ def run_account(specs: Sequence[Spec], store: Store) -> AbstractAsyncContextMana
 
 # -- Asks judges while the model still answers: a run then takes the longer of both times, not their sum
 
-HELD = 4096
+MOST_WAITING = 4096
 """Probes that wait for their answers at most, 3 KB each; others are judged at the end."""
 SAMPLES_PER_LOT = 128
 """Samples that are looked up, and added to the queues of the judges, together."""
@@ -349,7 +349,7 @@ def may_judge_early(prepared: Prepared) -> bool:
     )
 
 
-class Sample(NamedTuple):
+class AnsweredSample(NamedTuple):
     """A sample: its number, which is its index in the run, and its probes."""
 
     number: int
@@ -368,7 +368,7 @@ class AnsweredSamples:
         self._unanswered: dict[int, set[str]] = {}
         self._probes: dict[int, list[StoredProbe]] = {}
         self._held = 0
-        self._complete: list[Sample] = []
+        self._complete: list[AnsweredSample] = []
         self._changed = asyncio.Event()
         self._is_closed = False
         self._judged: set[int] = set()
@@ -379,7 +379,7 @@ class AnsweredSamples:
             probes = [one.probe for one in members]
             keys = {probe.key for probe in probes if probe.error is None}
             with self._lock:
-                if keys and self._held + len(probes) <= HELD:
+                if keys and self._held + len(probes) <= MOST_WAITING:
                     self._held += len(probes)
                     self._probes[number], self._unanswered[number] = probes, keys
                     for key in keys:
@@ -394,7 +394,7 @@ class AnsweredSamples:
                     unanswered.discard(key)
                     if not unanswered:
                         del self._unanswered[number]
-                        self._complete.append(Sample(number, self._probes.pop(number)))
+                        self._complete.append(AnsweredSample(number, self._probes.pop(number)))
         if self._complete:
             self._changed.set()
 
@@ -403,7 +403,7 @@ class AnsweredSamples:
         self._is_closed = True
         self._changed.set()
 
-    async def take(self) -> list[Sample]:
+    async def take(self) -> list[AnsweredSample]:
         """Wait for complete samples, none of which comes twice; empty when all were taken."""
         if not self._complete and not self._is_closed:
             self._changed.clear()
@@ -413,7 +413,7 @@ class AnsweredSamples:
             self._held -= sum(len(sample.probes) for sample in taken)
         return taken
 
-    def record_judged(self, samples: Iterable[Sample]) -> None:
+    def record_judged(self, samples: Iterable[AnsweredSample]) -> None:
         self._judged.update(sample.number for sample in samples)
 
     def forget_judged(self) -> None:
@@ -487,12 +487,12 @@ class EarlyJudging:
             for feed in feeds:
                 await feed.all_read()
 
-    def _collected(self, samples: Sequence[Sample]) -> CollectedAnswers:
+    def _collected(self, samples: Sequence[AnsweredSample]) -> CollectedAnswers:
         probes = [probe for sample in samples for probe in sample.probes]
         return replace(self._planned, probes=lambda: probes)
 
 
-def answered_only(samples: Sequence[Sample], answers: Answers) -> list[Sample]:
+def answered_only(samples: Sequence[AnsweredSample], answers: Answers) -> list[AnsweredSample]:
     """The samples without a failure, also in the settings that they are compared with.
 
     The others are left for the end: another process may ask for them again meanwhile.
@@ -814,12 +814,12 @@ async def held_run(store: Store, run: int) -> AsyncIterator[None]:
     """Hold a run until the block ends.
 
     An error of a later renewal, or of the release, does not change the outcome of the block: the renewal is
-    repeated, and a lease that is not released ends after LEASE_SECONDS.
+    repeated, and a lease that is not released ends after RUN_LEASE_SECONDS.
     """
     await run_in_thread(store.leases.renew, run)
     try:
         # If the run was deleted, `store.runs.finish` says so.
-        async with renewed(lambda: run_in_thread(store.leases.renew, run), LEASE_SECONDS / 3):
+        async with renewed(lambda: run_in_thread(store.leases.renew, run), RUN_LEASE_SECONDS / 3):
             yield
     finally:
         with suppress(EnvironmentFailedError):

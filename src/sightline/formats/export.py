@@ -119,10 +119,10 @@ def export(file: Path, layout: ExportFormat, path: Path, data: Path | None, mode
     return layout.write(answers, path)
 
 
-def counted(*notes: tuple[int, str]) -> list[str]:
+def counted_notes(*notes: tuple[int, str]) -> list[str]:
     """Write notes that begin with a count, without those whose count is 0.
 
-    >>> counted((2, "answers of repeats are left out"), (0, "answers failed"))
+    >>> counted_notes((2, "answers of repeats are left out"), (0, "answers failed"))
     ['2 answers of repeats are left out']
 
     Args:
@@ -141,7 +141,7 @@ def repeats_note(answers: AnswersToExport) -> tuple[int, str]:
         answers: The answers.
 
     Returns:
-        The count and its note, for `counted`.
+        The count and its note, for `counted_notes`.
     """
     return sum(outcome.draw != 0 for outcome in answers.outcomes), "answers of repeats are left out"
 

@@ -134,7 +134,7 @@ def _busy(name: str, found: str | None = None) -> UserError:
         file=name,
         found=found,
         expected="no run, viewer or worker that uses it; a killed one counts for "
-        f"{max(runs.LEASE_SECONDS, claims.LEASE_SECONDS):.0f} seconds",
+        f"{max(runs.RUN_LEASE_SECONDS, claims.CLAIM_SECONDS):.0f} seconds",
     )
 
 

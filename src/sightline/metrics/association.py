@@ -124,7 +124,7 @@ def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
     return np.clip(_ratio((weights * one * other).sum(axis=1), spread), -1, 1)
 
 
-def agreement(first: Floats, second: Floats, weights: Floats) -> Floats:
+def equal_share(first: Floats, second: Floats, weights: Floats) -> Floats:
     """The share of answers on which both series are equal.
 
     Args:
@@ -205,7 +205,9 @@ def alpha_of_two(first: Floats, second: Floats, weights: Floats) -> Floats:
 
 ROC_AUC = Statistic("roc_auc", roc_auc, "humans mark all of these answers right, or none", "percent", (0, 1))
 SPEARMAN = Statistic("spearman", spearman, "one of the two has the same value for all answers")
-AGREEMENT = Statistic("agreement", agreement, "no answer was decided by both", "percent", (0, 1), share=True)
+AGREEMENT = Statistic(
+    "agreement", equal_share, "no answer was decided by both", "percent", (0, 1), share=True
+)
 KAPPA = Statistic("kappa", cohen_kappa, "both judges give every answer the same verdict")
 ALPHA_OF_TWO = Statistic("alpha", alpha_of_two, "both judges give every answer the same verdict")
 ALPHA = Statistic("alpha", krippendorff_alpha, "no answer has two ratings, or all ratings are the same")

@@ -84,7 +84,7 @@ class Claims:
 
     @repeat_if_lost
     def take(self, keys: Sequence[str]) -> set[str]:
-        """Reserve requests for this process for LEASE_SECONDS.
+        """Reserve requests for this process for CLAIM_SECONDS.
 
         Look them up again after the claim: another process may have answered them in between.
         """
@@ -95,7 +95,7 @@ class Claims:
         with self._claiming, self._database.write() as connection:
             now = read_times(connection, self._uptime).now
             self._delete_over(connection, found)
-            rows = [(key, self._owner, now + LEASE_SECONDS) for key in found.free]
+            rows = [(key, self._owner, now + CLAIM_SECONDS) for key in found.free]
             insert(connection, "claims", ("key", "owner", "until"), rows, _RENEW_OWN)
             query = "SELECT key, owner FROM claims WHERE key IN ({})"
             owners = rows_in(connection, query, found.free)
@@ -116,7 +116,7 @@ class Claims:
     def renew(self) -> None:
         began = self._uptime()
         with self._database.write() as connection:
-            until = read_times(connection, self._uptime).now + LEASE_SECONDS
+            until = read_times(connection, self._uptime).now + CLAIM_SECONDS
             # Those that another thread ends now are skipped: two orders of locking could become a deadlock.
             own = f"SELECT key FROM claims WHERE owner = ? {row_lock(connection, 'FOR UPDATE SKIP LOCKED')}"
             connection.change(f"UPDATE claims SET until = ? WHERE key IN ({own})", (until, self._owner))
@@ -220,7 +220,7 @@ class Claims:
 
 
 def _over(rows: Iterable[_Row], states: Mapping[str, OwnerState], times: LeaseTimes) -> set[_Row]:
-    return {row for row in rows if not times.hold(row[2], LEASE_SECONDS, states[row[1]])}
+    return {row for row in rows if not times.hold(row[2], CLAIM_SECONDS, states[row[1]])}
 
 
 # -- Owners of claims: the name of a process, from which others on its machine see whether it has ended
@@ -308,7 +308,7 @@ def _read_status(process: int) -> tuple[str, bytes]:
 
 # -- What its renewals tell a process: whether its claims hold, and whether others could renew theirs
 
-LEASE_SECONDS = 15.0
+CLAIM_SECONDS = 15.0
 """How long a claim holds without renewal.
 
 With 5 seconds, eight processes that started at once on two busy cores renewed their claims too late.
@@ -348,11 +348,11 @@ class Renewals:
             if now - self._last > GRACE_SECONDS:
                 self._steady_since = now
             self._last = now
-            self._held_until = began + LEASE_SECONDS
+            self._held_until = began + CLAIM_SECONDS
 
     def record_claims(self, began: float) -> None:
         with self._lock:
-            self._held_until = min(self._held_until, began + LEASE_SECONDS)
+            self._held_until = min(self._held_until, began + CLAIM_SECONDS)
 
     def doubt(self) -> None:
         """Make every claim uncertain, so that it is taken again before its request is sent."""
@@ -416,7 +416,7 @@ class LeaseTimes(NamedTuple):
             return False  # A later end is of another clock: that of before the machine started again.
         if self.now - self.honoured_since <= lease_seconds:
             return True
-        patience = WORKING_SECONDS - LEASE_SECONDS if state == "working" else 0.0
+        patience = WORKING_SECONDS - CLAIM_SECONDS if state == "working" else 0.0
         return until >= self.now - patience
 
 

@@ -459,7 +459,7 @@ def probes_of(chunk: ProbeChunk) -> list[tuple[int, bytes]]:
 
 # -- Leases of runs: they show which runs a process is working on now, on this machine or another one
 
-LEASE_SECONDS = 30.0
+RUN_LEASE_SECONDS = 30.0
 """How long a lease holds without renewal. A killed process holds its run for this time."""
 
 
@@ -487,11 +487,11 @@ class RunLeases:
         with self._database.read() as connection:
             times = read_times(connection, self._uptime)
             rows = connection.rows("SELECT run, until FROM run_leases")
-            return {run for run, until in rows if times.hold(until, LEASE_SECONDS)}
+            return {run for run, until in rows if times.hold(until, RUN_LEASE_SECONDS)}
 
 
 def hold(connection: Connection, run: int, uptime: Callable[[], float]) -> None:
-    """Hold a run for LEASE_SECONDS from now, by `uptime` where there is no server with a clock."""
-    until = read_times(connection, uptime).now + LEASE_SECONDS
+    """Hold a run for RUN_LEASE_SECONDS from now, by `uptime` where there is no server with a clock."""
+    until = read_times(connection, uptime).now + RUN_LEASE_SECONDS
     if not connection.change("UPDATE run_leases SET until = ? WHERE run = ?", (until, run)):
         connection.change("INSERT INTO run_leases (run, until) VALUES (?, ?)", (run, until))

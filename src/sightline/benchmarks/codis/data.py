@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.records import data_folder, read_captions, read_records, refuse_repeated_ids
 from sightline.errors import UserError, did_you_mean
-from sightline.formats.export import AnswersToExport, ExportFormat, counted, repeats_note
+from sightline.formats.export import AnswersToExport, ExportFormat, counted_notes, repeats_note
 from sightline.formats.files import json_list, write_atomically
 from sightline.formats.prediction import AnswerFiles, Layout, Prediction, PredictionFile, identifier, reply
 from sightline.text import Records
@@ -174,7 +174,7 @@ def _write(answers: AnswersToExport, path: Path) -> list[str]:
     write_codis(answers.outcomes, path)
     halves = len(HALVES) * len({outcome.sample for outcome in answers.first_draws})
     answered = sum(outcome.answered for outcome in answers.first_draws)
-    return counted(
+    return counted_notes(
         repeats_note(answers),
         (
             halves - answered,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.contextual.data import IMAGE, INSTRUCTION
 from sightline.errors import UserError
-from sightline.formats.export import AnswersToExport, ExportFormat, counted, model_name, repeats_note
+from sightline.formats.export import AnswersToExport, ExportFormat, counted_notes, model_name, repeats_note
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.jsonl import CONTRADICTED, PARTLY, id_field, response_of
 from sightline.formats.prediction import (
@@ -181,14 +181,14 @@ def _export_predictions(answers: AnswersToExport, path: Path) -> list[str]:
     write_predictions(answers.outcomes, model_name(answers), path)
     failed = sum(not outcome.answered for outcome in answers.first_draws)
     note = "failed answers are written as '', which reads as an empty answer"
-    return counted(repeats_note(answers), (failed, note))
+    return counted_notes(repeats_note(answers), (failed, note))
 
 
 def _export_judgements(answers: AnswersToExport, path: Path) -> list[str]:
     written = write_judgements(answers.outcomes, model_name(answers), path)
     first = sum(1 for _ in answers.first_draws)
     undecided = sum(outcome.verdict == "undecided" for outcome in answers.first_draws)
-    return counted(
+    return counted_notes(
         repeats_note(answers),
         (first - written, "answers that were not judged are left out"),
         (undecided, "undecided answers are written as 0"),

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from sightline.errors import UserError
-from sightline.formats.export import counted
+from sightline.formats.export import counted_notes
 from sightline.formats.files import read_bytes
 from sightline.formats.groups import (
     ORIGINAL,
@@ -82,7 +82,7 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
         originals += sum(line.variant == ORIGINAL for line in lines)
         left_out += not selected_lines(lines, selection)
     lack = f"no line of variant '{ORIGINAL}'" if asks_originals else f"no line but '{ORIGINAL}'"
-    return counted(
+    return counted_notes(
         (
             0 if asks_originals else originals,
             f"lines of variant '{ORIGINAL}', the unchanged input, are not sent and count in no metric",
@@ -93,7 +93,7 @@ def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
 
 def unread_responses(file: Path) -> list[str]:
     """Write a note on the responses in lines whose answers come from elsewhere."""
-    return counted(
+    return counted_notes(
         (
             open_groups(file).responses,
             "lines hold a response: only `sightline score` without a file of answers reads it",

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from sightline.errors import UserError
-from sightline.formats.export import AnswersToExport, ExportFormat, counted
+from sightline.formats.export import AnswersToExport, ExportFormat, counted_notes
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.formats.prediction import (
     AnswerFiles,
@@ -287,12 +287,12 @@ def _write_submission(answers: AnswersToExport, path: Path) -> list[str]:
     matched = answers.once(_matched)
     unmatched = write_iibench_submission(matched.first.values(), path, matched.options)
     note = f"letters have no counterpart in the released order and are written as '': {unmatched[:5]}"
-    return _left_out(matched) + counted((len(unmatched), note))
+    return _left_out(matched) + counted_notes((len(unmatched), note))
 
 
 def _left_out(matched: _Matched) -> list[str]:
     questions, written = len(matched.options), len(matched.first)
-    return counted(
+    return counted_notes(
         (matched.total - written, "answers are left out: the layout holds one a question, the first"),
         (questions - written, f"of {questions:,} questions have no answer and are left out"),
     )
