@@ -19,15 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sightline.evaluation.corrected import ClusterTerms, correct
 from sightline.metrics.association import KAPPA, ROC_AUC, SPEARMAN, Statistic, statistic_value, value_of
-from sightline.metrics.corrected import ClusterTerms, correct
-from sightline.metrics.statistics import (
-    Floats,
-    Interval,
-    difference_intervals,
-    intervals,
-    ratio_intervals,
-)
+from sightline.metrics.statistics import Floats, Interval, difference_intervals, intervals, ratio_intervals
 from sightline.types import Range
 
 CLUSTERS = (5, 7, 10, 12, 20, 50, 200)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import (
@@ -202,9 +202,9 @@ def report(
     Raises:
         UserError: There is no such run, label or row.
     """
+    from sightline.benchmarks.published import add_published
     from sightline.evaluation.folder import read_result
-    from sightline.evaluation.recompute import recompute
-    from sightline.evaluation.result import add_published
+    from sightline.evaluation.result import recompute
     from sightline.reporting.notes import result_points
     from sightline.reporting.pivot import pivot as pivot_tables
     from sightline.reporting.tables import summary
@@ -251,8 +251,7 @@ def compare(
     Raises:
         UserError: A run does not exist or did not finish, or two runs share no group of the same data.
     """
-    from sightline.evaluation.compare import margin_verdicts, significance_of
-    from sightline.evaluation.recompute import compare_runs
+    from sightline.evaluation.compare import compare_runs, margin_verdicts, significance_of
     from sightline.reporting.comparison import (
         check_label,
         check_rows,

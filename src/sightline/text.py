@@ -402,6 +402,10 @@ def _integer(digits: str) -> int | str:
     return int(digits) if len(digits) <= MAX_DIGITS else digits
 
 
+def indented_json(content: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
 # -- Lines on standard output and standard error: no other module prints a text that it has not escaped
 
 

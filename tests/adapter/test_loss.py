@@ -12,19 +12,20 @@ if None in (find_spec("torch"), find_spec("transformers"), find_spec("peft")):
     pytest.skip("needs the extra 'adapter'", allow_module_level=True)
 
 import torch
-from tests.adapter.training import (
-    ARCHITECTURES,
-    Folder,
-    attached_to,
-    encoder_of,
-)
+from tests.adapter.training import ARCHITECTURES, Folder, attached_to, encoder_of
 
 from sightline.adapter.architectures import BiLstm, Prefix
 from sightline.adapter.attach import with_adapter
 from sightline.adapter.batch import IGNORED, EncodedExample, ExampleEncoder, training_batch
 from sightline.adapter.examples import read_examples
-from sightline.adapter.loss import cross_entropy, disagreement
-from sightline.adapter.trainer import Recipe, Trainer, TrainingStep, answer_logits
+from sightline.adapter.trainer import (
+    Recipe,
+    Trainer,
+    TrainingStep,
+    answer_logits,
+    cross_entropy,
+    disagreement,
+)
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 

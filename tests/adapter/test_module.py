@@ -15,7 +15,7 @@ if find_spec("torch") is None:
 import torch
 
 from sightline.adapter.architectures import BiLstm, Prefix
-from sightline.adapter.module import BiLstmPrefix, FreePrefix
+from sightline.adapter.attach import BiLstmPrefix, FreePrefix
 
 WIDTH = 5
 Floats = NDArray[np.float64]

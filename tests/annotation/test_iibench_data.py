@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 from tests.annotation.working import command, work
 
-from sightline.annotation.agreement import agreement_on
 from sightline.annotation.iibench_records import (
     find_faults,
     form_lines,
@@ -20,6 +19,7 @@ from sightline.annotation.iibench_records import (
     output_paths,
     proposals,
 )
+from sightline.annotation.overview import agreement_on
 from sightline.annotation.types import Annotator, Item, ItemImage
 from sightline.benchmarks.iibench.data import LABELS, VALUES
 from sightline.cli.main import main

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from sightline.annotation.creation import known_values
-from sightline.annotation.decisions import decide, settlers
+from sightline.annotation.decisions import decide, settlers, verdicts
 from sightline.annotation.export import export_project
-from sightline.annotation.judgements import verdicts
 from sightline.annotation.state import State
 from sightline.annotation.task import task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project

@@ -17,8 +17,7 @@ from sightline.benchmarks.records import read_captions
 from sightline.builders.read import refuse_other_captions, write_captions
 from sightline.builders.sources import CheckedImages, check_images, images_in
 from sightline.cli.main import main
-from sightline.engine.captioning import EMPTY, SAMPLING, Caption, Captioner
-from sightline.engine.client import ClientOptions, ModelClient
+from sightline.engine.client import EMPTY, SAMPLING, Caption, Captioner, ClientOptions, ModelClient
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.images import ImageLimits

@@ -12,7 +12,7 @@ import pytest
 
 import sightline
 from sightline.builders.scenes.build import generate_contextual
-from sightline.evaluation.recompute import recompute
+from sightline.evaluation.result import recompute
 from sightline.store.store import Store
 
 Servers = Callable[..., Any]
@@ -105,7 +105,7 @@ def test_a_judge_that_says_nothing_is_asked_twice_and_then_listed(
 def test_a_judge_whose_host_is_gone_takes_no_second_chance_from_the_next(
     mock: Servers, data: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.engine.limiter.TRIAL_PAUSES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr("sightline.engine.limits.TRIAL_PAUSES", (0.01, 0.01, 0.01))
     gone = mock("--fail-rate", 1, "--fail-codes", 500)
     unsure = mock("--words", "I would say it depends")
     evaluation = run(data, mock(), sqlite_url, judge=[gone.model, unsure.model])

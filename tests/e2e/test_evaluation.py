@@ -12,8 +12,7 @@ import pytest
 
 import sightline
 from sightline.errors import UserError
-from sightline.evaluation.finish import Evaluation
-from sightline.evaluation.recompute import recompute
+from sightline.evaluation.result import Evaluation, recompute
 from sightline.store.store import Store
 
 Servers = Callable[..., Any]

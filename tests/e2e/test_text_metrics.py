@@ -13,7 +13,7 @@ import pytest
 import sightline
 from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
-from sightline.evaluation.recompute import recompute
+from sightline.evaluation.result import recompute
 from sightline.store.store import Store
 
 pytestmark = pytest.mark.skipif(find_spec("rouge_score") is None, reason="needs the extra 'text'")

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sightline.engine.account import Counts
-from sightline.engine.limiter import Limiter
+from sightline.engine.limits import Counts, Limiter
 from sightline.engine.runner import Runner, RunnerOptions
 from sightline.errors import UserError
 from sightline.models.base import Capabilities

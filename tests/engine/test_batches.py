@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sightline.config import Price
-from sightline.engine.account import Counts
+from sightline.engine.limits import Counts
 from sightline.engine.selector import REVISIT_SECONDS
 from sightline.models.base import Capabilities
 from sightline.store.answers import Attempt, KeyedRequest

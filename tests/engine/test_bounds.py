@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sightline.config import Price
-from sightline.engine.account import Account, Counts
+from sightline.engine.limits import Account, Counts
 from sightline.store.answers import Attempt, KeyedRequest
 from sightline.store.claims import Budget
 from sightline.store.store import Store

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sightline.engine.account import Counts
+from sightline.engine.limits import Counts
 from sightline.errors import UserError
 from sightline.store.answers import KeyedRequest
 from sightline.store.claims import Budget

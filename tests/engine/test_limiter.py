@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from sightline.engine.limiter import PATIENCE, TRIAL_PAUSES, HostUnavailableError, Limiter
+from sightline.engine.limits import PATIENCE, TRIAL_PAUSES, HostUnavailableError, Limiter
 
 Host = Callable[[], Awaitable[float | str]]
 """One call to a host: 'ok', 'fails', 'refused', or the seconds after which a refused call may come again."""

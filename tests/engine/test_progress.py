@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sightline import progress
-from sightline.engine.account import Counts
+from sightline.engine.limits import Counts
 from sightline.progress import request_progress
 from sightline.store.store import Store
 

@@ -13,7 +13,7 @@ import pytest
 
 from sightline.config import Price
 from sightline.engine import selector
-from sightline.engine.account import Account, Counts, EqualRequests
+from sightline.engine.limits import Account, Counts, EqualRequests
 from sightline.engine.selector import MAX_FAILURES
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import claims

@@ -14,7 +14,7 @@ from sightline import plugins
 from sightline.builders.scenes.build import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.evaluation.estimate import estimate_run
-from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.result import Evaluation
 from sightline.evaluation.spec import Spec
 from sightline.evaluation.sweep import plan_sweep
 from sightline.images import BadImage

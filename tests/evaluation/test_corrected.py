@@ -10,9 +10,10 @@ import pytest
 from msgspec.structs import replace
 from tests.evaluation.conftest import Answers, Describe, OneWord
 
+from sightline.evaluation.corrected import CONTRADICTORY, MIXED_INCLUSION
 from sightline.evaluation.judges import HumanJudge, JudgePanel, RulesJudge
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe
-from sightline.evaluation.result import CONTRADICTORY, MIXED_INCLUSION, aggregate
+from sightline.evaluation.result import aggregate
 from sightline.metrics.paired import ACC_P
 from sightline.metrics.statistics import ratio_intervals
 from sightline.reporting.table import Value

@@ -20,7 +20,7 @@ from tests.evaluation.endpoint import Endpoint
 import sightline
 from sightline import plugins
 from sightline.builders.scenes.build import generate_contextual
-from sightline.engine import limiter, runner, selector
+from sightline.engine import limits, runner, selector
 from sightline.errors import UserError
 from sightline.evaluation.plan import PlannedProbe, StoredProbe, probe_position, read_stored_probes
 from sightline.evaluation.prepare import prepare_evaluation
@@ -192,7 +192,7 @@ def test_what_a_judge_was_asked_is_no_saving_where_another_judge_is_given_up(
     async def slow(request: Request) -> None:
         await asyncio.sleep(0.02)
 
-    monkeypatch.setattr(limiter, "TRIAL_PAUSES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(limits, "TRIAL_PAUSES", (0.01, 0.01, 0.01))
     monkeypatch.setattr(runner, "retry_delay", lambda call, *_: 0.01 if call.attempts < 8 else None)
     models["model"].reply = lambda request: Answer(f"It says {request.key}.", finish_reason="stop")
     models["model"].wait = slow  # type: ignore[method-assign]

@@ -37,7 +37,7 @@ BLOCKING = (
     "sightline.store.answers.Answers.look_up",
     "sightline.store.runs.Runs.add_probes",
     "sightline.evaluation.prepare.Surveyor.add",
-    "sightline.evaluation.finish.aggregate",
+    "sightline.evaluation.result.aggregate",
     "sightline.evaluation.run.prepare_evaluation",
     "sightline.evaluation.judges.ModelJudge.request",
     "sightline.store.answers.RequestFrame.keyed",
@@ -161,7 +161,7 @@ def test_a_run_cancelled_while_it_aggregates_keeps_its_answers_and_writes_no_fil
 ) -> None:
     path = {
         "judged": "sightline.evaluation.folder.ResultsFolder.write",
-        "counted": "sightline.evaluation.finish.add_published",
+        "counted": "sightline.evaluation.result.add_published",
     }[step]
     cancelled = threading.Event()
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import sightline
-from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.result import Evaluation
 from sightline.reporting.tables import report_markdown
 
 GROUPS = 6

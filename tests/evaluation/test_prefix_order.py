@@ -16,7 +16,7 @@ from tests.evaluation.prefix_cache_server import BLOCK, PrefixCacheServer, cache
 
 import sightline
 from sightline.cli.main import main
-from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.result import Evaluation
 
 BLOCKS = 200
 """The size of the cache: four prompts with an image."""

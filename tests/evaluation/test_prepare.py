@@ -14,7 +14,7 @@ import sightline
 from sightline.benchmarks.codis.benchmark import Codis
 from sightline.builders.scenes.build import generate_codis, generate_contextual
 from sightline.errors import UserError
-from sightline.formats.journal import MARKER
+from sightline.formats.files import MARKER
 from sightline.models.base import Capabilities
 from sightline.models.offline import ChanceBaseline
 from sightline.scoring.scorer import ModelScorer, Reading, Scorer

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import sightline
+from sightline.evaluation.compare import compare_runs
 from sightline.evaluation.plan import with_images_of
-from sightline.evaluation.recompute import compare_runs
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.jsonl import read_outcomes
 from sightline.metrics.flips import may_be_equal

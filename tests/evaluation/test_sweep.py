@@ -16,7 +16,7 @@ import sightline
 from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.estimate import RunEstimate, add_estimates
-from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.spec import Spec
 from sightline.evaluation.sweep import Sweep, SweepPoint, estimate_sweep, plan_sweep, run_sweep

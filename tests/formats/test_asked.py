@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline
-from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.result import Evaluation
 from sightline.formats.prediction import Prediction
 from sightline.formats.run_metadata import as_asked, image_paths
 from sightline.scoring.mentions import LETTERS

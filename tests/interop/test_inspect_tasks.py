@@ -18,7 +18,7 @@ from PIL import Image
 
 import sightline
 from sightline.builders.scenes.build import generate_contextual
-from sightline.evaluation.finish import Evaluation
+from sightline.evaluation.result import Evaluation
 from sightline.evaluation.runs import list_runs
 from sightline.viewer.opened import AnswerTask, opened_store
 

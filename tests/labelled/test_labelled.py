@@ -14,9 +14,8 @@ from sightline.benchmarks.codis.rules import judge_by_rules, same_meaning_by_rul
 from sightline.benchmarks.groups.mask_words import names_lines
 from sightline.benchmarks.registry import benchmark
 from sightline.scoring.chosen import read_choice
-from sightline.scoring.judge_replies import same_or_different
 from sightline.scoring.non_answers import is_refusal
-from sightline.scoring.scorer import ModelScorer
+from sightline.scoring.scorer import ModelScorer, same_or_different
 
 Line = Mapping[str, Any]
 HERE = Path(__file__).parent

@@ -13,8 +13,15 @@ from scipy.stats import binomtest
 
 from sightline.errors import UserError
 from sightline.metrics import agreement as metric
-from sightline.metrics.agreement import HumanConsistency, Rater, VerdictCoder, VerdictCodes, item_id, levels
-from sightline.scoring.majority import majority
+from sightline.metrics.agreement import (
+    HumanConsistency,
+    Rater,
+    VerdictCoder,
+    VerdictCodes,
+    item_id,
+    levels,
+    majority,
+)
 from sightline.types import MetricValue, Verdict, VerdictName
 
 RATERS = ("ann", "ben", "cem", "dot")

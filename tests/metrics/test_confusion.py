@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sightline.metrics.confusion import MOST_KEPT, ComparedTexts, confused, similarity_warning
+from sightline.scoring.similarity import MOST_KEPT, ComparedTexts, confused, similarity_warning
 from sightline.types import MetricValue
 
 SIDES = {"yes": 0, "no": 0, "cat": 1, "dog": 2, "a long answer of six words": 3}

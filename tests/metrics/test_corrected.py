@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.metrics.corrected import ClusterTerms, Correction, clusters_to_halve, correct
+from sightline.evaluation.corrected import ClusterTerms, Correction, clusters_to_halve, correct
 from sightline.metrics.statistics import Floats, intervals, ratio_estimates, two_sided_quantile
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.published import published, rows
+from sightline.benchmarks.published import add_published, published, rows
 from sightline.errors import UserError
-from sightline.evaluation.result import add_published
 from sightline.types import MetricValue, PublishedValue, Result
 
 Make = Callable[..., Result]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sightline.benchmarks.published import add_published
 from sightline.errors import UserError
-from sightline.evaluation.result import add_published
 from sightline.reporting.notes import ResultPoint, result_points, short_names
 from sightline.reporting.pivot import pivot
 from sightline.reporting.table import Page, ReportTable, Spread, csv_text, fitted, json_text, show

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sightline.benchmarks.published import add_published
 from sightline.errors import UserError
-from sightline.evaluation.result import add_published
 from sightline.reporting.table import (
     Column,
     PublishedCell,

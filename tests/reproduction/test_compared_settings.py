@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.evaluation.recompute import compare_runs
+from sightline.evaluation.compare import compare_runs
 from sightline.metrics.flips import count_changes
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.scoring.judge_replies import accepted
-from sightline.scoring.scorer import ModelScorer
+from sightline.scoring.scorer import ModelScorer, accepted
 from sightline.text import load
 from sightline.types import Case, ImageFile, ImageRef, Text
 

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.scoring.judge_replies import (
+from sightline.scoring.scorer import (
     CORRECT,
     SAME,
+    ModelScorer,
     VerdictWords,
     accepted,
     read_verdict,
     right_or_wrong,
     same_or_different,
 )
-from sightline.scoring.scorer import ModelScorer
 from sightline.types import Answer
 
 SCORERS = {scorer.name: scorer for scorer in (right_or_wrong(""), same_or_different(""), accepted(""))}

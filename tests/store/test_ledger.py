@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sightline.engine.account import Counts, shared_account
+from sightline.engine.limits import Counts, shared_account
 from sightline.store import claims as ledger_module
 from sightline.store.answers import KeyedRequest
 from sightline.store.claims import ACCOUNT_LEASE_SECONDS, Budget, Ledger, Spent

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.engine.account import Counts
+from sightline.engine.limits import Counts
 from sightline.images import find_image
 from sightline.maintenance.merge import merge
 from sightline.store.answers import Attempt, EndpointRecord, KeyedRequest, storable, storable_text, with_key

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from safetensors.torch import load_file, save
 
 from sightline.adapter.architectures import AdapterConfig, Lora
-from sightline.adapter.attach import embedding_width, merge_lora, with_adapter
+from sightline.adapter.attach import embedding_width, merge_lora, prefix_module, with_adapter
 from sightline.adapter.examples import source_digests
-from sightline.adapter.module import prefix_module
 from sightline.adapter.trainer import Trainer, TrainingStep, Validation
 from sightline.errors import UserError
 from sightline.formats.files import AtomicFile, write_atomically

@@ -15,9 +15,8 @@ from msgspec import Struct
 from torch import Tensor
 
 from sightline.adapter.attach import AdaptedModel
-from sightline.adapter.batch import EncodedExample, ExampleEncoder, TrainingBatch, training_batch
+from sightline.adapter.batch import IGNORED, EncodedExample, ExampleEncoder, TrainingBatch, training_batch
 from sightline.adapter.examples import ExampleGroups, TrainingExample
-from sightline.adapter.loss import cross_entropy, disagreement
 from sightline.errors import UserError
 from sightline.models.local.encode import compatible_batches
 from sightline.models.local.generate import generate
@@ -275,3 +274,45 @@ def _con(answers: Sequence[Sequence[str]], embed: Embed) -> float:
 def _mean(values: Iterable[bool]) -> float:
     numbers = [float(value) for value in values]
     return float(np.mean(numbers)) if numbers else 0.0
+
+
+# -- The training loss: cross-entropy of the answers, and disagreement between the variants of a group
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Sum the cross-entropy over all answer tokens (MM-R3, 5.2).
+
+    Args:
+        logits: Shape (B, T, vocabulary).
+        targets: Shape (B, T), IGNORED at positions that are not part of an answer.
+    """
+    answer_logits, answers = logits[targets != IGNORED], targets[targets != IGNORED]
+    return torch.nn.functional.cross_entropy(answer_logits.float(), answers, reduction="sum")
+
+
+def disagreement(logits: Tensor, targets: Tensor, groups: Sequence[range]) -> Tensor:
+    """Measure how much the token distributions differ between the rows of each group.
+
+    The value of a group is the mean Kullback-Leibler divergence over ordered pairs of rows and over the
+    tokens of the answer. Rows whose answer differs from that of the group's first row are left out.
+
+    Args:
+        logits: Shape (B, T, vocabulary).
+        targets: Shape (B, T), IGNORED at positions that are not part of an answer.
+    """
+    total = logits.new_zeros((), dtype=torch.float32)
+    for rows in groups:
+        answers = {row: targets[row][targets[row] != IGNORED] for row in rows}
+        same_answer = [row for row in rows if answers[row].equal(answers[rows[0]])]
+        if len(same_answer) > 1:
+            row_logits = torch.stack([logits[row][targets[row] != IGNORED] for row in same_answer])
+            total = total + _divergence(row_logits.float().log_softmax(-1))
+    return total
+
+
+def _divergence(log_probabilities: Tensor) -> Tensor:
+    """The mean of KL(i || j) over ordered pairs of rows, for log-probabilities (rows, tokens, vocabulary)."""
+    count = len(log_probabilities)
+    others = log_probabilities.sum(0, keepdim=True) - log_probabilities
+    of_row = (log_probabilities.exp() * ((count - 1) * log_probabilities - others)).sum(-1).mean(-1)
+    return of_row.sum() / (count * (count - 1))

@@ -23,7 +23,7 @@ from sightline.annotation.types import Item, ItemImage
 from sightline.benchmarks.registry import benchmark_class
 from sightline.builders.split import draw_indices
 from sightline.errors import UserError
-from sightline.evaluation.recompute import judged_run
+from sightline.evaluation.compare import judged_run
 from sightline.evaluation.runs import find_run
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.run_metadata import METRICS

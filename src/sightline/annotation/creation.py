@@ -20,7 +20,7 @@ from sightline.builders.split import proportional
 from sightline.errors import UserError
 from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import read_verdicts
-from sightline.scoring.majority import majority
+from sightline.metrics.agreement import majority
 from sightline.types import Verdict
 
 

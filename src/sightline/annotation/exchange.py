@@ -17,8 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
 
-from sightline.annotation.decisions import judged_by_raters, settlers, wanted
-from sightline.annotation.judgements import judgements
+from sightline.annotation.decisions import judged_by_raters, judgements, settlers, wanted
 from sightline.annotation.live import checked_values
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore, ProjectRow

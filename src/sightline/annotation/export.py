@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from sightline.annotation.decisions import Judgement, judgements, name_of, verdicts
 from sightline.annotation.exchange import (
     items_table,
     judgements_table,
@@ -19,13 +20,11 @@ from sightline.annotation.exchange import (
     label_studio_tasks,
     potato_items,
 )
-from sightline.annotation.judgements import Judgement, judgements, name_of, verdicts
 from sightline.annotation.records import RecordsRequest, Written, write_records
 from sightline.annotation.sources import WITHOUT
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.types import Annotator, Entry
-from sightline.builders.folder import indented_json
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import verdict_line
@@ -33,7 +32,7 @@ from sightline.formats.run_metadata import VERDICTS
 from sightline.formats.tables import csv_bytes, workbook_bytes
 from sightline.scoring.mentions import LETTERS
 from sightline.store.store import Store
-from sightline.text import for_csv_lines
+from sightline.text import for_csv_lines, indented_json
 from sightline.types import Verdict
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from sightline.annotation.agreement import LabelAgreement, label_agreement
-from sightline.annotation.judgements import judgements
+from sightline.annotation.decisions import judgements
+from sightline.annotation.overview import LabelAgreement, label_agreement
 from sightline.annotation.records import RecordsRequest
 from sightline.annotation.task import RATER
 from sightline.annotation.types import Item
@@ -18,21 +18,14 @@ from sightline.annotation.types import Values as ItemValues
 from sightline.benchmarks.contextual.data import IMAGE
 from sightline.benchmarks.iibench.data import LABELS, VALUES, IIBenchQuestion, IIBenchRecord, ImageMetadata
 from sightline.benchmarks.records import read_records
-from sightline.builders.folder import (
-    IMAGES,
-    BuildManifest,
-    Contents,
-    build_identity,
-    indented_json,
-    write_folder,
-)
+from sightline.builders.folder import IMAGES, BuildManifest, Contents, build_identity, write_folder
 from sightline.builders.sources import CheckedImages, check_images, ids_of
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.files import json_digest, write_atomically
 from sightline.formats.tables import csv_bytes
-from sightline.scoring.majority import majority
+from sightline.metrics.agreement import majority
 from sightline.scoring.options import SIX_LETTERS
-from sightline.text import escape_formula, for_csv_lines
+from sightline.text import escape_formula, for_csv_lines, indented_json
 from sightline.types import ImageRef
 
 FOLDER, REPORT, LEFT_OUT = "data", "annotation.json", "left_out.csv"

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.annotation.judgements import judgements
+from sightline.annotation.decisions import judgements
 from sightline.annotation.records import proposals
 from sightline.annotation.sources import (
     FolderImages,
@@ -75,7 +75,7 @@ def draft_name(item: int, values: Values) -> str:
 
 
 def _accepted(store: AnnotationStore, number: int, state: State) -> list[tuple[Item, str]]:
-    from sightline.annotation.judgements import decided
+    from sightline.annotation.decisions import decided
 
     values = decided(state, store.annotators(number))
     return [(state.items[item], value) for item, value in values.items() if value == "yes"]

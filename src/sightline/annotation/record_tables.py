@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field, structs
 
+from sightline.annotation.decisions import judgements, name_of
 from sightline.annotation.iibench_records import (
     FILLED,
     FOLDER,
@@ -18,7 +19,6 @@ from sightline.annotation.iibench_records import (
     group_by_image,
     write_data,
 )
-from sightline.annotation.judgements import judgements, name_of
 from sightline.annotation.other_items import BLIND, BY, REVIEW_COLUMNS, TableLine, read_table_lines
 from sightline.annotation.records import RecordsRequest
 from sightline.annotation.types import Item, Values
@@ -29,7 +29,6 @@ from sightline.builders.folder import (
     BuildManifest,
     Contents,
     build_identity,
-    indented_json,
     refuse_out_inside_inputs,
     write_folder,
 )
@@ -39,6 +38,7 @@ from sightline.errors import UserError
 from sightline.formats.files import json_digest, write_atomically
 from sightline.formats.tables import csv_bytes
 from sightline.metrics.statistics import clustered_mean
+from sightline.text import indented_json
 from sightline.types import ImageRef, MetricValue
 
 CODIS_FOLDER, RETURNED, FUNNEL = "data", "returned.csv", "funnel.json"

@@ -23,7 +23,6 @@ from sightline.builders.folder import (
     build_identity,
     built_image_path,
     everything_dropped,
-    indented_json,
     write_folder,
 )
 from sightline.builders.near_duplicates import BITS, DISTANCE, find_duplicates, image_hashes, import_imagehash
@@ -35,9 +34,10 @@ from sightline.errors import UserError
 from sightline.formats.files import json_digest
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
+from sightline.metrics.agreement import majority
 from sightline.models.ocr import Reader, Word
-from sightline.scoring.majority import majority
 from sightline.store.store import Store
+from sightline.text import indented_json
 from sightline.types import ImageFile
 
 # -- The curation funnel: a sequence of steps that drop images, with the status of every image

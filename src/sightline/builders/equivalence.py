@@ -24,10 +24,10 @@ from sightline.errors import UserError
 from sightline.formats.files import file_digest, json_digest
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.jsonl import read_verdicts
+from sightline.metrics.agreement import majority
 from sightline.models.embedder import Embedder, embedder
 from sightline.progress import progress
-from sightline.scoring.judge_replies import same_or_different
-from sightline.scoring.majority import majority
+from sightline.scoring.scorer import same_or_different
 from sightline.scoring.similarity import THRESHOLD, cosines
 from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread

@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import msgspec
 from msgspec import Struct, field, structs
 
 import sightline
@@ -25,7 +24,7 @@ from sightline.formats.files import (
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.journal import JOURNAL, Journal, header_of
 from sightline.images import BadImage, inspect_image, orientation, read_image, read_original
-from sightline.text import decode_json
+from sightline.text import decode_json, indented_json
 from sightline.types import ImageFile, ImageRef
 
 if TYPE_CHECKING:
@@ -122,10 +121,6 @@ def image_versions() -> dict[str, str]:
 
     codecs = {name: features.version(name) or "" for name in ("jpg", "zlib")}
     return {"pillow": PIL.__version__, **codecs}
-
-
-def indented_json(content: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
 def describe_difference(old: Any, new: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from sightline.benchmarks.records import read_captions
 from sightline.builders.folder import SUFFIXES
 from sightline.builders.run import Execution
 from sightline.builders.sources import CheckedImages, images_in
-from sightline.engine.captioning import Caption
+from sightline.engine.client import Caption
 from sightline.errors import UserError
 from sightline.formats.files import refuse_overwriting, write_atomically
 from sightline.images import BadImage

@@ -18,10 +18,9 @@ from sightline.errors import UserError, unknown_name
 from sightline.text import counted, local_time, print_line, print_note, print_url
 
 if TYPE_CHECKING:
-    from sightline.annotation.agreement import LabelAgreement
     from sightline.annotation.creation import Draft
     from sightline.annotation.links import ServedUrl
-    from sightline.annotation.overview import Overview
+    from sightline.annotation.overview import LabelAgreement, Overview
     from sightline.annotation.store import AnnotationStore, ProjectRow
     from sightline.annotation.types import Item
     from sightline.reporting.table import ReportTable
@@ -300,8 +299,7 @@ def register_status(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_status(options: argparse.Namespace) -> int:
-    from sightline.annotation.agreement import label_agreement
-    from sightline.annotation.overview import overview
+    from sightline.annotation.overview import label_agreement, overview
 
     if options.project is None:
         return _print_projects(options)

@@ -32,8 +32,7 @@ from sightline.text import print_line, print_note
 if TYPE_CHECKING:
     from sightline.builders.mask import MaskAssignment
     from sightline.builders.sources import CheckedImages, SourceItem
-    from sightline.engine.captioning import Captioner
-    from sightline.engine.client import ModelClient
+    from sightline.engine.client import Captioner, ModelClient
     from sightline.reporting.table import ReportTable
     from sightline.store.store import OcrResult
 
@@ -508,8 +507,7 @@ def execute_caption(options: argparse.Namespace) -> int:
     from sightline.builders.folder import everything_dropped
     from sightline.builders.read import refuse_other_captions
     from sightline.builders.sources import check_images, images_in
-    from sightline.engine.captioning import SAMPLING, Captioner
-    from sightline.engine.client import ModelClient
+    from sightline.engine.client import SAMPLING, Captioner, ModelClient
 
     client = ModelClient(model_client_options(options, options.fresh), SAMPLING)
     captioner = Captioner(client, options.prompt, again=options.retry_errors)

@@ -92,10 +92,9 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the table; returns the exit status, 5 if a condition of --fail-if holds."""
     from sightline.cli.printing import print_conditions_met, print_tables
-    from sightline.evaluation.compare import margin_verdicts, significance_of
+    from sightline.evaluation.compare import compare_runs, margin_verdicts, significance_of
     from sightline.evaluation.fail_if import not_applicable, parse_difference_conditions
     from sightline.evaluation.folder import is_stored
-    from sightline.evaluation.recompute import compare_runs
     from sightline.reporting.comparison import (
         check_label,
         check_rows,

@@ -15,9 +15,9 @@ from sightline.text import counted, for_json, print_document, print_line, print_
 from sightline.types import Result
 
 if TYPE_CHECKING:
-    from sightline.engine.account import Counts
+    from sightline.engine.limits import Counts
     from sightline.evaluation.estimate import RequestsEstimate, RunEstimate
-    from sightline.evaluation.finish import Evaluation
+    from sightline.evaluation.result import Evaluation
     from sightline.reporting.notes import ResultPoint
     from sightline.reporting.table import ReportTable
     from sightline.scoring.scorer import Explanation

@@ -144,7 +144,7 @@ def _check(folder: Path, models: Sequence[str], seed: int) -> None:
     """Raise UserError for an unknown model, and for a folder with other content than a quickstart's."""
     from sightline.config import load_config
     from sightline.errors import UserError
-    from sightline.formats.journal import is_synthetic
+    from sightline.formats.files import is_synthetic
     from sightline.models.registry import ModelOptions, resolve
 
     for model in models:

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.index_run import index_run
 from sightline.cli.options import (
     add_options,
     add_plot,
@@ -22,7 +21,7 @@ from sightline.errors import UserError, needs_extra
 from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
-    from sightline.engine.account import Counts
+    from sightline.engine.limits import Counts
     from sightline.evaluation.fail_if import Condition
     from sightline.evaluation.runs import EndpointLine
     from sightline.reporting.notes import ResultPoint
@@ -196,7 +195,7 @@ def _write_html_of_folders(folders: Sequence[Path], options: argparse.Namespace)
 
 def _of_store(store: Store, numbers: Sequence[int], options: argparse.Namespace) -> list[Result]:
     """The results of runs, or of the latest one; with --html, their report is written too."""
-    from sightline.evaluation.recompute import recompute
+    from sightline.evaluation.result import recompute
     from sightline.evaluation.runs import latest_finished_run
 
     if not options.html:
@@ -227,7 +226,7 @@ def _describe_met(
 
 def _with_rows(result: Result, against: Sequence[str]) -> Result:
     """The result with the published figures of the rows that the user names, if any."""
-    from sightline.evaluation.result import add_published
+    from sightline.benchmarks.published import add_published
 
     return add_published(result, *against) if against else result
 
@@ -269,9 +268,9 @@ def write_html(
 
     Without `groups`, each part has the default number; without `against`, the published rows of each run.
     """
-    from sightline.evaluation.result import add_published
+    from sightline.benchmarks.published import add_published
     from sightline.evaluation.runs import name_or_number
-    from sightline.viewer.index import OutcomeIndex
+    from sightline.viewer.index import OutcomeIndex, index_run
 
     with needs_extra("web", "a report as HTML needs Jinja2"):
         from sightline.viewer.html_report import GROUPS, ReportedRun, write_report

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sightline.cli.index_run import index_run
 from sightline.cli.options import add_quiet, add_store
 from sightline.cli.printing import print_json
 from sightline.cli.runs import add_answer_task, answer_task, opened_runs
@@ -76,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
     """Index the run if it is not indexed, and print the groups."""
     from sightline.cli.shown_groups import FlippedGroups, ShownGroups, print_groups, print_recurring
     from sightline.evaluation.runs import name_or_number
-    from sightline.viewer.index import OutcomeIndex
+    from sightline.viewer.index import OutcomeIndex, index_run
     from sightline.viewer.index_types import GroupFilter
 
     if options.flips is not None and len(options.runs) != 1:

@@ -17,8 +17,14 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.account import Account, Counts, complete_usage, count_answer
-from sightline.engine.limiter import HostUnavailableError, Limiter
+from sightline.engine.limits import (
+    Account,
+    Counts,
+    HostUnavailableError,
+    Limiter,
+    complete_usage,
+    count_answer,
+)
 from sightline.engine.selector import (
     REQUESTS_PER_LOOKUP,
     Call,

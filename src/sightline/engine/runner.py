@@ -14,9 +14,15 @@ from functools import reduce
 
 from msgspec import Struct, field
 
-from sightline.engine.account import Account, Counts, count_answer, full_length_usage
 from sightline.engine.endpoint_check import EndpointCheck, Means
-from sightline.engine.limiter import HostUnavailableError, Limiter
+from sightline.engine.limits import (
+    Account,
+    Counts,
+    HostUnavailableError,
+    Limiter,
+    count_answer,
+    full_length_usage,
+)
 from sightline.engine.selector import (
     REQUESTS_PER_LOOKUP,
     Admission,

@@ -18,8 +18,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from sightline.engine.account import Account, Counts, EqualRequests
-from sightline.engine.limiter import PATIENCE, Limiter
+from sightline.engine.limits import PATIENCE, Account, Counts, EqualRequests, Limiter
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.base import Model
 from sightline.store.answers import Attempt, KeyedRequest

@@ -8,10 +8,9 @@ from itertools import islice
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.evaluation.compare import compare
+from sightline.evaluation.compare import compare, judged_run
 from sightline.evaluation.folder import JudgedRun, StoredGroups
 from sightline.evaluation.plan import PROBES_PER_LOOKUP, read_stored_probes
-from sightline.evaluation.recompute import judged_run
 from sightline.evaluation.runs import StoredRun, read_stored_run, readable_runs
 from sightline.models.local.load import is_refusal
 from sightline.reporting.adapter import AdapterComparison, AdapterRuns

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
+from sightline.benchmarks.published import add_published, paper_of
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError, some_of
-from sightline.evaluation.folder import JudgedRun
-from sightline.metrics.confusion import CONFUSED
+from sightline.evaluation.folder import JudgedRun, StoredGroups, read_judged_run
+from sightline.evaluation.result import UNFINISHED, recompute
+from sightline.evaluation.runs import name_or_number
 from sightline.metrics.flips import (
     ComparedAnswers,
     GroupPair,
@@ -33,6 +36,8 @@ from sightline.metrics.significance import (
 )
 from sightline.metrics.tally import SCALES, Tally, contains_undecided, if_right, if_wrong
 from sightline.reporting.notes import different_options
+from sightline.scoring.similarity import CONFUSED
+from sightline.store.store import Store
 from sightline.types import Group, ImageSize, Metric, MetricValue, Outcome, Result
 
 
@@ -296,3 +301,62 @@ def _image_sizes(outcomes: Sequence[Outcome]) -> dict[str, ImageSize]:
 def numbered(number: int, pair: GroupPair) -> GroupPair:
     """A pair without partners; the number of its pair of runs enters the names of its groups."""
     return GroupPair(*(replace(group, id=f"{number} {group.id}", partners={}) for group in pair))
+
+
+# -- Comparing runs: stored runs are computed again, results folders are read; then group by group
+
+RunName = int | Path
+"""The number of a stored run, or a results folder."""
+
+
+def compare_runs(
+    store: Store | None, pairs: Sequence[tuple[RunName, RunName]], against: Sequence[str] = ()
+) -> Comparison:
+    """Compare runs pair by pair; `store` is None if there are only folders. Nothing is sent."""
+    _check_distinct(store, pairs)
+    names = dict.fromkeys(name for pair in pairs for name in pair)
+    runs = {name: judged_run(store, name) for name in names}
+    comparison = compare([(runs[base], runs[other]) for base, other in pairs])
+    if not against:
+        return comparison
+    base, other = (runs[name].result for name in pairs[0])
+    return replace(
+        comparison,
+        base=_with_figures(comparison.base, base, against),
+        other=_with_figures(comparison.other, other, against),
+    )
+
+
+def _check_distinct(store: Store | None, pairs: Sequence[tuple[RunName, RunName]]) -> None:
+    for base, other in pairs:
+        if _resolved(base) == _resolved(other):
+            name = name_or_number(store, base) if store and isinstance(base, int) else str(base)
+            raise UserError(f"{name} is compared with itself", expected="two different runs")
+
+
+def _resolved(name: RunName) -> RunName:
+    return name.resolve() if isinstance(name, Path) else name
+
+
+def _with_figures(values: Sequence[MetricValue], result: Result, against: Sequence[str]) -> list[MetricValue]:
+    paper = paper_of(result.benchmark)
+    rows = [] if paper is None else [paper.row(row) for row in against]
+    figures = {
+        (metric.metric, metric.subset): [one for one in metric.published or () if one.row in rows]
+        for metric in add_published(result, *against).metrics
+    }
+    return [replace(value, published=figures.get((value.metric, value.subset)) or None) for value in values]
+
+
+def judged_run(store: Store | None, name: RunName) -> JudgedRun:
+    """Judge a stored run again, or read a judged one from its folder."""
+    if isinstance(name, Path):
+        return read_judged_run(name)
+    if store is None:
+        raise ValueError(f"run {name} needs a store")
+    _, finished = store.runs.get(name)
+    if not finished:
+        raise UserError(f"run {name} {UNFINISHED}", file=store.name, expected="runs that finished")
+    groups = StoredGroups()
+    result = recompute(store, name, on_group=lambda judged: groups.add(judged.group))
+    return JudgedRun(name=name_or_number(store, name), result=result, groups=groups)

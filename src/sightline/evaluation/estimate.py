@@ -11,14 +11,14 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from sightline.config import DEFAULT_FILE, BatchSettings, Price
-from sightline.engine.account import (
+from sightline.engine.endpoint_check import CLOSED, choose, is_comparable
+from sightline.engine.limits import (
     CHARACTERS_PER_TOKEN,
     DEFAULT_MAX_TOKENS,
     completion_tokens,
     prompt_tokens,
     token_limit,
 )
-from sightline.engine.endpoint_check import CLOSED, choose, is_comparable
 from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (

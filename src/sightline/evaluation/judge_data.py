@@ -20,7 +20,7 @@ from sightline.evaluation.judges import JudgedGroup, RulesJudge
 from sightline.evaluation.measures import TextMeasures
 from sightline.evaluation.options import effective, setting_of, variant_of
 from sightline.evaluation.prepared import human_verdicts
-from sightline.evaluation.recompute import recompute
+from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run, name_or_number
 from sightline.evaluation.score import import_answers
 from sightline.evaluation.spec import Spec

@@ -16,7 +16,15 @@ from sightline.benchmarks.base import NAMES
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.judge_data import JudgedAnswer, JudgeData
 from sightline.evaluation.judges import MAX_PAIRED_JUDGES
-from sightline.metrics.agreement import CORRECT, UNDECIDED, VerdictCoder, item_id, levels, self_agreement
+from sightline.metrics.agreement import (
+    CORRECT,
+    UNDECIDED,
+    VerdictCoder,
+    item_id,
+    levels,
+    majority,
+    self_agreement,
+)
 from sightline.metrics.association import (
     AGREEMENT,
     ALPHA,
@@ -41,7 +49,6 @@ from sightline.reporting.judges import (
     RaterAccuracy,
     RatingQuality,
 )
-from sightline.scoring.majority import majority
 from sightline.types import MetricValue, Verdict, subset_name
 
 SCORES = (*NAMES, "s_gt")

@@ -18,15 +18,16 @@ from sightline.evaluation.spec import Decide
 from sightline.images import transform_for
 from sightline.metrics.agreement import (
     CORRECT,
+    MAJORITY_OF,
     Rater,
     VerdictCodes,
     agreement,
     agreement_with_humans,
     human_consistency,
+    majority,
     self_agreement,
 )
 from sightline.plugins import wrong_return
-from sightline.scoring.majority import MAJORITY_OF, majority
 from sightline.scoring.reasoning import without_reasoning
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
 from sightline.store.answers import KeyedRequest, with_key

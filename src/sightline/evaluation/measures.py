@@ -17,12 +17,11 @@ from sightline.benchmarks.base import Benchmark, requested_metrics
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.plan import CollectedAnswers
 from sightline.formats.files import text_digest
-from sightline.metrics.confusion import ComparedTexts, confused
 from sightline.models.embedder import Embedder
 from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric
 from sightline.progress import Advance, progress
 from sightline.scoring.scorer import VectorScorer, by_question
-from sightline.scoring.similarity import SIMILAR
+from sightline.scoring.similarity import SIMILAR, ComparedTexts, confused
 from sightline.store.store import Store
 from sightline.types import Group, MetricValue, Outcome
 

@@ -17,7 +17,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.published import foreign_samples, published
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.config import Config, load_config
-from sightline.engine.account import token_limit
+from sightline.engine.limits import token_limit
 from sightline.errors import UserError
 from sightline.evaluation.fail_if import check_condition_metrics, parse_conditions
 from sightline.evaluation.folder import ResultsFolder, refuse_name_of_other_run, refuse_other_run

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import FILE, Benchmark
 from sightline.benchmarks.records import read_captions
 from sightline.config import Config
-from sightline.engine.account import Account, Counts
-from sightline.engine.captioning import SAMPLING, Captioner
-from sightline.engine.client import ClientOptions, ModelClient
+from sightline.engine.client import SAMPLING, Captioner, ClientOptions, ModelClient
+from sightline.engine.limits import Account, Counts
 from sightline.errors import UserError
 from sightline.evaluation.fail_if import Condition
 from sightline.evaluation.judges import (
@@ -51,8 +50,7 @@ from sightline.evaluation.registry import load_project_verdicts
 from sightline.evaluation.runs import StoredRun
 from sightline.evaluation.spec import Decide, Spec, recorded_options
 from sightline.formats.export import counted_notes
-from sightline.formats.files import text_digest
-from sightline.formats.journal import is_synthetic
+from sightline.formats.files import is_synthetic, text_digest
 from sightline.formats.jsonl import read_verdicts
 from sightline.formats.prediction import Prediction
 from sightline.formats.run_metadata import ANSWERS, METRICS, as_asked, prompt_text, read_run_metadata

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from pathlib import Path
+from threading import Event
 from typing import Any
 
-import numpy as np
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 import sightline
-from sightline.benchmarks.published import Figure, FigureKey, Paper, joined, no_figures, paper_of
-from sightline.engine.account import token_limit
-from sightline.errors import some_of
+from sightline.benchmarks.published import add_published
+from sightline.engine.limits import Counts, token_limit
+from sightline.errors import UserError, hide_secrets, some_of
+from sightline.evaluation.corrected import corrected_values
+from sightline.evaluation.fail_if import conditions_met
+from sightline.evaluation.folder import ResultsFolder
 from sightline.evaluation.judges import (
     HumanJudge,
     Judge,
@@ -27,18 +30,28 @@ from sightline.evaluation.judges import (
     judged_partners,
 )
 from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures, with_text_scores
-from sightline.evaluation.options import EvaluationDescription, judge_names
-from sightline.evaluation.plan import AnswerLookup, CollectedAnswers
+from sightline.evaluation.options import EvaluationDescription, judge_names, recorded_tags
+from sightline.evaluation.plan import AnswerLookup, CollectedAnswers, read_stored_probes
+from sightline.evaluation.prepared import (
+    Prepared,
+    answer_measures,
+    prepared_panel,
+    recorded_measures,
+    recorded_panel,
+)
+from sightline.evaluation.runs import latest_finished_run, read_stored_run
 from sightline.formats.files import SetDigest, data_digest
+from sightline.formats.jsonl import read_outcomes
+from sightline.formats.run_metadata import ANSWERS
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
-from sightline.metrics.confusion import DEFINITIONS as CONFUSION_METRICS
-from sightline.metrics.confusion import similarity_warning
-from sightline.metrics.corrected import ClusterTerms, Correction, clusters_to_halve, correct
-from sightline.metrics.statistics import Estimates, Floats, intervals, with_interval
-from sightline.metrics.tally import SCALES, Integers, Stretches, count_stretches, tally
-from sightline.scoring.scorer import flag, undecided_flags
-from sightline.scoring.similarity import SIMILAR
+from sightline.metrics.tally import Stretches, count_stretches, tally
+from sightline.reporting.tables import html, import_pandas, report_markdown, summary
+from sightline.scoring.scorer import WORST_FIRST, Explanation, explanations, flag, undecided_flags
+from sightline.scoring.similarity import DEFINITIONS as CONFUSION_METRICS
+from sightline.scoring.similarity import SIMILAR, similarity_warning
+from sightline.store.database import raise_if_set, run_until_cancelled, until_set
+from sightline.store.store import Store
 from sightline.types import (
     CUT_OFF,
     FIRST_ANSWERS,
@@ -49,16 +62,203 @@ from sightline.types import (
     MetricDefinition,
     MetricValue,
     Outcome,
-    PublishedValue,
-    Range,
     Result,
     Term,
     Verdict,
-    difference_range,
 )
 
 FEW_PROBES = 1 << 14
 """Probes of an evaluation that is counted without a pass before, which finds where clusters end."""
+
+UNFINISHED = "is not finished. Repeat the command to send the missing requests (in a new run)"
+
+
+async def judge_and_write(
+    prepared: Prepared,
+    description: EvaluationDescription,
+    collected: CollectedAnswers,
+    store: Store | None,
+    *,
+    show_progress: bool,
+    explain: bool = False,
+) -> Evaluation:
+    """Judge, count and write, in a thread; `store` is None where nothing of it is needed."""
+    spec, task = prepared.spec, prepared.task
+
+    def work(stop: Event) -> Evaluation:
+        measures = NO_MEASURES
+        explained: list[Explanation] = []
+
+        def keep(judged: JudgedGroup) -> None:
+            folder.write(judged)
+            if explain:
+                cases = task.benchmark.cases(judged.group)
+                scorers = task.benchmark.scorers(task.options.benchmark)
+                explained.extend(explanations(judged.group, cases, scorers, judged.verdicts))
+
+        if store is not None:
+            measures = answer_measures(
+                task.benchmark, task.options.benchmark, prepared.measures, store, show_progress=show_progress
+            )
+        with ResultsFolder(spec.out) as folder:
+            counted = aggregate(
+                description,
+                replace(collected, probes=lambda: until_set(collected.probes(), stop)),
+                prepared_panel(prepared),
+                store.answers if store is not None else collected.answers,
+                measures=measures,
+                on_group=keep,
+            )
+            result = add_published(counted.result, *spec.against)
+            raise_if_set(stop)
+            folder.finish(result, task.benchmark, report=report_markdown(result, spec.name), data=task.folder)
+        return Evaluation(
+            result=result,
+            unanswered=counted.unanswered,
+            out=spec.out,
+            store=spec.store,
+            folders=tuple(prepared.survey.folders),
+            conditions_met=conditions_met(prepared.fail_if, result),
+            explanations=sorted(explained, key=lambda one: WORST_FIRST.index(one.verdict)),
+        )
+
+    return await run_until_cancelled(work)
+
+
+def recompute(
+    store: Store,
+    run: int | None = None,
+    against: Sequence[str] = (),
+    *,
+    humans: Sequence[HumanJudge] = (),
+    on_group: Callable[[JudgedGroup], None] | None = None,
+) -> Result:
+    """Judge and count a stored run again. Nothing is sent.
+
+    Rules decide again; the replies of judge models and the verdicts of humans come from the store. A note
+    says so if the run did not finish.
+
+    Args:
+        run: The number of the run; None takes the latest that finished.
+        against: The rows of published tables to compare with; none takes those that the run named.
+    """
+    stored, notes = latest_finished_run(store) if run is None else (read_stored_run(store, run), [])
+    if not stored.is_finished:
+        notes = [f"run {stored.number} {UNFINISHED}"]
+    description = replace(stored.description, notes=[*stored.description.notes, *notes])
+    benchmark = stored.benchmark
+    aggregated = aggregate(
+        description,
+        CollectedAnswers(
+            probes=lambda: read_stored_probes(store, stored.number),
+            answers=store.answers,
+            reasoning_tags=recorded_tags(stored.description),
+            retries="retry_truncated" in stored.description.options,
+        ),
+        recorded_panel(benchmark, stored, store, humans),
+        store.answers,
+        measures=recorded_measures(benchmark, stored, store),
+        on_group=on_group,
+    )
+    return add_published(aggregated.result, *(against or description.against))
+
+
+# -- The outcome of one evaluation
+
+
+class Evaluation(Struct, frozen=True, kw_only=True):
+    """The outcome of an evaluation.
+
+    `run` is its number in `store`; None if it called no model. `folders` are the data folders of its images.
+    `name_moved` says that its name belonged to an earlier run, and which run has it now; '' if the name is
+    new. `unanswered` lists the first probes without an answer: sample, variant, error. `conditions_met`
+    describes each condition of --fail-if that holds. `explanations` are there with --explain only.
+    """
+
+    result: Result
+    run: int | None = None
+    name_moved: str = ""
+    counts: Counts = field(default_factory=Counts)
+    judge_counts: Counts = field(default_factory=Counts)
+    caption_counts: Counts = field(default_factory=Counts)
+    unanswered: list[tuple[str, str, str]]
+    out: str | None = None
+    store: str = ""
+    folders: tuple[str, ...] = ()
+    conditions_met: tuple[str, ...] = ()
+    explanations: Sequence[Explanation] = ()
+
+    def __repr__(self) -> str:
+        """What was evaluated. `asyncio.run` formats it several times, so the values are left out."""
+        result = self.result
+        task = f"{result.benchmark}:{result.setting}"
+        run = f", run {self.run} in {self.store}" if self.run is not None else ""
+        shown = f"<Evaluation of {result.model} on {task}: {len(result.metrics):,} values{run}>"
+        return hide_secrets(shown)
+
+    @property
+    def exit_status(self) -> int:
+        """0: everything is answered and judged. 1: some answers or judgements are missing. 4: a budget is
+        reached. 5: a condition of --fail-if holds."""
+        if "budget" in [counts.stopped for counts in self.all_counts]:
+            return 4
+        if self.conditions_met:
+            return 5
+        return 1 if self.result.unanswered or self.result.judge_errors else 0
+
+    @property
+    def all_counts(self) -> tuple[Counts, ...]:
+        return self.caption_counts, self.counts, self.judge_counts
+
+    @property
+    def metrics(self) -> list[MetricValue]:
+        """The metrics, the primary one over all samples first."""
+        return self.result.metrics
+
+    def frame(self) -> Any:
+        """The metrics as a pandas DataFrame, one row each; needs the extra `table`."""
+        return import_pandas().DataFrame([msgspec.structs.asdict(metric) for metric in self.result.metrics])
+
+    def answers(self, *, thumbnails: int | None = None) -> Any:
+        """The answers as a pandas DataFrame, one row each; needs the extra `table`.
+
+        A stored run is judged again, as by `report`; nothing is sent.
+
+        Args:
+            thumbnails: The longest side in pixels of a small version of the first image, which a notebook
+                shows; None for no images.
+        """
+        from sightline.evaluation.answers_frame import answers_frame
+
+        return answers_frame(kept_answers(self.run, self.store, self.out), self.folders, thumbnails)
+
+    def _repr_html_(self) -> str:
+        return html(summary([self.result]))
+
+
+# -- The answers of a finished evaluation: from its store, or from its results folder
+
+
+def kept_answers(run: int | None, store: str, out: str | None) -> Iterable[Outcome]:
+    """Read the answers with their verdicts; `run` is None if it called no model. Nothing is sent."""
+    if run is None:
+        if out is None:
+            raise UserError("the answers were not kept", expected="score with out=FOLDER")
+        return read_outcomes(Path(out) / ANSWERS)
+    outcomes: list[Outcome] = []
+
+    def keep(judged: JudgedGroup) -> None:
+        outcomes.extend(judged.group)
+
+    opened = Store.open(store, create=False)
+    try:
+        recompute(opened, run, on_group=keep)
+    finally:
+        opened.close()
+    return outcomes
+
+
+# -- Judging and counting: a pass over the groups, then the metrics with their confidence intervals
 
 
 class Aggregate(Struct, frozen=True, kw_only=True):
@@ -546,327 +746,3 @@ def long_response_notes(summary: Summary) -> list[str]:
         f"{summary.counts.long_responses:,} answers have more than {LONG_RESPONSE} words: embedding models "
         "read about 250 tokens and ignore the rest"
     ]
-
-
-# -- Metrics of judges that read all answers, corrected by humans who labelled a sample of the clusters
-
-NOT_LABELLED = "humans labelled no whole cluster"
-MIXED_INCLUSION = "some verdicts of humans state the probability of their cluster, and others do not"
-CONTRADICTORY = "verdicts of humans on one cluster state different probabilities"
-
-_COLUMNS = 4
-"""The sum and the count by the judge, then those by the humans."""
-
-
-def corrected_values(
-    alone: JudgePanel,
-    judge: Judge,
-    humans: Sequence[HumanJudge],
-    metrics: Sequence[Metric],
-    groups: Callable[[], Iterator[Group]],
-    replies: AnswerLookup,
-    by_judge: Sequence[MetricValue],
-) -> list[CorrectedValue]:
-    """The metrics of a judge, corrected by humans.
-
-    A cluster is labelled if humans decided on everything that the judge read in it.
-    """
-    by_humans = replace(alone, judges=humans, decide="majority")
-    sample = _Sample([metric for metric in metrics if metric.labels != "varying"])
-    both = zip(alone.judge(groups(), replies), by_humans.judge(groups(), replies), strict=True)
-    for judged, labelled in both:
-        if judged.group.sent:
-            sample.add(judged.group, labelled)
-    values = {value.metric: value for value in by_judge if value.value is not None}
-    names = judge.name, ", ".join(human.name for human in humans)
-    return [
-        _corrected(names, metric, sample.clusters(column), values[metric.name])
-        for column, metric in enumerate(sample.metrics)
-        if metric.name in values and sample.is_part(column)
-    ]
-
-
-class _Clusters:
-    """The clusters of one metric: k known ones of n.
-
-    A cluster is known if humans labelled it, or if it has nothing to label: failed and empty answers need no
-    judge. `judged` has the terms of all n clusters, `human` those of the k at the positions `sample`.
-    `inclusion` has the probabilities of these, or says why they are unknown. `labelled` clusters have labels
-    for every case, `partly` labelled ones for some.
-    """
-
-    def __init__(self, amounts: Floats, cases: Integers, left: Integers, inclusion: Floats | str) -> None:
-        used = (amounts[:, 1] > 0) | (amounts[:, 3] > 0)
-        whole = left[used] == 0
-        self.labelled = int((whole & (cases[used] > 0)).sum())
-        self.partly = int(((left > 0) & (left < cases)).sum())
-        self.judged = ClusterTerms(amounts[used, 0], amounts[used, 1])
-        self.human = ClusterTerms(amounts[used, 2][whole], amounts[used, 3][whole])
-        self.sample = np.flatnonzero(whole)
-        self.inclusion = inclusion if isinstance(inclusion, str) else inclusion[used][whole]
-
-
-class _Sample:
-    """The terms of metrics by a judge and by humans, added up by cluster."""
-
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self.metrics = metrics
-        self._numbers: dict[str, int] = {}
-        self._terms = array("d")
-        # For each cluster and metric: how many cases the judge read, and how many of them humans left open.
-        self._cases, self._open = array("q"), array("q")
-        self._inclusion: list[set[float | None]] = []
-
-    def add(self, judged: Group, labelled: JudgedGroup) -> None:
-        width = len(self.metrics)
-        cluster = self._numbers.setdefault(judged.cluster or judged.id, len(self._numbers))
-        if cluster == len(self._inclusion):
-            self._inclusion.append(set())
-            self._terms.extend([0.0] * (_COLUMNS * width))
-            self._cases.extend([0] * width)
-            self._open.extend([0] * width)
-        self._inclusion[cluster].update(one.inclusion for one in labelled.verdicts if one.kind == "human")
-        for column, metric in enumerate(self.metrics):
-            cell = cluster * width + column
-            cases, left = _cases(metric, judged, labelled.group)
-            self._cases[cell] += cases
-            self._open[cell] += left
-            for side, group in enumerate((judged, labelled.group)):
-                for term in metric.terms(group):
-                    if term.overall:
-                        self._terms[_COLUMNS * cell + 2 * side] += term.sum
-                        self._terms[_COLUMNS * cell + 2 * side + 1] += term.count
-
-    def is_part(self, column: int) -> bool:
-        """Whether humans decided some cases of a metric, and left others open."""
-        cases, left = self._counts(column)
-        return 0 < int(left.sum()) < int(cases.sum())
-
-    def clusters(self, column: int) -> _Clusters:
-        cases, left = self._counts(column)
-        shape = len(self._numbers), len(self.metrics), _COLUMNS
-        amounts = np.frombuffer(self._terms).reshape(shape)[:, column]
-        return _Clusters(amounts, cases, left, self._probabilities(cases, left))
-
-    def _counts(self, column: int) -> tuple[Integers, Integers]:
-        shape = len(self._numbers), len(self.metrics)
-        cases, left = (np.frombuffer(one, dtype=np.int64) for one in (self._cases, self._open))
-        return cases.reshape(shape)[:, column], left.reshape(shape)[:, column]
-
-    def _probabilities(self, cases: Integers, left: Integers) -> Floats | str:
-        """The probability with which each cluster is labelled; a cluster without a case needs no human."""
-        labelled = (left == 0) & (cases > 0)
-        found = [self._inclusion[number] for number in np.flatnonzero(labelled).tolist()]
-        if any(len(one) > 1 for one in found):
-            return CONTRADICTORY
-        stated = [next(iter(one), None) for one in found]
-        known = [one for one in stated if one is not None]
-        if known and len(known) < len(stated):
-            return MIXED_INCLUSION
-        probabilities = np.ones(len(cases))
-        probabilities[labelled] = known or labelled.sum() / max(1, int((cases > 0).sum()))
-        return probabilities
-
-
-def _cases(metric: Metric, judged: Group, labelled: Group) -> tuple[int, int]:
-    """How many cases of a metric a judge decided in a group, and how many of them humans left open."""
-    if metric.judged != "correct":
-        asked, given = (
-            {frozenset(one.targets) for one in group.judgements if one.question == metric.judged}
-            for group in (judged, labelled)
-        )
-        return len(asked), len(asked - given)
-    pairs = zip(_outcomes(judged, metric), _outcomes(labelled, metric), strict=True)
-    open_cases = [not other.judge for one, other in pairs if one.judge]
-    return len(open_cases), sum(open_cases)
-
-
-def _outcomes(group: Group, metric: Metric) -> tuple[Outcome, ...]:
-    return (*group.outcomes, *(group.partners.get(metric.needs, ()) if metric.needs else ()))
-
-
-def _corrected(
-    names: tuple[str, str], metric: Metric, clusters: _Clusters, judged: MetricValue
-) -> CorrectedValue:
-    judge, humans = names
-    unit = "points" if metric.unit == "percent" else metric.unit
-    human = MetricValue(metric.name, "all", None, 0, clusters.labelled, unit=metric.unit, judge=humans)
-    found = CorrectedValue(
-        metric=metric.name,
-        judge=judge,
-        humans=humans,
-        labelled=clusters.labelled,
-        partly=clusters.partly,
-        judged=judged,
-        human=human,
-        corrected=replace(human, judge=f"{judge}, corrected by {humans}"),
-        bias=replace(human, unit=unit, judge=judge),
-    )
-    if isinstance(clusters.inclusion, str) or not clusters.labelled:
-        reason = clusters.inclusion if isinstance(clusters.inclusion, str) else NOT_LABELLED
-        return replace(
-            found,
-            human=replace(found.human, reason=reason),
-            corrected=replace(found.corrected, reason=reason),
-            bias=replace(found.bias, reason=reason),
-        )
-    correction = correct(clusters.judged, clusters.human, clusters.sample, clusters.inclusion)
-    return _with_values(found, metric, correction, float(clusters.human.counts.sum()))
-
-
-def _with_values(found: CorrectedValue, metric: Metric, correction: Correction, n: float) -> CorrectedValue:
-    scale, whole = SCALES[metric.unit], int(n) if n.is_integer() else n
-    low, high = (None if bound is None else bound / scale for bound in metric.range)
-
-    def measured(value: MetricValue, estimates: Estimates, *, difference: bool = False) -> MetricValue:
-        bounds = difference_range((low, high)) if difference else (low, high)
-        within = _within(float(estimates.values[0]), bounds)
-        if math.isnan(within):
-            return replace(value, reason=metric.absent)
-        known = estimates._replace(values=np.array([within]), clusters=np.array([found.labelled]))
-        (interval,) = intervals(known, [bounds], graded=metric.graded)
-        return with_interval(replace(value, value=scale * within, n=whole), interval, scale)
-
-    human = measured(found.human, correction.human)
-    corrected = measured(found.corrected, correction.corrected)
-    sampled = replace(found.human, judge=found.judge)
-    return replace(
-        found,
-        human=human,
-        sampled=measured(sampled, correction.sampled),
-        corrected=corrected,
-        bias=measured(found.bias, correction.bias, difference=True),
-        weight=correction.weight,
-        narrowed=_narrowed(human, corrected),
-        needed=clusters_to_halve(correction, found.judged.clusters) if corrected.interval else None,
-    )
-
-
-def _within(value: float, bounds: Range) -> float:
-    """The value, or the bound that it exceeds; NaN stays."""
-    least, most = bounds
-    if least is not None and value < least:
-        return least
-    return most if most is not None and value > most else value
-
-
-def _narrowed(human: MetricValue, corrected: MetricValue) -> float | None:
-    if human.low is None or human.high is None or corrected.low is None or corrected.high is None:
-        return None
-    width = human.high - human.low
-    # Equal widths differ by rounding errors, which would be shown as -0.0.
-    return round(100 * (1 - (corrected.high - corrected.low) / width), 9) + 0.0 if width else None
-
-
-# -- Attaches the figures of a paper to the metrics of a run, and says whether they are comparable
-
-FEW_ERRORS = 0.01
-"""The share of probes that may lack an answer, or a verdict, before a figure is no longer comparable."""
-
-NOT_THEIRS: Mapping[str, str] = {
-    "synthetic": "the data are synthetic, so published figures are not shown",
-    "other_data": "the data are not verifiably those that the paper released, "
-    "so published figures are not shown",
-}
-"""The options that mark data for which the paper printed no figures, and the note for each."""
-
-
-def add_published(result: Result, *against: str) -> Result:
-    """Add the paper's figures to each metric: those of the named rows, then those of humans.
-
-    If the paper prints a figure both for exactly what was run (at this size, this temperature) and for its
-    own default, the first counts. A figure is not comparable, and its note says why, if the paper took it
-    under other conditions, if this run used other samples or options than the paper, or if too many answers
-    are missing. The notes of the result name a row that has no figures for this setting. Data that are not
-    the paper's get no figures.
-
-    Args:
-        against: Rows of the paper, such as the names of models.
-    """
-    paper = paper_of(result.benchmark)
-    if paper is None:
-        if against:
-            raise no_figures(result.benchmark)
-        return result
-    named = [paper.row(row) for row in against]
-    not_theirs = next((why for option, why in NOT_THEIRS.items() if result.options.get(option)), None)
-    if not_theirs is not None:
-        return replace(result, notes=list(dict.fromkeys([*result.notes, not_theirs])))
-    settings = _settings_of(paper, result)
-    humans = [paper.human] if paper.human else []
-    by_row = {
-        row: {key: figures for name in settings for key, figures in paper.figures(name, row).items()}
-        for row in dict.fromkeys([*named, *humans])
-    }
-    silent = [f"{paper.paper}: no figure of {row} for this setting" for row in named if not by_row[row]]
-    return replace(
-        result,
-        metrics=[_beside(metric, list(by_row.values()), paper, result) for metric in result.metrics],
-        notes=list(dict.fromkeys([*result.notes, *silent])),
-    )
-
-
-def _settings_of(paper: Paper, result: Result) -> list[str]:
-    """The paper's names for this setting, which options may have made another setting, the most specific
-    last. Empty for what it did not run."""
-    ours = _flat(result.options)
-    found = [
-        name
-        for name, setting in paper.settings.items()
-        if _agree(setting.options, {**setting.options, **ours} if name == result.setting else ours)
-    ]
-    return sorted(found, key=lambda name: len(paper.settings[name].options))
-
-
-def _agree(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
-    return all(_same(ours.get(name), value) for name, value in theirs.items())
-
-
-def _same(ours: Any, theirs: Any) -> bool:
-    """Ours may be a text: '224' is 224."""
-    return bool(ours == theirs) or (isinstance(ours, str) and ours == str(theirs))
-
-
-def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options by name; those within another one as 'sampling.temperature'."""
-    flat: dict[str, Any] = {}
-    for name, value in options.items():
-        within = value if isinstance(value, Mapping) else {}
-        flat |= {f"{name}.{inner}": v for inner, v in within.items()} or {name: value}
-    return flat
-
-
-def _beside(
-    metric: MetricValue, by_row: Sequence[Mapping[FigureKey, Sequence[Figure]]], paper: Paper, result: Result
-) -> MetricValue:
-    figures = [figure for row in by_row for figure in row.get((metric.metric, metric.subset), ())]
-    values = [_departed(figure.value, _departure(figure, metric, paper, result)) for figure in figures]
-    return replace(metric, published=values or None)
-
-
-def _departure(figure: Figure, metric: MetricValue, paper: Paper, result: Result) -> str:
-    """How the conditions of this value differ from those of the paper's figure."""
-    ours = _flat(result.options)
-    others = [
-        f"{name.rpartition('.')[2]} {ours[name]} here, {'none' if theirs is None else theirs} in the paper"
-        for name, theirs in figure.options.items()
-        if ours.get(name) is not None and not _same(ours[name], theirs)
-    ]
-    if result.samples != figure.samples:
-        others.append(f"{result.samples:,} {paper.unit} here, {figure.samples:,} in the paper")
-    elif metric.metric in paper.whole and 0 < metric.n < (1 - FEW_ERRORS) * figure.n * _repeats(result):
-        others.append(f"over {metric.n:,.0f} here, {figure.n * _repeats(result):,} in the paper")
-    if result.unanswered > FEW_ERRORS * result.probes:
-        others.append(f"{result.unanswered:,} of {result.probes:,} probes without an answer here")
-    return joined(*others) or ""
-
-
-def _repeats(result: Result) -> int:
-    return int(result.options.get("repeats") or 1)
-
-
-def _departed(value: PublishedValue, departure: str) -> PublishedValue:
-    """The figure with the difference as its note; a figure that is not comparable anyway keeps its own."""
-    if not value.comparable or not departure:
-        return value
-    return replace(value, comparable=False, note=joined(value.note or "", departure))

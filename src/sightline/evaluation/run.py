@@ -27,13 +27,18 @@ import msgspec
 from msgspec.structs import replace
 
 from sightline.config import DEFAULT_FILE, Config
-from sightline.engine.account import CHARACTERS_PER_TOKEN, PIXELS_PER_TOKEN, Account, Counts, shared_account
 from sightline.engine.endpoint_check import MODEL_REMEDY, NAMED_REMEDY, CheckPolicy, EndpointCheck
-from sightline.engine.limiter import Limiter
+from sightline.engine.limits import (
+    CHARACTERS_PER_TOKEN,
+    PIXELS_PER_TOKEN,
+    Account,
+    Counts,
+    Limiter,
+    shared_account,
+)
 from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
 from sightline.engine.selector import OpenModels, RequestFeed
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.evaluation.finish import Evaluation, judge_and_write
 from sightline.evaluation.judges import JudgePanel
 from sightline.evaluation.measures import identities_of
 from sightline.evaluation.options import EvaluationDescription, reasoning_names
@@ -63,6 +68,7 @@ from sightline.evaluation.prepared import (
     prepared_panel,
     with_notes,
 )
+from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batches import BatchEndpoint

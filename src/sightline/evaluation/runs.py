@@ -17,7 +17,7 @@ from sightline.benchmarks.base import Benchmark, Setting, defaults
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.registry import is_benchmark
 from sightline.config import Config, Price
-from sightline.engine.account import Counts
+from sightline.engine.limits import Counts
 from sightline.errors import UserError, did_you_mean
 from sightline.evaluation.options import EvaluationDescription, JudgeModel, setting_of
 from sightline.evaluation.plan import read_stored_probes

@@ -14,7 +14,6 @@ from sightline.benchmarks.base import Benchmark, Setting
 from sightline.benchmarks.records import cluster_of, inspect_sample
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.finish import Evaluation, judge_and_write
 from sightline.evaluation.options import (
     EvaluationDescription,
     effective,
@@ -42,6 +41,7 @@ from sightline.evaluation.prepared import (
     recorded_notes,
     with_notes,
 )
+from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.run import RequestSender, run_account
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.other_tools import of_model, read_predictions

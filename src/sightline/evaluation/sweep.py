@@ -16,13 +16,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.engine.account import Account
+from sightline.engine.limits import Account
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
 from sightline.evaluation.estimate import KeySet, RunEstimate, estimate_run
-from sightline.evaluation.finish import Evaluation
 from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord, refuse_other_sweep
 from sightline.evaluation.prepare import check_name, check_results_folder, prepare_evaluation
 from sightline.evaluation.prepared import describe_evaluation
+from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import run_account, run_evaluation
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import text_digest, write_atomically

@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from sightline.metrics.agreement import majority
 from sightline.metrics.statistics import Floats
-from sightline.scoring.majority import majority
 
 
 class ItemLabel(Struct, frozen=True):

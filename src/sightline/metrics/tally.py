@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from sightline.metrics.agreement import MAJORITY_OF
 from sightline.metrics.statistics import (
     Floats,
     Interval,
@@ -22,7 +23,6 @@ from sightline.metrics.statistics import (
     with_interval,
 )
 from sightline.plugins import wrong_return
-from sightline.scoring.majority import MAJORITY_OF
 from sightline.types import Group, Labels, Metric, MetricValue, Outcome, Term, Unit, VerdictName, subset_name
 
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}

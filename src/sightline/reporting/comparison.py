@@ -13,7 +13,6 @@ from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError, some_of, unknown_name
 from sightline.formats.run_metadata import are_named
 from sightline.metrics.association import SPEARMAN, value_of
-from sightline.metrics.confusion import similarity_warning
 from sightline.metrics.flips import LISTS, AnswerChange, ChangeCounts, count_changes, group_changes
 from sightline.metrics.significance import (
     LEVEL,
@@ -49,6 +48,7 @@ from sightline.reporting.table import (
     value_cell,
 )
 from sightline.reporting.tables import leading_metrics
+from sightline.scoring.similarity import similarity_warning
 from sightline.text import counted
 from sightline.types import MetricValue, PublishedValue, Result
 

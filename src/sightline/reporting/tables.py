@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import needs_extra, unknown_name
 from sightline.formats.run_metadata import are_named, is_run_name
-from sightline.metrics.confusion import similarity_warning
 from sightline.reporting.notes import (
     chance_notes,
     compact,
@@ -48,6 +47,7 @@ from sightline.reporting.table import (
     published_cell,
     value_cell,
 )
+from sightline.scoring.similarity import similarity_warning
 from sightline.text import counted, for_html, for_latex, for_markdown, for_markdown_cell
 from sightline.types import FIRST_ANSWERS, CorrectedValue, MetricValue, PublishedValue, Result
 

@@ -16,11 +16,12 @@ from sightline.annotation.live import NotYourItemError
 from sightline.annotation.store import ProjectClosedError
 from sightline.errors import EnvironmentFailedError, NoSuchRecordError, UserError
 from sightline.store.store import Store
-from sightline.viewer import annotation_routes as annotation
+from sightline.viewer import annotator_pages as annotator
+from sightline.viewer import owner_pages as owner
 from sightline.viewer.access import ROOT
 from sightline.viewer.addresses import NotFoundError
+from sightline.viewer.annotation_items import FormPage
 from sightline.viewer.annotation_items import endpoint as form_endpoint
-from sightline.viewer.annotator_pages import CLOSED, FAILED, KEPT
 from sightline.viewer.compare_page import compare_page
 from sightline.viewer.data_page import data_page, data_thumbnail, folder_page, search_duplicates
 from sightline.viewer.data_set import DuplicateSearches
@@ -33,11 +34,21 @@ from sightline.viewer.leaderboard import leaderboard, leaderboard_csv, leaderboa
 from sightline.viewer.live_run import LiveRuns
 from sightline.viewer.projects import Projects
 from sightline.viewer.run_page import metrics_json, run_page, runs_page
-from sightline.viewer.static_files import StaticFiles
-from sightline.viewer.viewer import Builds, Page, Viewer, build_again, image, templates, thumbnail
+from sightline.viewer.viewer import (
+    Builds,
+    Page,
+    StaticFiles,
+    Viewer,
+    build_again,
+    image,
+    templates,
+    thumbnail,
+)
 
 STATIC = Path(__file__).parent / "static"
 MAX_FORM_BYTES = 1_000_000
+
+_PROJECT = f"{ROOT}/{{project:int}}"
 
 PAGES: dict[str, Page] = {
     "/": leaderboard,
@@ -56,6 +67,20 @@ PAGES: dict[str, Page] = {
     "/data": data_page,
     "/data/{place:int}": folder_page,
     "/data/{place:int}/images/{number:int}": data_thumbnail,
+    f"{_PROJECT}/": annotator.start,
+    f"{_PROJECT}/consent": annotator.consent_page,
+    f"{_PROJECT}/guidelines": annotator.guidelines_page,
+    f"{_PROJECT}/item": annotator.item_page,
+    f"{_PROJECT}/items/{{number:int}}": annotator.own_item_page,
+    f"{_PROJECT}/items/{{number:int}}/feedback": annotator.feedback_page,
+    f"{_PROJECT}/items/{{number:int}}/images/{{name}}": annotator.image,
+    "/projects": owner.projects_page,
+    "/projects/{project:int}": owner.project_page,
+    "/projects/{project:int}/corrected": owner.corrected_page,
+    "/projects/{project:int}/items": owner.items_page,
+    "/projects/{project:int}/items/{number:int}": owner.owner_item_page,
+    "/projects/{project:int}/items/{number:int}/images/{name}": owner.owner_image,
+    "/projects/{project:int}/export.zip": owner.export,
 }
 """Path -> page."""
 
@@ -64,6 +89,16 @@ FORMS: dict[str, Page] = {
     "/data/{place:int}/duplicates": search_duplicates,
 }
 """Path -> what a form does."""
+
+ANNOTATION_FORMS: dict[str, FormPage] = {
+    f"{_PROJECT}/consent": annotator.consent,
+    f"{_PROJECT}/items/{{number:int}}": annotator.act,
+    "/projects/{project:int}/items/{number:int}": owner.settle,
+    "/projects/{project:int}/annotators": owner.invite_annotator,
+    "/projects/{project:int}/annotators/{annotator:int}": owner.change_annotator,
+    "/projects/{project:int}/state": owner.close,
+}
+"""Path -> what a form about a project does."""
 
 
 def create_app(
@@ -91,10 +126,9 @@ def create_app(
     routes = [
         *(Route(path, _bound(viewer, page)) for path, page in PAGES.items()),
         *(Route(path, _bound(viewer, form), methods=["POST"]) for path, form in FORMS.items()),
-        *(Route(path, _bound(viewer, page)) for path, page in annotation.PAGES.items()),
         *(
             Route(path, form_endpoint(viewer, form), methods=["POST"])
-            for path, form in annotation.FORMS.items()
+            for path, form in ANNOTATION_FORMS.items()
         ),
     ]
     return Starlette(
@@ -146,8 +180,8 @@ def _annotator_error(
 ) -> Response:
     """The page of an error for an annotator: nothing about files or the store."""
     if isinstance(error, ProjectClosedError):
-        text = f"{CLOSED} {KEPT} Thank you."
+        text = f"{annotator.CLOSED} {annotator.KEPT} Thank you."
     elif isinstance(error, EnvironmentFailedError):
-        text = f"{FAILED} {KEPT} Try again in a minute."
+        text = f"{annotator.FAILED} {annotator.KEPT} Try again in a minute."
     place = "/".join(request.url.path.split("/")[:3]) + "/"
     return viewer.page("task_error_page.html", {"title": title, "text": text, "place": place}, code)

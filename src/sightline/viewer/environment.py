@@ -164,3 +164,6 @@ def without_servers(names: str) -> str:
     'rules, qwen (decides: first)'
     """
     return _SERVER.sub("", names)
+
+
+# -- The files of the pages: style and scripts, with the digest of the content in their names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from array import array
 from collections import Counter, defaultdict
@@ -19,7 +20,7 @@ from sightline.errors import UserError
 from sightline.evaluation.compare import compare, significance_of
 from sightline.evaluation.folder import JudgedRun, StoredGroups, group_of_lines
 from sightline.evaluation.judges import JudgedGroup
-from sightline.evaluation.recompute import UNFINISHED, recompute
+from sightline.evaluation.result import UNFINISHED, recompute
 from sightline.evaluation.runs import RunLine, list_runs, name_or_number, read_run_line, read_stored_run
 from sightline.evaluation.spec import Decide
 from sightline.metrics.flips import LISTS, Change, ChangeCounter, GroupChange, answer_changes, count_changes
@@ -391,3 +392,25 @@ def recurring_groups(indexes: Sequence[RunIndex], wanted: GroupFilter) -> list[R
     places = {key: place for place, key in enumerate(runs)}
     ordered = sorted(selected, key=lambda key: (-selected[key], places[key]))
     return [RecurringGroup(*key, questions[key], selected[key], runs[key]) for key in ordered]
+
+
+# -- Indexing a run before a command shows its groups, with progress
+
+
+def index_run(index: OutcomeIndex, store: Store, run: int, *, quiet: bool = False) -> None:
+    from sightline.evaluation.runs import read_stored_run
+    from sightline.progress import progress
+
+    if index.state(run).step == "ready":
+        return
+    total = read_stored_run(store, run).description.planned_samples
+    show = not quiet and sys.stderr.isatty()
+    with progress(f"indexing run {run}", total, "samples", show_progress=show) as advance:
+        before = 0
+
+        def report(done: int, _: int) -> None:
+            nonlocal before
+            advance(done - before)
+            before = done
+
+        index.build(run, report)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sightline.annotation.judgements import verdicts
+from sightline.annotation.decisions import verdicts
 from sightline.annotation.store import ProjectRow
 from sightline.errors import UserError
 from sightline.evaluation.judge_data import JudgedAnswer, JudgeData

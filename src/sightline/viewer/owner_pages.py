@@ -14,19 +14,33 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from sightline.annotation.agreement import AgreementPoint, label_agreement
-from sightline.annotation.decisions import decisions_of, gold_result, is_gold, open_labels, settlers, ties_of
+from sightline.annotation.decisions import (
+    decisions_of,
+    gold_result,
+    is_gold,
+    open_labels,
+    settlers,
+    ties_of,
+    verdicts,
+)
 from sightline.annotation.export import export_project
-from sightline.annotation.judgements import verdicts
 from sightline.annotation.links import image_name, invite, renew, revoke, token_of
-from sightline.annotation.overview import Overview, mean_kappa, overview, pairwise, stuck_sentence
+from sightline.annotation.overview import (
+    AgreementPoint,
+    Overview,
+    label_agreement,
+    mean_kappa,
+    overview,
+    pairwise,
+    stuck_sentence,
+)
 from sightline.annotation.state import State
 from sightline.annotation.store import ProjectRow
 from sightline.annotation.task import Task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, ItemImage, Project, Values, as_given
 from sightline.errors import UserError
 from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge
-from sightline.evaluation.recompute import recompute
+from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run
 from sightline.formats.run_metadata import ANSWERS
 from sightline.metrics.label_quality import LabelQuality, Vote, label_quality

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import queue
 import re
 import threading
@@ -19,6 +20,7 @@ from sightline.evaluation.runs import RunLine
 from sightline.reporting.notes import option_text
 from sightline.reporting.table import cell_text
 from sightline.store.store import Store
+from sightline.viewer.addresses import NotFoundError
 from sightline.viewer.data_set import DuplicateSearches
 from sightline.viewer.environment import environment, without_servers
 from sightline.viewer.group_view import ImageSource, ShownImage
@@ -27,7 +29,6 @@ from sightline.viewer.index_images import NOT_SENT, ImageError
 from sightline.viewer.index_types import GroupRow, IndexedImage, IndexState, RunSummary
 from sightline.viewer.live_run import LiveRuns
 from sightline.viewer.projects import Projects, as_html
-from sightline.viewer.static_files import StaticFiles
 
 
 def templates() -> Environment:
@@ -238,3 +239,45 @@ def build_again(viewer: Viewer, request: Request) -> Response:
     run = viewer.index.summary(request.path_params["run"]).run
     viewer.builds.start(run)
     return RedirectResponse(f"/runs/{run}", status_code=303)
+
+
+# -- The files of the pages: style and scripts, with the digest of the content in their names
+
+TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+"""The media type by the ending of a name; other files, as licences, are not served."""
+FOREVER = "public, max-age=31536000, immutable"
+
+
+class StaticFile(Struct, frozen=True):
+    """A file: its content and its media type."""
+
+    content: bytes
+    media_type: str
+
+
+class StaticFiles:
+    """All static files, by the names in their URLs."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._names: dict[str, str] = {}
+        self._files: dict[str, StaticFile] = {}
+        for path in paths:
+            if path.suffix not in TYPES:
+                continue
+            content = path.read_bytes()
+            name = f"{path.stem}.{hashlib.sha256(content).hexdigest()[:12]}{path.suffix}"
+            self._names[path.name] = name
+            self._files[name] = StaticFile(content, TYPES[path.suffix])
+
+    def url(self, name: str) -> str:
+        return f"/static/{self._names[name]}"
+
+    async def respond(self, request: Request) -> Response:
+        file = self._files.get(request.path_params["name"])
+        if file is None:
+            raise NotFoundError("There is no such file.")
+        return Response(file.content, media_type=file.media_type, headers={"cache-control": FOREVER})
+
+    async def icon(self, request: Request) -> Response:
+        """Answer the request that browsers send for pages that name no icon, as refusals."""
+        return RedirectResponse(self.url("sightline.svg"))

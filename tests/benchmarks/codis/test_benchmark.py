@@ -13,8 +13,8 @@ import pytest
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.codis.benchmark import Codis
 from sightline.errors import UserError
-from sightline.evaluation.finish import Evaluation
 from sightline.evaluation.options import effective
+from sightline.evaluation.result import Evaluation
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Spec
 from sightline.text import load

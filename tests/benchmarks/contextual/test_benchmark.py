@@ -17,8 +17,8 @@ from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
 from sightline.errors import UserError
-from sightline.evaluation.finish import Evaluation
 from sightline.evaluation.options import effective
+from sightline.evaluation.result import Evaluation
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Spec
 from sightline.types import ImageRef, MetricValue, Sample, Text

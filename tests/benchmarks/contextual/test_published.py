@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.published import published, published_judges, rows
-from sightline.evaluation.result import add_published
+from sightline.benchmarks.published import add_published, published, published_judges, rows
 from sightline.types import MetricValue, PublishedValue, Result
 
 MISCELLANEOUS = "category=Miscellaneous Natural Scenes"

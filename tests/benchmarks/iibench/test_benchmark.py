@@ -15,8 +15,8 @@ import pytest
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.errors import UserError
-from sightline.evaluation.finish import Evaluation
 from sightline.evaluation.options import effective
+from sightline.evaluation.result import Evaluation
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Spec
 from sightline.types import ImageRef, Probe, Sample, Text

@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 from tests.reporting.conftest import estimate
 
+from sightline.benchmarks.published import add_published
 from sightline.errors import UserError
-from sightline.evaluation.result import add_published
 from sightline.reporting.chart_kinds import forest, matrix, metric_pairs, radar, scatter
 from sightline.reporting.chart_parts import (
     COLOURS,

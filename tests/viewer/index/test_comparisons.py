@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from tests.viewer.index.conftest import RunGroups
 
-from sightline.evaluation.recompute import compare_runs
+from sightline.evaluation.compare import compare_runs
 from sightline.metrics.flips import LISTS, GroupChange, count_changes, group_changes
 from sightline.reporting.comparison import comparison_notes
 from sightline.store.store import Store

@@ -17,7 +17,7 @@ from tests.viewer.index.conftest import RunGroups
 
 from sightline.errors import UserError
 from sightline.evaluation.judges import JudgedGroup
-from sightline.evaluation.recompute import recompute
+from sightline.evaluation.result import recompute
 from sightline.scoring.chosen import chosen_option
 from sightline.store import schema
 from sightline.store.store import Store

@@ -25,8 +25,7 @@ from sightline.benchmarks.codis import rules
 from sightline.benchmarks.codis.data import ANSWER_FILES, EXPORT_FORMATS, RECORDS, read_samples
 from sightline.benchmarks.codis.rules import judge_answer_part, same_meaning_by_rules
 from sightline.metrics import paired
-from sightline.scoring.judge_replies import right_or_wrong, same_meaning_by_model
-from sightline.scoring.scorer import Reading, RuleScorer, Scorer
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer, right_or_wrong, same_meaning_by_model
 from sightline.scoring.text import answer_part
 from sightline.text import fill, load
 from sightline.types import Case, Group, ImageRef, Message, Metric, Outcome, Probe, Sample, user

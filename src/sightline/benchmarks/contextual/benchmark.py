@@ -37,9 +37,8 @@ from sightline.benchmarks.contextual.data import (
 from sightline.benchmarks.contextual.formats import ANSWER_FILES, ERRORS, EXPORT_FORMATS, add_judgements
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
-from sightline.scoring.judge_replies import accepted
 from sightline.scoring.non_answers import is_refusal
-from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flags
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer, accepted, flags
 from sightline.text import load
 from sightline.types import PERCENT, Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
 

@@ -38,23 +38,11 @@ from sightline.formats.groups import right_positions
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metrics.consistency import COMPLETE, UNCHANGED, consistency_metrics
 from sightline.scoring.chosen import chosen_option, named_option, read_choice
-from sightline.scoring.judge_replies import same_meaning_by_model
 from sightline.scoring.non_answers import is_refusal
-from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags, same_meaning_by_model
 from sightline.scoring.similarity import same_option, similarity
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
-from sightline.types import (
-    PERCENT,
-    Case,
-    Group,
-    Metric,
-    Outcome,
-    Probe,
-    Sample,
-    Term,
-    Verdict,
-    VerdictName,
-)
+from sightline.types import PERCENT, Case, Group, Metric, Outcome, Probe, Sample, Term, Verdict, VerdictName
 
 TASKS = ("rephrasing", "restyling", "context")
 """The tasks of MM-R3, each with its own post-processing of answers (3.3, A.3)."""

@@ -19,7 +19,6 @@ from sightline.builders.folder import (
     build_identity,
     describe_difference,
     image_versions,
-    indented_json,
     read_manifest,
     refuse_changed_files,
     write_manifest,
@@ -49,12 +48,11 @@ from sightline.builders.scenes.rooms import (
 )
 from sightline.builders.scenes.shapes import png_bytes, render, render_png
 from sightline.errors import UserError
-from sightline.formats.files import file_digest, write_atomically
+from sightline.formats.files import MARKER, file_digest, write_atomically
 from sightline.formats.groups import ORIGINAL, GroupLine
-from sightline.formats.journal import MARKER
 from sightline.formats.tables import csv_bytes
 from sightline.scoring.options import SIX_LETTERS
-from sightline.text import fill, load
+from sightline.text import fill, indented_json, load
 from sightline.types import Labels
 
 KIND = "scenes"
