@@ -374,17 +374,34 @@ def _decode(content: bytes) -> Any:
 
 def _broken(content: bytes, path: Path, first: int = 1) -> UserError:
     """The error for content that is not JSON; `first` is the line number of its first line."""
-    line, text = first, "holds half of a surrogate pair, which is not a character"
+    line, text, field = first, "holds half of a surrogate pair, which is not a character", None
     expected = "complete JSON (a list, or one object a line); is the file truncated?"
     try:
-        lenient_json(content)
+        if found := _constant_in(lenient_json(content, constant=_Constant)):
+            field, text = found[0], f"is {found[1]}, which is no number of JSON"
+            expected = "a number, or null or no field for a missing value"
     except json.JSONDecodeError as error:
         line, text = first + error.lineno - 1, f"is not valid JSON: {error.msg}"
     except UnicodeDecodeError as error:
         line, text = first + content.count(b"\n", 0, error.start), f"is not UTF-8 text: {error.reason}"
     except RecursionError:
         text, expected = "is nested too deeply", f"at most {sys.getrecursionlimit():,} levels"
-    return UserError(text, file=path, record=f"line {line}", expected=expected)
+    return UserError(text, file=path, record=f"line {line}", field=field, expected=expected)
+
+
+class _Constant(str):
+    """NaN, Infinity or -Infinity where JSON has a value."""
+
+
+def _constant_in(value: Any, name: str = "") -> tuple[str, str] | None:
+    """The first of these within a value, with the name of its field."""
+    if isinstance(value, _Constant):
+        return name, str(value)
+    if isinstance(value, dict):
+        inner = ((one, f"{name}.{key}".lstrip(".")) for key, one in value.items())
+    else:
+        inner = ((one, f"{name}[{n}]") for n, one in enumerate(value if isinstance(value, list) else ()))
+    return next(filter(None, (_constant_in(one, where) for one, where in inner)), None)
 
 
 def _object(where: str, entry: Any, path: Path) -> tuple[str, dict[str, Any]]:

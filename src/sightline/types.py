@@ -153,13 +153,14 @@ ImageSize = tuple[int, int]
 
 
 class Origin(Struct, frozen=True):
-    """The probe that a request was made from; not part of the key."""
+    """The probe that a request was made from, with its options; not part of the key."""
 
     benchmark: str
     setting: str
     sample: str
     variant: str
     draw: int = 0
+    options: tuple[str, ...] = ()
 
 
 class Request(Struct, frozen=True):

@@ -326,3 +326,117 @@ def test_model_selects_by_the_field_of_plain_records(
         assert found == ([["right", "right"], ["wrong", "right"]] if shared_probes else [["right"]] * 2)
     of_one = lines(tmp_path / "b.jsonl", [{**one, "model": "m"} for one in records[:2]])
     assert len(verdicts(groups, of_one, "--model", "any name")) == 2
+
+
+def replayed(groups: Path, answers: Path) -> list[str]:
+    """The verdicts of a run that replays the file."""
+    out = groups.parent / "replayed"
+    given = ["run", f"groups:{groups}", "--model", f"replay/{answers}", "--out", str(out), "--force"]
+    assert main([*given, "--set", "embedder=none", "--store", str(groups.parent / "r.db")]) in (0, 1, 5)
+    return [json.loads(line)["verdict"] for line in (out / "answers.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("options", "reference", "response", "verdict"),
+    [
+        (["4", "3", "2"], "3", 3.0, "right"),
+        (["4", "3", "2"], "3", "3.0", "right"),
+        (["Yes", "No"], "Yes", True, "right"),
+        (["Yes", "No"], "No", True, "wrong"),
+        (["no", "yes"], "no", False, "right"),
+        (["Yes", "No"], "No", "FALSE", "right"),
+        (["True", "False"], "False", False, "right"),
+        (["red", "Yes"], "red", {"text": "red"}, "right"),
+        (["x", "y"], "y", {"content": "B"}, "right"),
+        (["x", "y"], "y", {"role": "assistant", "content": "B", "reasoning_content": "A?"}, "right"),
+        (["x", "y"], "y", [{"type": "text", "text": "B"}], "right"),
+        (["x", "y"], "y", [{"type": "reasoning", "text": "A"}, {"type": "text", "text": "B"}], "right"),
+        (["x", "y"], "y", {"choices": [{"message": {"content": "B"}}]}, "right"),
+        (["x", "y"], "y", {"error": "429"}, "error"),
+        (["x", "y"], "y", "nan", "wrong"),
+        (["x", "None"], "None", "None", "right"),
+    ],
+)
+def test_a_response_in_any_form_is_the_same_in_score_replay_and_the_lines_of_a_groups_file(
+    tmp_path: Path, options: Sequence[str], reference: str, response: Any, verdict: str
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, options, reference)])
+    answers = lines(tmp_path / "a.jsonl", [{"id": 1, "variant": "v", "response": response}])
+    assert verdicts(groups, answers) == [verdict]
+    assert replayed(groups, answers) == [verdict]
+    own = lines(tmp_path / "own.jsonl", [question(1, options, reference, response=response)])
+    assert verdicts(own, None) == [verdict]
+
+
+@pytest.mark.parametrize("response", [{"a": 1}, [{"type": "image_url", "image_url": {}}], [["B"]], {}])
+def test_a_response_without_a_text_is_refused_with_its_line(
+    tmp_path: Path, response: Any, capsys: Capture
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["x", "y"], "x")])
+    answers = lines(tmp_path / "a.jsonl", [{"id": 1, "variant": "v", "response": response}])
+    assert score(groups, answers)[0] == 2
+    assert "a.jsonl, record line 1, field response: is not an answer" in capsys.readouterr().err
+    own = lines(tmp_path / "own.jsonl", [question(1, ["x", "y"], "x", response=response)])
+    assert score(own, None)[0] == 2
+    assert "own.jsonl, record line 1, field response: is not an answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_a_column_that_occurs_twice_is_refused_by_name(tmp_path: Path, suffix: str, capsys: Capture) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["x", "y"], "x")])
+    table = "id,variant,response,response\n1,v,A,B\n".replace(",", "," if suffix == "csv" else "\t")
+    (tmp_path / f"a.{suffix}").write_text(table)
+    assert score(groups, tmp_path / f"a.{suffix}")[0] == 2
+    assert f"a.{suffix}, field response: occurs twice in the header" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("cell", "verdict", "note"),
+    [
+        ("nan", "wrong", "1 of 1 responses are 'nan'"),
+        ("NaN", "wrong", "read as empty answers"),
+        ("<NA>", "wrong", "read as empty answers"),
+        ("", "wrong", "1 of 1 responses are empty cells"),
+        ("None", "right", "read as these words"),
+        ("null", "miss", "1 of 1 responses are words that tools write for a missing value"),
+        ("N/A", "miss", "read as these words"),
+        ("True", "miss", ""),
+        ("B", "right", ""),
+    ],
+)
+def test_a_cell_that_tools_write_for_a_missing_value_is_said(
+    tmp_path: Path, cell: str, verdict: str, note: str
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["x", "None"], "None")])
+    (tmp_path / "a.csv").write_text(f'id,variant,response\n1,v,"{cell}"\n')
+    assert verdicts(groups, tmp_path / "a.csv") == [verdict]
+    assert note in notes(groups)
+    assert note or "responses are" not in notes(groups)
+
+
+def test_true_and_false_are_noted_where_they_are_read_as_yes_and_no(tmp_path: Path) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["Yes", "No"], "Yes")])
+    answers = lines(tmp_path / "a.jsonl", [{"id": 1, "variant": "v", "response": True}])
+    score(groups, answers)
+    assert "1 of 1 responses are true or false: they were read as the options yes and no" in notes(groups)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ('"response": NaN', "response"),
+        ('"facts": {"a": {"b": [1, -Infinity]}}', "facts.a.b[1]"),
+        ('"references": [NaN]', "references[0]"),
+    ],
+)
+def test_a_number_outside_json_is_refused_with_line_and_field(
+    tmp_path: Path, more: str, field: str, capsys: Capture
+) -> None:
+    good = question(1, ["x", "y"], "x")
+    groups = lines(tmp_path / "g.jsonl", [good])
+    bad = {**good, "group": "2"}
+    bad.pop("references" if "references" in more else "none", None)
+    groups.write_text(groups.read_text() + json.dumps(bad)[:-1] + f", {more}}}\n")
+    assert score(groups, None)[0] == 2
+    found = more.rpartition(" ")[2].strip("[]}")
+    assert f"g.jsonl, record line 2, field {field}: is {found}, which is no number" in capsys.readouterr().err

@@ -248,9 +248,9 @@ def test_a_recorded_failure_is_not_an_answer(tmp_path: Path, failed: dict[str, o
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"id": "test-2", "response": [["A"]]}, "record test-2, field response: is not an answer"),
-        ({"id": "test-2", "response": ["A", "B"]}, "record test-2, field response: is not an answer"),
-        ({"id": "test-2"}, "record test-2, field response: has no answer"),
+        ({"id": "test-2", "response": [["A"]]}, "record line 2, field response: is not an answer"),
+        ({"id": "test-2", "response": ["A", "B"]}, "record line 2, field response: is not an answer"),
+        ({"id": "test-2"}, "record line 2, field response: has no answer"),
         ({"response": "A"}, "record line 2, field id: has no id"),
         ({"id": ["test-2"], "response": "A"}, "record line 2, field id: is not an id"),
         ({"id": "test-2", "response": "A", "draw": -1}, "record test-2, field draw"),

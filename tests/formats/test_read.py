@@ -44,7 +44,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 def test_a_broken_first_record_does_not_hide_the_layout(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text('{"id": "test-1"}\n{"id": "test-2", "response": "A"}\n')
-    with pytest.raises(UserError, match="record test-1, field response: has no answer"):
+    with pytest.raises(UserError, match="record line 1, field response: has no answer"):
         read_predictions(path, benchmark_class("iibench").answer_files, setting="none")
 
 

@@ -192,9 +192,6 @@ def _ids_in_table(rows: Records, path: Path) -> list[str]:
 
 
 def with_columns(table: RawTable, path: Path, *needed: str) -> RawTable:
-    twice = [name for name, count in Counter(table.header).items() if count > 1]
-    if twice:
-        raise UserError("occurs twice in the header", file=path, field=twice[0], expected="each column once")
     for name in needed:
         if name not in table.header:
             raise UserError("is missing", file=path, field=name, found=table.header, expected="that column")

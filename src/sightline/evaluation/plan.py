@@ -188,7 +188,7 @@ class Plan:
         retries: dict[str, KeyedRequest] = {}
 
         def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
-            origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw)
+            origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw, probe.options)
             probe = as_asked(probe, inputs.model.recorded(origin))
             keyed = self._request(probe, origin)
             if isinstance(keyed, BadImage):

@@ -445,7 +445,9 @@ def replayed(model: Model, task: PreparedTask, draws: int) -> Iterator[tuple[Pro
     for sample in task.samples:
         for probe in task.benchmark.probes(sample, task.options.benchmark):
             for draw in range(draws):
-                origin = Origin(task.benchmark.name, task.setting, probe.sample, probe.variant, draw)
+                origin = Origin(
+                    task.benchmark.name, task.setting, probe.sample, probe.variant, draw, probe.options
+                )
                 if (prediction := model.recorded(origin)) is not None:
                     yield probe, prediction
 

@@ -177,7 +177,10 @@ def _matched(
         )
     selected = [prediction for prediction in predictions if prediction.sample not in left_out]
     matched = match(selected, expected, file=Path(file), allow_missing=spec.allow_missing)
-    return _SettingAnswers(probes, matched)
+    known = {(probe.sample, probe.variant): probe.options for some in probes.values() for probe in some}
+    return _SettingAnswers(
+        probes, {key: as_answered(found, known[key[:2]]) for key, found in matched.items()}
+    )
 
 
 def _recorded(setting: _SettingAnswers) -> Iterator[tuple[Probe, Prediction]]:
@@ -239,7 +242,6 @@ def _stored_sample(
             key = key_of(f"missing {probe.sample} {probe.variant} {draw}".encode())
             error = "the file contains no answer to this probe"
             return stored_probe(replace(probe, messages=()), draw, key, cluster, digest, error=error)
-        prediction = as_answered(probe, prediction)
         key = answers.add(task.benchmark.name, setting, prediction)
         asked = as_asked(probe, prediction)
         return stored_probe(asked, draw, key, cluster, digest, evidence=judge_images(probe, files))
@@ -291,7 +293,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
         by_model.setdefault(prediction.model, []).append(prediction)
     if spec_data_folder(spec) is None:
         matches = [
-            _Match(answer, None, answer.image or answer.sample)
+            _Match(as_answered(answer, ()), None, answer.image or answer.sample)
             for answers in by_model.values()
             for answer in answers
         ]
@@ -306,7 +308,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
             for draw, probe in ((draw, probe) for draw in draws for probe in probes):
                 answer = matched.get((probe.sample, probe.variant, draw))
                 if answer is not None:
-                    matches.append(_Match(as_answered(probe, answer), probe, cluster))
+                    matches.append(_Match(as_answered(answer, probe.options), probe, cluster))
     return list(_imported(benchmark.name, setting.name, matches, reasoning_names(spec)))
 
 

@@ -17,11 +17,12 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
 from sightline.errors import UserError
 from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line, refuse_utf16
+from sightline.formats.prediction import RecordLocation, plain_reply
 from sightline.scoring.chosen import read_choice
 from sightline.scoring.mentions import LETTERS
 from sightline.scoring.text import in_one_spelling
@@ -54,7 +55,7 @@ class GroupLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     labels: Labels = field(default_factory=dict)
     cluster: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    response: str | int | float | UnsetType | None = UNSET
+    response: Any = UNSET
 
 
 def write_groups(lines: Iterable[GroupLine], path: Path) -> None:
@@ -79,6 +80,8 @@ def _of_one_cluster(group: list[GroupLine]) -> list[GroupLine]:
 
 def check_line(line: GroupLine, number: int, path: Path) -> None:
     """Check a line by itself."""
+    if line.response is not UNSET:
+        plain_reply(line.response, "response", RecordLocation(path, f"line {number}"))
     if line.group and line.variant and (line.prompt or line.images):
         _check_images(line, number, path)
         check_options(line, f"line {number}", path)

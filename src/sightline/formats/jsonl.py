@@ -150,7 +150,7 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
     named = id_field(record) or "id"
     sample = identifier(record.get(named), named, location)
     location = source.at(sample)
-    response = response_of(record, location)
+    response = response_of(record, source.at(where))
     options, empty_options = listed_options(record.get("options"), "options", location)
     return Prediction(
         sample=sample,

@@ -29,6 +29,7 @@ from sightline.formats.prediction import (
     options_in,
     plain_reply,
     variant_of,
+    without_missing,
 )
 from sightline.formats.tables import (
     LONGEST_WORKBOOK_CELL,
@@ -304,12 +305,14 @@ def _of_layout(content: bytes, source: PredictionFile, columns: Mapping[str, str
     """Read records or a table in the layout that its fields show."""
     if content.lstrip()[:1] in (b"{", b"["):
         rows = _named(json_records(content, source.path), columns, source.path)
-        return _layout([record for _, record in rows], source).read(rows, source)
+        found = _layout([record for _, record in rows], source).read(rows, source)
+        return [without_missing(one, has_cells=False) for one in found]
     table = read_table(content, source.path)
     header = _named([("line 1", dict.fromkeys(table.header))], columns, source.path)
     layout = _layout([record for _, record in header], source)
     predictions = layout.read(_named(table_rows(table, source.path), columns, source.path), source)
-    return [replace(one, doubt=_doubt(one.response, content)) for one in predictions]
+    doubted = (replace(one, doubt=_doubt(one.response, content)) for one in predictions)
+    return [without_missing(one, has_cells=True) for one in doubted]
 
 
 # -- The columns of a file that the user names

@@ -260,6 +260,28 @@ def plain_reply(value: Any, field: str, location: RecordLocation) -> Response:
     raise location.error("is not an answer", field=field, found=value, expected=expected)
 
 
+_NO_VALUE = ("nan", "<na>")
+_WORDS_FOR_NO_VALUE = ("none", "null", "n/a", "#n/a", "na")
+
+NAN = "are 'nan', which pandas writes for a missing value: they were read as empty answers"
+MISSING = (
+    "are words that tools write for a missing value too (None, null, N/A): they were read as these words"
+)
+EMPTY = "are empty cells, as tools write failed calls too: they were read as empty answers"
+
+
+def without_missing(one: Prediction, *, has_cells: bool = False) -> Prediction:
+    """Say what a response was read as that tools write for a missing value; our own files hold none."""
+    word = one.response.strip().casefold()
+    if one.error is not None or one.key or one.doubt:
+        return one
+    if word in _NO_VALUE:
+        return replace(one, response="", doubt=NAN)
+    if word in _WORDS_FOR_NO_VALUE:
+        return replace(one, doubt=MISSING)
+    return one if word or not has_cells else replace(one, doubt=EMPTY)
+
+
 # -- What chat completions and the files of other tools hold: the content of a message, and finish reasons
 
 

@@ -154,35 +154,50 @@ def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
         context=prediction.context or probe.context,
     )
     options = _as_in_data(prediction, probe.options)
-    if not options or options == probe.options:
+    if options == probe.options:
         return probe
     return replace(probe, options=options, references=_carried(probe, options))
 
 
+TRUTH_VALUES = "are true or false: they were read as the options yes and no"
+
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
-def as_answered(probe: Probe, prediction: Prediction) -> Prediction:
-    """An answer whose response a table made a number of ('3.0'), with the option that is meant ('3').
+_TRUTH = {"true": "yes", "false": "no"}
 
-    Only a response that is wholly a whole number is changed, and only where all options are integers.
+
+def as_answered(prediction: Prediction, known: tuple[str, ...]) -> Prediction:
+    """An answer whose response a tool made a number ('3.0') or a truth value, with the option that is meant.
+
+    '3.0' is the option '3' where all options are integers; true and false are the options yes and no where no
+    option has their names. `known` are the options in the data.
     """
-    options = as_asked(probe, prediction).options
     response = prediction.response.strip()
-    if not options or response in options or not WHOLE_NUMBER.fullmatch(response):
+    if not (is_number := WHOLE_NUMBER.fullmatch(response)) and response.casefold() not in _TRUTH:
         return prediction
-    meant = [option for option in options if _same_number(response, option)]
-    if len(meant) != 1 or not all(_INTEGER.fullmatch(option.strip()) for option in options):
-        return prediction
-    return replace(prediction, response=meant[0])
+    options = _as_in_data(prediction, known)
+    if is_number:
+        meant = [option for option in options if _same_number(response, option)]
+        if response in options or not all(_INTEGER.fullmatch(option.strip()) for option in options):
+            return prediction
+    else:
+        names = [option.strip().casefold() for option in options]
+        meant = [one for one, name in zip(options, names, strict=True) if name == _TRUTH[response.casefold()]]
+        if not _TRUTH.keys().isdisjoint(names):
+            return prediction
+        prediction = replace(prediction, doubt=TRUTH_VALUES) if meant else prediction
+    return replace(prediction, response=meant[0]) if len(meant) == 1 else prediction
 
 
 def _as_in_data(prediction: Prediction, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The options of a file as the data spell them: '3.0' as '3', and lost ones restored.
+    """The options of a file as the data spell them ('3.0' as '3'), with lost ones; else those of the data.
 
     Raises:
         UserError: A lost option lies between others, and the data do not say which one it is.
     """
+    if not prediction.options:
+        return known
     left = list(known)
     found: list[str | None] = [_taken(left, text.__eq__) if text else None for text in prediction.options]
     options = [

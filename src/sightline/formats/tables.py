@@ -32,6 +32,9 @@ class RawTable(NamedTuple):
 def read_table(content: bytes, path: Path) -> RawTable:
     lines = _workbook(content, path) if is_workbook(content) else _delimited(content, path)
     _, header = next(lines, (1, []))
+    twice = next((name for name in header if name.strip() and header.count(name) > 1), None)
+    if twice is not None:
+        raise UserError("occurs twice in the header", file=path, field=twice, expected="each column once")
     return RawTable(header, lines)
 
 

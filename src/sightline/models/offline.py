@@ -13,6 +13,7 @@ from typing import Any, Self
 from sightline.formats.files import read_bytes, text_digest
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import AnswerFiles, Prediction
+from sightline.formats.run_metadata import as_answered
 from sightline.models.base import Capabilities, Model
 from sightline.types import NOT_SENT, Answer, Failure, Origin, Request, Text
 
@@ -71,7 +72,8 @@ class Replay(OfflineModel):
         if (origin.benchmark, origin.setting) not in self._predictions:
             self._read(origin)
         predictions = self._predictions[origin.benchmark, origin.setting]
-        return predictions.get((origin.sample, origin.variant, origin.draw))
+        found = predictions.get((origin.sample, origin.variant, origin.draw))
+        return found and as_answered(found, origin.options)
 
     def _answer(self, origin: Origin) -> Answer | Failure:
         prediction = self.recorded(origin)

@@ -31,6 +31,8 @@ from sightline.formats.prediction import (
     identifier,
     listed_options,
     optional_text,
+    plain_reply,
+    without_missing,
 )
 from sightline.formats.tables import cell_text, read_table, table_rows
 from sightline.text import json_records
@@ -104,14 +106,16 @@ def unread_responses(file: Path) -> list[str]:
 def responses_in_lines(file: Path, selection: LineSelection) -> list[Prediction]:
     """The answers that the lines of a groups file hold; lines without a response have none."""
     answers = [
-        Prediction(
-            sample=line.group,
-            variant=line.variant,
-            response=cell_text(line.response),
-            question=line.question or line.prompt,
-            options=line.options,
-            images=line.images,
-            prompt=line.prompt,
+        without_missing(
+            Prediction(
+                sample=line.group,
+                variant=line.variant,
+                **plain_reply(line.response, "response", RecordLocation(file, line.group))._asdict(),
+                question=line.question or line.prompt,
+                options=line.options,
+                images=line.images,
+                prompt=line.prompt,
+            )
         )
         for sample in read_samples(file, selection)
         for line in selected_lines(sample.record, selection)
