@@ -16,7 +16,12 @@ from sightline.formats.groups import GroupLine, by_group, is_below, read_groups,
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
 TEXTS = st.lists(WORDS, max_size=3).map(tuple)
 NAMED = WORDS.filter(bool)
-OPTIONS = st.lists(WORDS, max_size=3, unique_by=lambda word: word.strip().casefold()).map(tuple)
+OPTIONS = st.lists(
+    # A text that is one letter may be the letter of another option, which is refused.
+    WORDS.filter(lambda word: len(word.strip()) != 1),
+    max_size=3,
+    unique_by=lambda word: word.strip().casefold(),
+).map(tuple)
 
 
 def _line(options: tuple[str, ...], references: tuple[str, ...], **fields: Any) -> GroupLine:

@@ -89,29 +89,24 @@ def _released_letters(response: str, options: Sequence[str]) -> tuple[str, list[
     return "text of an option" if letters else "none", letters
 
 
-EXTRACTIONS = {"released": extract_released, "strict": chosen_letter}
-
-
 def read_option(case: Case, extraction: str = "released") -> Reading:
     """Judge the option that an answer chose; a refusal is a flag in `scores`, never the verdict."""
     response = case.texts[0]
-    letter = EXTRACTIONS[extraction](response, case.options)
     scores = flags({"refused": is_refusal(response)})
-    rule, words = _read_as(extraction, response, case.options)
+    rule: str
+    if extraction == "strict":
+        _, rule, words = read_choice(response, case.options, case.probe_question)
+        letter = chosen_letter(response, case.options, case.probe_question)
+    else:
+        letter = extract_released(response, case.options)
+        rule, letters = _released_letters(response, case.options)
+        words = ", ".join(letters)
     if letter is None:
         return Reading("miss", scores=scores, rule=rule, words=words)
     verdict: VerdictName = "unscored"
     if case.references:
         verdict = "right" if letter == case.references[0] else "wrong"
     return Reading(verdict, extracted=letter, scores=scores, rule=rule, words=words)
-
-
-def _read_as(extraction: str, response: str, options: Sequence[str]) -> tuple[str, str]:
-    """The rule of an extraction that decided, and the words that it read."""
-    if extraction == "strict":
-        return read_choice(response, options)[1:]
-    rule, letters = _released_letters(response, options)
-    return rule, ", ".join(letters)
 
 
 def _most_frequent(letters: Iterable[str]) -> str | None:

@@ -38,6 +38,7 @@ from sightline.formats.groups import right_positions
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metrics.consistency import COMPLETE, UNCHANGED, consistency_metrics
 from sightline.scoring.chosen import chosen_option, named_option, read_choice
+from sightline.scoring.free_answers import read_free_answer
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags, same_meaning_by_model
 from sightline.scoring.similarity import same_option, similarity
@@ -248,6 +249,10 @@ def _judge_answer(case: Case, task: Task) -> Reading:
     extracted = post_process(response, task)
     if not case.references:
         return Reading("unscored", extracted=extracted, scores=scores, rule="no reference")
+    if task == "other":
+        held, rule, words = read_free_answer(response, case.references, case.probe_question)
+        verdict: VerdictName = "wrong" if held is None else "right"
+        return Reading(verdict, extracted=extracted, scores=scores, rule=rule, words=words)
     held = next((reference for reference in case.references if contains(response, [reference], task)), None)
     if held is None:
         return Reading("wrong", extracted=extracted, scores=scores, rule="holds no reference", words=response)

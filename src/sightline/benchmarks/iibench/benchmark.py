@@ -33,8 +33,9 @@ from sightline.benchmarks.iibench.data import (
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
+from sightline.scoring.chosen import chosen_letter
 from sightline.scoring.mentions import LETTERS
-from sightline.scoring.options import EXTRACTIONS, carry_letter, read_option
+from sightline.scoring.options import carry_letter, extract_released, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
 from sightline.text import fill, load
 from sightline.types import PERCENT, Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
@@ -184,8 +185,11 @@ class IIBench(Benchmark):
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """Whether the released and the strict extraction read the response differently."""
-        letters = {extract(outcome.response, outcome.options) for extract in EXTRACTIONS.values()}
-        return {"extractions_differ": 1.0} if outcome.status == "ok" and len(letters) > 1 else {}
+        if outcome.status != "ok":
+            return {}
+        released = extract_released(outcome.response, outcome.options)
+        strict = chosen_letter(outcome.response, outcome.options, outcome.question)
+        return {"extractions_differ": 1.0} if released != strict else {}
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Sections 4.1 and Appendix E; leakage is Table 6."""
