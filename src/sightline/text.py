@@ -423,6 +423,24 @@ def indented_json(content: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
+WHOLE = 2.0**53
+"""Floats below this hold every whole number."""
+
+
+def cell_text(cell: object) -> str:
+    """A cell of a table, or a value of JSON, as text: the same data are the same text in every kind of file.
+
+    >>> [cell_text(cell) for cell in (3, 3.0, "3", 0.5, None, float("nan"), True)]
+    ['3', '3', '3', '0.5', '', '', 'True']
+    """
+    if isinstance(cell, float):
+        # pandas makes floats of the whole numbers of a column with an empty cell, and NaN of the empty cell.
+        if math.isnan(cell):
+            return ""
+        return str(int(cell)) if cell.is_integer() and abs(cell) < WHOLE else repr(cell)
+    return "" if cell is None else str(cell)
+
+
 # -- Lines on standard output and standard error: no other module prints a text that it has not escaped
 
 

@@ -317,7 +317,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         images: The images sent, in their order, by their paths in the data folder.
         image_sizes: Width and height of each image as it was sent, in pixels; None if they result from a
             limit of its bytes. Empty if it is not known what was sent.
-        prompt: The text sent; `formats.run_metadata` gives the form of several messages.
+        prompt: The text sent; `formats.jsonl` gives the form of several messages.
         cluster: The independent unit of confidence intervals.
         error: Why there is no answer.
         version: The version that the model reports.

@@ -24,7 +24,7 @@ from sightline.engine import limits, runner, selector
 from sightline.errors import UserError
 from sightline.evaluation.plan import PlannedProbe, StoredProbe, probe_position, read_stored_probes
 from sightline.evaluation.prepare import prepare_evaluation
-from sightline.evaluation.run import (
+from sightline.evaluation.sending import (
     MOST_WAITING,
     AnsweredSample,
     AnsweredSamples,

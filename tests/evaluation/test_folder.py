@@ -18,8 +18,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.folder import FILES, ResultsFolder, is_sweep, read_result, read_sweep
 from sightline.evaluation.judges import JudgePanel, RulesJudge
 from sightline.formats.files import file_digest
-from sightline.formats.jsonl import read_outcomes
-from sightline.formats.run_metadata import read_run_metadata
+from sightline.formats.jsonl import read_outcomes, read_run_metadata
 
 
 def write(

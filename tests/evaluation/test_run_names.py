@@ -13,7 +13,7 @@ from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.runs import find_run
-from sightline.formats.run_metadata import LONGEST, check_run_name, check_tags, is_run_name
+from sightline.formats.jsonl import LONGEST, check_run_name, check_tags, is_run_name
 from sightline.store.store import Store
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import sightline
 from sightline.evaluation.result import Evaluation
+from sightline.formats.jsonl import as_asked, image_paths
 from sightline.formats.prediction import Prediction
-from sightline.formats.run_metadata import as_asked, image_paths
 from sightline.scoring.mentions import LETTERS
 from sightline.types import ImageRef, Probe, user
 

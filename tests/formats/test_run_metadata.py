@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import UserError
-from sightline.formats.run_metadata import RunMetadata, read_run_metadata
+from sightline.formats.jsonl import RunMetadata, read_run_metadata
 
 OURS = {"schema": 1, "benchmark": "codis", "setting": "default", "model": "m", "options": {"seed": 0}}
 

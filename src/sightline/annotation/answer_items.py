@@ -25,8 +25,7 @@ from sightline.builders.split import draw_indices
 from sightline.errors import UserError
 from sightline.evaluation.compare import judged_run
 from sightline.evaluation.runs import find_run
-from sightline.formats.jsonl import read_outcomes
-from sightline.formats.run_metadata import METRICS
+from sightline.formats.jsonl import METRICS, read_outcomes
 from sightline.store.store import Store
 from sightline.types import Case, Group, GroupKey, Outcome
 

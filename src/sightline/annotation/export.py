@@ -27,8 +27,7 @@ from sightline.annotation.store import AnnotationStore
 from sightline.annotation.types import Annotator, Entry
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
-from sightline.formats.jsonl import verdict_line
-from sightline.formats.run_metadata import VERDICTS
+from sightline.formats.jsonl import VERDICTS, verdict_line
 from sightline.formats.tables import csv_bytes, workbook_bytes
 from sightline.scoring.mentions import LETTERS
 from sightline.store.store import Store

@@ -243,7 +243,7 @@ def opened_run(word: str, store: str) -> Iterator[tuple[Store, int]]:
 def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
     """Say of each results folder that is used although a run of the store has the same name."""
     from sightline.evaluation.folder import holds_results
-    from sightline.formats.run_metadata import is_run_name
+    from sightline.formats.jsonl import is_run_name
 
     alike = [word for word in folders if is_run_name(word) and holds_results(Path(word))]
     if not alike or not ("://" in store or Path(store).exists()):

@@ -222,7 +222,7 @@ def register_rename(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_rename(options: argparse.Namespace) -> int:
-    from sightline.formats.run_metadata import check_run_name
+    from sightline.formats.jsonl import check_run_name
 
     if options.remove == (options.name is not None):
         raise UserError(
@@ -266,7 +266,7 @@ def register_tag(parser: argparse.ArgumentParser) -> None:
 
 def execute_tag(options: argparse.Namespace) -> int:
     """Change the tags, and print those that the run has now."""
-    from sightline.formats.run_metadata import check_tags
+    from sightline.formats.jsonl import check_tags
 
     check_tags(options.tags)
     with opened_run(options.run, options.store) as (store, run):

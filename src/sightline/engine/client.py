@@ -74,7 +74,8 @@ class ModelClient:
         self._models: Sequence[Model] = resolve_on(
             options.on, options.model, model_options, options.concurrency
         )
-        check_place(options.on, self._models)
+        if options.on is not None:
+            check_place(options.on, self._models)
         if not options.gen_any:
             refuse_unknown_sampling(self._models[0], options.gen, "--gen")
         self._options = options

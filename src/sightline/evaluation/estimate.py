@@ -19,18 +19,13 @@ from sightline.engine.limits import (
     prompt_tokens,
     token_limit,
 )
+from sightline.evaluation.description import judge_sampling, model_identity, prepared_panel
+from sightline.evaluation.image_texts import UncachedImages, cached_images_as_text
 from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
-from sightline.evaluation.prepare import (
-    UncachedImages,
-    cached_images_as_text,
-    images_to_show,
-    make_plan,
-    prepare_evaluation,
-)
-from sightline.evaluation.prepared import Prepared, judge_sampling, model_identity, prepared_panel
-from sightline.evaluation.run import price_note
+from sightline.evaluation.prepare import Prepared, images_to_show, make_plan, prepare_evaluation
 from sightline.evaluation.runs import readable_runs
+from sightline.evaluation.sending import price_note
 from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batch_client import AROUND_BODY

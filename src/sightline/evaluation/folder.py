@@ -36,15 +36,18 @@ from sightline.formats.files import (
     texts_of_data_digest,
     write_atomically,
 )
-from sightline.formats.jsonl import answer_line, read_outcomes, read_recorded_verdicts, verdict_line
-from sightline.formats.run_metadata import (
+from sightline.formats.jsonl import (
     ANSWERS,
     METRICS,
     REPORT,
     UNFINISHED,
     VERDICTS,
+    answer_line,
     is_run_name,
+    read_outcomes,
+    read_recorded_verdicts,
     refuse_mixed_files,
+    verdict_line,
     written_files,
 )
 from sightline.text import decode_json

@@ -19,22 +19,25 @@ from sightline.evaluation.folder import is_stored
 from sightline.evaluation.judges import JudgedGroup, RulesJudge
 from sightline.evaluation.measures import TextMeasures
 from sightline.evaluation.options import effective, setting_of, variant_of
-from sightline.evaluation.prepared import human_verdicts
+from sightline.evaluation.registry import human_verdicts
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run, name_or_number
 from sightline.evaluation.score import import_answers
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import read_bytes
 from sightline.formats.jsonl import (
+    ANSWERS,
+    METRICS,
+    VERDICTS,
     Partly,
     apply_partly,
     contradictions,
     read_outcomes,
     read_recorded_verdicts,
+    read_run_metadata,
     verdict_line,
 )
 from sightline.formats.other_tools import read_predictions
-from sightline.formats.run_metadata import ANSWERS, METRICS, VERDICTS, read_run_metadata
 from sightline.store.store import Store
 from sightline.text import json_records
 from sightline.types import Group, Labels, Outcome, Verdict

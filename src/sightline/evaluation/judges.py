@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
-from sightline.evaluation.options import JudgeModel
+from sightline.evaluation.options import JudgeModel, recorded_tags
 from sightline.evaluation.plan import AnswerLookup
+from sightline.evaluation.runs import StoredRun
 from sightline.evaluation.spec import Decide
 from sightline.images import transform_for
 from sightline.metrics.agreement import (
@@ -31,6 +32,7 @@ from sightline.plugins import wrong_return
 from sightline.scoring.reasoning import without_reasoning
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
 from sightline.store.answers import KeyedRequest, with_key
+from sightline.store.store import Store
 from sightline.types import (
     NOT_SENT,
     Answer,
@@ -503,3 +505,33 @@ def _consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> MetricValue:
         return human_consistency(codes, humans).value
     except UserError as error:
         return MetricValue("human_consistency", "all", None, 0, 0, reason=str(error))
+
+
+# -- A panel of the judges of an evaluation, made from what the store keeps of an earlier run
+
+
+def recorded_panel(
+    benchmark: Benchmark, run: StoredRun, store: Store, humans: Sequence[HumanJudge] = ()
+) -> JudgePanel:
+    """The judges of an earlier run. None is called: their replies and verdicts are in the store."""
+    description, options = run.description, run.description.benchmark_options
+    judges: list[Judge] = []
+    for name in description.judges:
+        if judge_kind(name) == "rules":
+            judges.append(RulesJudge(benchmark, options))
+        elif judge_kind(name) == "human":
+            verdicts = [verdict for verdict in store.runs.verdicts(run.number) if verdict.scorer == name]
+            judges.append(HumanJudge(name, verdicts))
+        else:
+            repeats = description.judge_repeats
+            tags = recorded_tags(description)
+            judges.append(ModelJudge(name, run.judges[name], benchmark, options, repeats, tags))
+    return make_panel(benchmark, options, [*judges, *humans], description.decide)
+
+
+def make_panel(
+    benchmark: Benchmark, options: Mapping[str, Any], judges: Sequence[Judge], decide: Decide = "first"
+) -> JudgePanel:
+    """A panel of judges that also judges the partner settings whose verdicts some metric reads."""
+    partners = judged_partners(benchmark.metrics(options))
+    return JudgePanel(benchmark=benchmark, judges=judges, decide=decide, judged_partners=partners)

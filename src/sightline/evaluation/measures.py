@@ -10,14 +10,15 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark, requested_metrics
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.plan import CollectedAnswers
+from sightline.evaluation.runs import StoredRun
 from sightline.formats.files import text_digest
-from sightline.models.embedder import Embedder
+from sightline.models.embedder import Embedder, embedder
 from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric
 from sightline.progress import Advance, progress
 from sightline.scoring.scorer import VectorScorer, by_question
@@ -338,3 +339,51 @@ def _joined(group: Group, scored: Sequence[Group]) -> Group:
     }
     judgements = [*own.judgements, *(verdict for other in others for verdict in other.judgements)]
     return replace(own, partners=partners, judgements=tuple(judgements))
+
+
+# -- The models that measure responses without judging them: embedders and text metrics
+
+
+class PreparedMeasures(Struct, frozen=True, kw_only=True):
+    """What measures responses without judging them; each part loads a model of its own when it is needed."""
+
+    embedder: Embedder | None = None
+    text_metrics: Mapping[str, TextMetric] = field(default_factory=dict)
+
+
+def prepare_measures(benchmark: Benchmark, options: Mapping[str, Any]) -> PreparedMeasures:
+    """The embedder and the text metrics that the options choose; no weights are loaded."""
+    compares = vector_scorer(benchmark, options) is not None
+    return PreparedMeasures(
+        embedder=embedder(options["embedder"]) if compares else None, text_metrics=metrics_of(options)
+    )
+
+
+def answer_measures(
+    benchmark: Benchmark,
+    options: Mapping[str, Any],
+    measures: PreparedMeasures,
+    store: Store,
+    *,
+    show_progress: bool = False,
+) -> AnswerMeasures:
+    similarity, texts = None, None
+    scorer, embedding_model = vector_scorer(benchmark, options), measures.embedder
+    if scorer is not None and embedding_model is not None:
+        identity = embedding_model.identity
+        similarity = Similarity(scorer, identity, lambda: embedding_model, store, show_progress=show_progress)
+    if measures.text_metrics:
+        identities, load = identities_of(measures.text_metrics), measures.text_metrics.__getitem__
+        texts = TextMeasures(identities, load, store, show_progress=show_progress)
+    return AnswerMeasures(similarity=similarity, texts=texts)
+
+
+def recorded_measures(benchmark: Benchmark, run: StoredRun, store: Store) -> AnswerMeasures:
+    similarity, texts = None, None
+    options, identity = run.description.benchmark_options, run.embedder
+    scorer = vector_scorer(benchmark, options)
+    if scorer is not None and identity:
+        similarity = Similarity(scorer, identity, partial(embedder, options.get("embedder", "")), store)
+    if run.text_metrics:
+        texts = TextMeasures(run.text_metrics, loading(options), store)
+    return AnswerMeasures(similarity=similarity, texts=texts)

@@ -18,7 +18,7 @@ from sightline.benchmarks.records import cluster_of
 from sightline.errors import UserError, some_of
 from sightline.evaluation.options import EffectiveOptions
 from sightline.formats.files import json_digest
-from sightline.formats.run_metadata import as_asked, image_paths, path_in_data, prompt_text
+from sightline.formats.jsonl import as_asked, image_paths, path_in_data, prompt_text
 from sightline.images import BadImage, own_transform, sent_size, transform_for
 from sightline.metrics.flips import BETWEEN_PARTS
 from sightline.models.base import Model

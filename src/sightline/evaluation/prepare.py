@@ -1,4 +1,4 @@
-"""Everything that an evaluation checks, loads and plans before its first call; its name and its tags."""
+"""Everything that an evaluation checks, loads and plans before its first call."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace as replace_options
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
@@ -19,9 +20,16 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.config import Config, load_config
 from sightline.engine.limits import token_limit
 from sightline.errors import UserError
-from sightline.evaluation.fail_if import check_condition_metrics, parse_conditions
-from sightline.evaluation.folder import ResultsFolder, refuse_name_of_other_run, refuse_other_run
-from sightline.evaluation.judges import check_judge_kinds, judge_kind, with_deciding_rules
+from sightline.evaluation.fail_if import Condition, check_condition_metrics, parse_conditions
+from sightline.evaluation.folder import ResultsFolder, refuse_other_run
+from sightline.evaluation.image_texts import (
+    ImageReplacement,
+    check_augmentation,
+    image_replacement,
+    images_in_probes,
+)
+from sightline.evaluation.judges import HumanJudge, check_judge_kinds, judge_kind, with_deciding_rules
+from sightline.evaluation.measures import PreparedMeasures, prepare_measures
 from sightline.evaluation.options import (
     EffectiveOptions,
     EvaluationDescription,
@@ -30,39 +38,91 @@ from sightline.evaluation.options import (
     split_of,
 )
 from sightline.evaluation.plan import Plan, PlanInputs, Samples, SampleSelection
-from sightline.evaluation.prepared import (
-    CaptionFile,
-    CaptionModel,
-    ImageReplacement,
-    Prepared,
-    PreparedJudges,
-    PreparedModels,
-    PreparedTask,
-    Survey,
-    check_augmentation,
-    human_judge,
-    image_replacement,
-    images_in_probes,
-    prepare_measures,
-)
-from sightline.evaluation.runs import read_stored_run
+from sightline.evaluation.registry import human_judge
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.files import SetDigest
-from sightline.formats.jsonl import verdict_line
-from sightline.formats.run_metadata import check_run_name, check_tags
-from sightline.images import BadImage
+from sightline.formats.jsonl import check_run_name, check_tags, verdict_line
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.models.base import Model, refuse_unknown_sampling
 from sightline.models.batches import BatchEndpoint
-from sightline.models.ocr import Augmented, ImageText, Reader, text_of
+from sightline.models.ocr import CAPTIONED, Augmented
 from sightline.models.registry import ModelOptions
 from sightline.plugins import wrong_return
-from sightline.progress import progress
 from sightline.replicas.fleet import check_place, resolve_on
 from sightline.scoring.scorer import ModelScorer, by_question
-from sightline.store.database import run_in_thread
-from sightline.store.store import OcrResult, Store, cached_words, inspect_images, read_images
-from sightline.types import ImageFile, ImageRef, Probe, Sample, Verdict
+from sightline.store.store import Store
+from sightline.types import ImageRef, Probe, Sample, Verdict
+
+
+class PreparedTask(Struct, frozen=True, kw_only=True):
+    """What is evaluated: a benchmark under one setting, its effective options and the selected samples.
+
+    Every path needs it: `run`, `score`, `--dry-run` and the inspect tasks. `folder` is the data folder, None
+    where there is none.
+    """
+
+    benchmark: Benchmark
+    setting: str
+    options: EffectiveOptions
+    split: str
+    folder: Path | None
+    samples: Samples
+
+    @property
+    def name(self) -> str:
+        return f"{self.benchmark.name}:{self.setting}"
+
+    @property
+    def partners(self) -> dict[str, dict[str, Any]]:
+        """The benchmark options of every other setting whose answers some metric reads."""
+        options = self.options.benchmark
+        needs = sorted({metric.needs for metric in self.benchmark.metrics(options) if metric.needs})
+        return {setting: self.benchmark.partner(setting, options) for setting in needs}
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What the samples of an evaluation are."""
+
+    data_digest: str
+    ids_digest: str
+    samples: int
+    probes: int
+    folders: tuple[str, ...]
+    is_foreign: bool = False
+    left_out: tuple[str, ...] = ()
+
+
+class PreparedModels(Struct, frozen=True, kw_only=True):
+    """What answers the probes: one model at one or several hosts. Empty where the answers exist already.
+
+    `replacement` is the text that the model gets instead of images, None if it sees them.
+    """
+
+    models: Sequence[Model] = ()
+    replacement: ImageReplacement | None = None
+
+
+class PreparedJudges(Struct, frozen=True, kw_only=True):
+    """The judges that need more than the benchmark: models to call, and verdicts of humans, by judge name."""
+
+    models: Mapping[str, Sequence[Model]] = field(default_factory=dict)
+    humans: Mapping[str, HumanJudge] = field(default_factory=dict)
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """An evaluation that was checked and can start.
+
+    `fail_if` are the parsed conditions of --fail-if.
+    """
+
+    spec: Spec
+    config: Config
+    task: PreparedTask
+    survey: Survey
+    models: PreparedModels
+    judges: PreparedJudges
+    measures: PreparedMeasures
+    fail_if: tuple[Condition, ...] = ()
 
 
 def prepare_evaluation(
@@ -115,8 +175,10 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
         answer_files=benchmark.answer_files,
         images=spec_data_folder(spec),
     )
+    check_caption_options(spec)
     models = resolve_on(spec.on, spec.model, options, spec.concurrency)
-    return PreparedModels(models=models, replacement=image_replacement(spec, keyless=keyless))
+    replacement = None if spec.augment is None else image_replacement(spec, spec.augment, keyless=keyless)
+    return PreparedModels(models=models, replacement=replacement)
 
 
 def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
@@ -160,9 +222,9 @@ def _check(prepared: Prepared) -> None:
     check_judge_images(task, prepared.judges)
     check_sampling_names(spec, models, prepared.judges)
     check_batch(spec, models, prepared.judges)
-    check_place(
-        spec.on, [*models.models, *(one for several in prepared.judges.models.values() for one in several)]
-    )
+    if spec.on is not None:
+        called = [models.models, *prepared.judges.models.values()]
+        check_place(spec.on, [one for several in called for one in several])
     check_labels(spec)
     if spec.max_cost is not None:
         prepared.config.require_prices([*([spec.model] if models.models else []), *prepared.judges.models])
@@ -174,6 +236,28 @@ def _check(prepared: Prepared) -> None:
 # -- Checks before the first call: whether models, judges, data and options fit each other
 
 _BATCHES = "openai/NAME or http://HOST/v1#NAME, or no --batch"
+
+
+def check_labels(spec: Spec) -> None:
+    if spec.name is not None:
+        check_run_name(spec.name)
+    check_tags(spec.tag)
+
+
+def check_caption_options(spec: Spec) -> None:
+    """Check that captions have one source where they replace images, and none elsewhere."""
+    sources = [option for option in ("captioner", "captions") if getattr(spec, option) is not None]
+    captions = f"--augment {CAPTIONED}"
+    if spec.augment != CAPTIONED and sources:
+        raise UserError(
+            f"--{sources[0]} has an effect with {captions} only",
+            expected=f"{captions}, or no --{sources[0]}",
+        )
+    if spec.augment == CAPTIONED and len(sources) != 1:
+        raise UserError(
+            f"{captions} needs one source of captions, found {' and '.join(sources) or 'none'}",
+            expected="--captioner MODEL, or --captions FILE from `sightline build caption`",
+        )
 
 
 def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJudges) -> None:
@@ -390,41 +474,6 @@ class Surveyor:
         )
 
 
-# -- Gives a new run its name and tags. The name of an earlier run of the same evaluation moves to it
-
-
-def check_labels(spec: Spec) -> None:
-    if spec.name is not None:
-        check_run_name(spec.name)
-    check_tags(spec.tag)
-
-
-def check_name(spec: Spec, store: Store, description: EvaluationDescription) -> None:
-    holder = store.labels.names().get(spec.name or "")
-    if spec.name is not None and holder is not None:
-        before = read_stored_run(store, holder).description
-        refuse_name_of_other_run(spec.name, holder, before, description)
-
-
-def label_run(spec: Spec, store: Store, run: int, description: EvaluationDescription) -> int | None:
-    """Tag a new run, and name it; returns the earlier run that holds the name until `move_name`."""
-    store.labels.add_tags(run, spec.tag)
-    if spec.name is None or (holder := store.labels.give_name(run, spec.name)) == run:
-        return None
-    check_name(spec, store, description)
-    return holder
-
-
-def move_name(spec: Spec, store: Store, run: int, holder: int | None) -> str:
-    """Move a name to the run that finished; an interrupted run leaves it where it was."""
-    if spec.name is None or holder is None:
-        return ""
-    found = store.labels.give_name(run, spec.name, instead_of=holder)
-    if found != run:
-        return f"run {found} was given the name '{spec.name}' in the meantime and keeps it"
-    return f"the name '{spec.name}' moved from run {holder}, the same evaluation, to run {run}"
-
-
 # -- The plan of a prepared evaluation
 
 
@@ -527,110 +576,3 @@ def _sampling(spec: Spec, task: PreparedTask, setting: str) -> dict[str, object]
     if partner is None:
         return dict(task.options.sampling)
     return dict(effective(task.benchmark, partner, replace_options(spec, set={})).sampling)
-
-
-# -- The texts that replace images: OCR text and captions, from the store or made now
-
-
-class UncachedImages(NamedTuple):
-    """How many distinct images a run would read by OCR, and how many captions it would ask for."""
-
-    to_read: int
-    to_caption: int
-
-
-class _ImageTexts(NamedTuple):
-    """OCR results and captions by image digest; an OCR result is None where the image is not read yet."""
-
-    readings: Mapping[str, OcrResult | None]
-    captions: Mapping[str, str | BadImage]
-
-
-async def images_as_text(
-    replacement: ImageReplacement, images: Mapping[str, ImageRef], store: Store, *, show_progress: bool
-) -> Augmented:
-    """Read each image by OCR, and ask for its caption, unless the store holds them.
-
-    Cancelled, everything read and answered so far is kept.
-    """
-    files = await run_in_thread(inspect_images, images, store, records=True)
-    readable = [file for file in files.values() if isinstance(file, ImageFile)]
-    read = await _read(readable, replacement.reader, store, show_progress=show_progress)
-    captions: dict[str, str | BadImage] = {}
-    if isinstance(replacement.captions, CaptionModel):
-        described = await replacement.captions.captioner.describe(
-            readable, store, show_progress=show_progress
-        )
-        captions = {
-            digest: one.text or BadImage(f"has no caption: {one.missing}")
-            for digest, one in described.items()
-        }
-    return await run_in_thread(_augmented, replacement, images, files, _ImageTexts(read, captions))
-
-
-def cached_images_as_text(
-    replacement: ImageReplacement, images: Mapping[str, ImageRef], store: Store
-) -> tuple[Augmented, UncachedImages]:
-    """The texts that the store holds, with placeholders for the others. Nothing is read, sent or written."""
-    files = inspect_images(images, store, records=False)
-    readable = {file.digest: file for file in files.values() if isinstance(file, ImageFile)}
-    cached = cached_words(readable.values(), replacement.reader, store)
-    read: dict[str, OcrResult | None] = {
-        digest: cached.get((digest, file.transform)) for digest, file in readable.items()
-    }
-    captions: dict[str, str | BadImage] = {}
-    to_caption = 0
-    if isinstance(replacement.captions, CaptionModel):
-        captioner = replacement.captions.captioner
-        described = captioner.cached(readable.values(), store)
-        captions = {digest: one.text or f"(a caption of {digest})" for digest, one in described.items()}
-        to_caption = captioner.estimate(readable.values(), store).to_send
-    uncached = UncachedImages(sum(words is None for words in read.values()), to_caption)
-    return _augmented(replacement, images, files, _ImageTexts(read, captions)), uncached
-
-
-async def _read(
-    files: Sequence[ImageFile], reader: Reader, store: Store, *, show_progress: bool
-) -> dict[str, OcrResult | None]:
-    """The words in each image by its digest. A thread reads one image at a time, so Ctrl-C waits for one."""
-    read: dict[str, OcrResult | None] = {}
-    steps = read_images(files, reader, store)
-    distinct = len({file.digest for file in files})
-    with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
-        while (step := await run_in_thread(lambda: next(steps, None))) is not None:
-            (digest, _), words = step
-            read[digest] = words
-            advance(1)
-    return read
-
-
-def _augmented(
-    replacement: ImageReplacement,
-    images: Mapping[str, ImageRef],
-    files: Mapping[str, ImageFile | BadImage],
-    texts: _ImageTexts,
-) -> Augmented:
-    by_path: dict[str, ImageText | BadImage] = {}
-    for path, file in files.items():
-        if isinstance(file, BadImage):
-            by_path[path] = file
-            continue
-        words = texts.readings[file.digest]
-        caption = _caption(replacement, images[path], texts.captions.get(file.digest, ""))
-        if isinstance(words, BadImage):
-            by_path[path] = words
-        elif isinstance(caption, BadImage):
-            by_path[path] = BadImage(f"{path}: {caption}")
-        else:
-            text = f"(the text in {file.digest})" if words is None else text_of(words, replacement.how)
-            by_path[path] = ImageText(text, caption)
-    return Augmented(replacement.how, by_path)
-
-
-def _caption(replacement: ImageReplacement, image: ImageRef, written: str | BadImage) -> str | BadImage:
-    """The caption of an image: from the caption file if there is one, otherwise as the model wrote it."""
-    file = replacement.captions
-    if not isinstance(file, CaptionFile):
-        return written
-    name = file.name_of(image)
-    return BadImage(f"has no caption in {file.path}") if name is None else file.captions[name]

@@ -18,6 +18,7 @@ from sightline.benchmarks.published import add_published
 from sightline.engine.limits import Counts, token_limit
 from sightline.errors import UserError, hide_secrets, some_of
 from sightline.evaluation.corrected import corrected_values
+from sightline.evaluation.description import prepared_panel
 from sightline.evaluation.fail_if import conditions_met
 from sightline.evaluation.folder import ResultsFolder
 from sightline.evaluation.judges import (
@@ -28,21 +29,21 @@ from sightline.evaluation.judges import (
     agreements,
     can_decide,
     judged_partners,
-)
-from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures, with_text_scores
-from sightline.evaluation.options import EvaluationDescription, judge_names, recorded_tags
-from sightline.evaluation.plan import AnswerLookup, CollectedAnswers, read_stored_probes
-from sightline.evaluation.prepared import (
-    Prepared,
-    answer_measures,
-    prepared_panel,
-    recorded_measures,
     recorded_panel,
 )
+from sightline.evaluation.measures import (
+    NO_MEASURES,
+    AnswerMeasures,
+    answer_measures,
+    recorded_measures,
+    with_text_scores,
+)
+from sightline.evaluation.options import EvaluationDescription, judge_names, recorded_tags
+from sightline.evaluation.plan import AnswerLookup, CollectedAnswers, read_stored_probes
+from sightline.evaluation.prepare import Prepared
 from sightline.evaluation.runs import latest_finished_run, read_stored_run
 from sightline.formats.files import SetDigest, data_digest
-from sightline.formats.jsonl import read_outcomes
-from sightline.formats.run_metadata import ANSWERS
+from sightline.formats.jsonl import ANSWERS, read_outcomes
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.tally import Stretches, count_stretches, tally
@@ -346,8 +347,9 @@ def aggregate(
         judged = (one.group for one in panel.judge(scored(first=True), replies) if one.group.sent)
         before = [value for value in tally(judged, metrics, stretches) if value.subset == "all" and value.n]
         values += [replace(value, subset=FIRST_ANSWERS) for value in before]
-    warning = similarity_warning(values)
-    notes = [*([warning] if warning else []), *description.notes]
+    notes = list(description.notes)
+    if measures.similarity is not None and (warning := similarity_warning(values)):
+        notes.insert(0, warning)
     notes += summary_notes(totals.summary, description.planned_samples)
     notes += retry_notes(totals.summary.counts, description) if collected.retries else []
     notes += long_response_notes(totals.summary) if measures.similarity is not None else []

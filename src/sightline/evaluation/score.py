@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import Benchmark, Setting
+from sightline.benchmarks.base import FILE, Benchmark, Setting
 from sightline.benchmarks.records import cluster_of, inspect_sample
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError, unknown_name
+from sightline.evaluation.description import describe_evaluation, recorded_notes, with_notes
 from sightline.evaluation.options import (
     EvaluationDescription,
     effective,
@@ -32,21 +33,13 @@ from sightline.evaluation.plan import (
     stored_probe,
     with_images_of,
 )
-from sightline.evaluation.prepare import check_results_folder, prepare_evaluation
-from sightline.evaluation.prepared import (
-    Prepared,
-    PreparedTask,
-    check_setting,
-    describe_evaluation,
-    recorded_notes,
-    with_notes,
-)
+from sightline.evaluation.prepare import Prepared, PreparedTask, check_results_folder, prepare_evaluation
 from sightline.evaluation.result import Evaluation, judge_and_write
-from sightline.evaluation.run import RequestSender, run_account
+from sightline.evaluation.sending import RequestSender, run_account
 from sightline.evaluation.spec import Spec, spec_data_folder
+from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import Prediction, match
-from sightline.formats.run_metadata import as_answered, as_asked
 from sightline.store.answers import key_of
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store
@@ -406,3 +399,27 @@ def _result(prediction: Prediction) -> Answer | Failure:
         usage=prediction.usage,
         version=prediction.version or prediction.model,
     )
+
+
+def check_setting(file: Path, benchmark: Benchmark, setting: str, options: Mapping[str, Any]) -> None:
+    """Check that the results folder of a file names the setting under which the file is scored.
+
+    Options that make a task of their own (`Benchmark.task_arguments`) are compared too. The name of a
+    setting that is a file is not compared: the file may have moved.
+    """
+    run = read_run_metadata(file.parent) if file.name == ANSWERS else None
+    if run is None:
+        return
+    run_setting = setting if FILE in benchmark.settings and run.benchmark == benchmark.name else run.setting
+    answered = _task_name(run.benchmark, run_setting, benchmark.task_arguments(run.options))
+    scored = _task_name(benchmark.name, setting, benchmark.task_arguments(options))
+    if answered != scored:
+        raise UserError(
+            f"these answers belong to {answered}, as {METRICS} in the same folder says",
+            file=file,
+            expected=f"{answered} instead of {scored}",
+        )
+
+
+def _task_name(benchmark: str, setting: str, arguments: str) -> str:
+    return f"{benchmark}:{setting} {arguments}".rstrip()

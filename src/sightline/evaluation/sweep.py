@@ -18,12 +18,13 @@ from msgspec.structs import replace
 
 from sightline.engine.limits import Account
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
+from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.estimate import KeySet, RunEstimate, estimate_run
 from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord, refuse_other_sweep
-from sightline.evaluation.prepare import check_name, check_results_folder, prepare_evaluation
-from sightline.evaluation.prepared import describe_evaluation
+from sightline.evaluation.prepare import check_results_folder, prepare_evaluation
 from sightline.evaluation.result import Evaluation
-from sightline.evaluation.run import run_account, run_evaluation
+from sightline.evaluation.run import check_name, run_evaluation
+from sightline.evaluation.sending import run_account
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import text_digest, write_atomically
 from sightline.models.ocr import AUGMENTATIONS, CAPTIONED

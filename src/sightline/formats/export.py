@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from sightline.errors import UserError
-from sightline.formats.jsonl import read_outcomes, write_plain
-from sightline.formats.run_metadata import read_run_metadata
+from sightline.formats.jsonl import read_outcomes, read_run_metadata, write_plain
 from sightline.types import Outcome
 
 T = TypeVar("T")

@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.errors import UserError, some_of
-from sightline.formats.tables import cell_text
-from sightline.text import Records
+from sightline.text import Records, cell_text
 from sightline.types import Labels, Usage, Verdict
 
 
@@ -25,7 +24,7 @@ class Prediction(Struct, frozen=True):
     the path of the record's image, `images` are the paths of the images sent, `prompt` is the text sent.
     Each is empty if the file does not hold it, and so are `key`, `finish_reason`, `version`, `usage` and
     `reasoning`, which our own answers.jsonl holds. An option that is '' was an empty cell between others;
-    `empty_options` are all empty cells of options, also those after the last one (`run_metadata.as_asked`
+    `empty_options` are all empty cells of options, also those after the last one (`jsonl.as_asked`
     completes them from the data). `repeated` is the number of further answers to the same probe in the
     file; `doubt` says why the response may not be what the model wrote. `error` is the text of a recorded
     failed call; the response is then empty. `model` is the model that answered, in files of several

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,14 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sightline.errors import UserError, needs_extra
-from sightline.text import Records
+from sightline.text import Records, cell_text
 
 LONGEST_CELL = 2**31 - 1
 """The default of the csv module, 131,072 characters, is too small for the responses of reasoning models."""
-
-
-WHOLE = 2.0**53
-"""Floats below this hold every whole number."""
 
 
 class RawTable(NamedTuple):
@@ -55,20 +50,6 @@ def table_rows(table: RawTable, path: Path) -> Records:
             )
         rows.append((f"line {number}", dict(zip(table.header, cells, strict=True))))
     return rows
-
-
-def cell_text(cell: object) -> str:
-    """A cell of a table, or a value of JSON, as text: the same data are the same text in every kind of file.
-
-    >>> [cell_text(cell) for cell in (3, 3.0, "3", 0.5, None, float("nan"), True)]
-    ['3', '3', '3', '0.5', '', '', 'True']
-    """
-    if isinstance(cell, float):
-        # pandas makes floats of the whole numbers of a column with an empty cell, and NaN of the empty cell.
-        if math.isnan(cell):
-            return ""
-        return str(int(cell)) if cell.is_integer() and abs(cell) < WHOLE else repr(cell)
-    return "" if cell is None else str(cell)
 
 
 def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:

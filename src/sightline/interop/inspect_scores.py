@@ -32,11 +32,18 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.evaluation.judges import AnswersByKey, Judge, JudgePanel, ModelJudge, RulesJudge, judge_kind
-from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures
+from sightline.evaluation.judges import (
+    AnswersByKey,
+    Judge,
+    JudgePanel,
+    ModelJudge,
+    RulesJudge,
+    judge_kind,
+    make_panel,
+)
+from sightline.evaluation.measures import NO_MEASURES, AnswerMeasures, answer_measures, prepare_measures
 from sightline.evaluation.options import EvaluationDescription, JudgeModel
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe, answered_groups, sample_index
-from sightline.evaluation.prepared import answer_measures, make_panel, prepare_measures
 from sightline.evaluation.result import aggregate
 from sightline.evaluation.score import FileAnswers
 from sightline.formats.prediction import Prediction
@@ -46,16 +53,7 @@ from sightline.scoring.scorer import JUDGE_SAMPLING
 from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store
-from sightline.types import (
-    Answer,
-    Case,
-    Failure,
-    Group,
-    Outcome,
-    Request,
-    Result,
-    Verdict,
-)
+from sightline.types import Answer, Case, Failure, Group, Outcome, Request, Result, Verdict
 
 NO_ANSWER = "the call failed; the error of the sample says why"
 

@@ -25,8 +25,7 @@ from sightline.errors import UserError, unknown_name
 from sightline.evaluation.judges import can_decide, check_judge_kinds, judge_kind
 from sightline.evaluation.options import EvaluationDescription
 from sightline.evaluation.plan import judge_images, probe_position, sample_digest, stored_probe
-from sightline.evaluation.prepare import prepare_evaluation
-from sightline.evaluation.prepared import Prepared, PreparedTask
+from sightline.evaluation.prepare import Prepared, PreparedTask, prepare_evaluation
 from sightline.evaluation.spec import Spec, TaskOptions, declared_options, spec_of
 from sightline.images import MEDIA_TYPES, BadImage, ImageLimits, data_url, inspect_image, transform_for
 from sightline.interop.inspect_scores import SampleMetadata, over_groups, verdict

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from sightline.formats.files import read_bytes, text_digest
+from sightline.formats.jsonl import as_answered
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import AnswerFiles, Prediction
-from sightline.formats.run_metadata import as_answered
 from sightline.models.base import Capabilities, Model
 from sightline.types import NOT_SENT, Answer, Failure, Origin, Request, Text
 

@@ -497,9 +497,9 @@ def resolve_on(
     return [ReplicaPool(models[0], launcher, key, getattr(launcher, "script", ""), concurrency)]
 
 
-def check_place(place: str | None, models: Sequence[Model]) -> None:
+def check_place(place: str, models: Sequence[Model]) -> None:
     """Check that --on applies to one of the models."""
-    if place is not None and not any(model.capabilities.replicas for model in models):
+    if not any(model.capabilities.replicas for model in models):
         raise UserError(
             f"--on {place} has no effect: neither model nor judge is run or started by Sightline",
             expected="mini, hf/..., vllm/... or sglang/..., or no --on",

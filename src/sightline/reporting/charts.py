@@ -13,7 +13,7 @@ from sightline.benchmarks.published import paper_of
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError, unknown_name
 from sightline.formats.files import write_atomically
-from sightline.formats.run_metadata import are_named
+from sightline.formats.jsonl import are_named
 from sightline.metrics.significance import Comparison
 from sightline.reporting.chart_kinds import (
     ChartKind,

@@ -11,7 +11,7 @@ import numpy as np
 
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError, some_of, unknown_name
-from sightline.formats.run_metadata import are_named
+from sightline.formats.jsonl import are_named
 from sightline.metrics.association import SPEARMAN, value_of
 from sightline.metrics.flips import LISTS, AnswerChange, ChangeCounts, count_changes, group_changes
 from sightline.metrics.significance import (

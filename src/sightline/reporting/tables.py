@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import needs_extra, unknown_name
-from sightline.formats.run_metadata import are_named, is_run_name
+from sightline.formats.jsonl import are_named, is_run_name
 from sightline.reporting.notes import (
     chance_notes,
     compact,

@@ -455,10 +455,6 @@ def schema_version(connection: Connection, name: str) -> int:
 index_metadata = MetaData()
 
 
-def _key_part(name: str) -> Column[int]:
-    return Column(name, _row_id, primary_key=True, autoincrement=False)
-
-
 WORDS = "index_words"
 """The full-text index: a table in PostgreSQL; in SQLite a virtual table for each index, with its number."""
 
@@ -483,8 +479,8 @@ indexes = Table(
 blocks = Table(
     "index_blocks",
     index_metadata,
-    _key_part("index_id"),
-    _key_part("block"),
+    Column("index_id", _row_id, primary_key=True, autoincrement=False),
+    Column("block", _row_id, primary_key=True, autoincrement=False),
     Column("rows", LargeBinary, nullable=False),
     Column("lines", LargeBinary, nullable=False),
 )
@@ -494,8 +490,8 @@ blocks = Table(
 orders = Table(
     "index_orders",
     index_metadata,
-    _key_part("index_id"),
-    _key_part("block"),
+    Column("index_id", _row_id, primary_key=True, autoincrement=False),
+    Column("block", _row_id, primary_key=True, autoincrement=False),
     Column("numbers", LargeBinary, nullable=False),
     Column("ranks", LargeBinary, nullable=False),
 )
@@ -505,7 +501,7 @@ orders = Table(
 facets = Table(
     "index_facets",
     index_metadata,
-    _key_part("index_id"),
+    Column("index_id", _row_id, primary_key=True, autoincrement=False),
     Column("key", LargeBinary(16), primary_key=True),
     Column("name", LargeBinary, nullable=False),
     Column("groups", Integer, nullable=False),
@@ -517,9 +513,9 @@ facets = Table(
 sorts = Table(
     "index_sorts",
     index_metadata,
-    _key_part("index_id"),
+    Column("index_id", _row_id, primary_key=True, autoincrement=False),
     Column("name", String(16), primary_key=True),
-    _key_part("block"),
+    Column("block", _row_id, primary_key=True, autoincrement=False),
     Column("ranks", LargeBinary, nullable=False),
 )
 
@@ -528,7 +524,7 @@ sorts = Table(
 index_images = Table(
     "index_image_paths",
     index_metadata,
-    _key_part("index_id"),
+    Column("index_id", _row_id, primary_key=True, autoincrement=False),
     Column("path", LargeBinary, primary_key=True),
     Column("digest", LargeBinary(32), nullable=False),
     Index("index_image_paths_by_digest", "index_id", "digest"),
@@ -538,8 +534,8 @@ index_images = Table(
 comparisons = Table(
     "index_comparisons",
     index_metadata,
-    _key_part("base"),
-    _key_part("other"),
+    Column("base", _row_id, primary_key=True, autoincrement=False),
+    Column("other", _row_id, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
 )
 

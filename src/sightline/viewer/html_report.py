@@ -14,7 +14,7 @@ import sightline
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
 from sightline.formats.files import AtomicFile
-from sightline.formats.run_metadata import are_named
+from sightline.formats.jsonl import are_named
 from sightline.reporting.notes import compact, judge_errors, run_notes, shared_notes, short_names
 from sightline.reporting.tables import leading_metrics, run_names
 from sightline.types import MetricValue, Result

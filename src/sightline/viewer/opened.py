@@ -20,9 +20,8 @@ from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.options import EvaluationDescription, setting_of, variant_of
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Decide, Spec
-from sightline.formats.jsonl import read_recorded_verdicts
+from sightline.formats.jsonl import METRICS, VERDICTS, read_recorded_verdicts
 from sightline.formats.other_tools import read_predictions
-from sightline.formats.run_metadata import METRICS, VERDICTS
 from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 from sightline.types import Group, Result, Verdict

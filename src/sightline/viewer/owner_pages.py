@@ -42,7 +42,7 @@ from sightline.errors import UserError
 from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run
-from sightline.formats.run_metadata import ANSWERS
+from sightline.formats.jsonl import ANSWERS
 from sightline.metrics.label_quality import LabelQuality, Vote, label_quality
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import corrected_tables

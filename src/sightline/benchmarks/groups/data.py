@@ -34,8 +34,8 @@ from sightline.formats.prediction import (
     plain_reply,
     without_missing,
 )
-from sightline.formats.tables import cell_text, read_table, table_rows
-from sightline.text import json_records
+from sightline.formats.tables import read_table, table_rows
+from sightline.text import cell_text, json_records
 from sightline.types import ImageRef, Probe, Sample, user
 
 GROUPS = "groups.jsonl"
