@@ -98,16 +98,7 @@ def run(task: str, *, show_progress: bool = False, **options: Any) -> Evaluation
 
 @takes(_Run)
 async def arun(task: str, *, show_progress: bool = False, **options: Any) -> Evaluation:
-    """Run a benchmark in the caller's event loop; see `run`.
-
-    Args:
-        task: BENCHMARK or BENCHMARK:SETTING.
-        show_progress: Whether to display progress on standard error.
-        **options: The options of `run`.
-
-    Returns:
-        As `run` does.
-    """
+    """Run a benchmark in the caller's event loop; see `run`."""
     return await run_evaluation(spec_of(task, options, RunOptions), show_progress=show_progress)
 
 
@@ -242,7 +233,6 @@ def compare(
         store: The store of numbered and named runs.
         metric: The metrics; by default the leading ones.
         by: A label: a row for each of its values.
-        against: Rows of the paper whose figures stand beside the values.
         margin: The margin of non-inferiority and equivalence in percentage points; None without a test.
 
     Returns:

@@ -126,7 +126,6 @@ class RaySettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The replicas of `--on ray`.
 
     Attributes:
-        replicas: How many; None for as many as the cluster has room for.
         cpus: Processors of each; None for 1 with a GPU, otherwise for those of the smallest node.
         gpus: GPUs of each; None for 1 if the cluster has GPUs.
     """

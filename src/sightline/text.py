@@ -329,7 +329,6 @@ def lenient_json(text: str | bytes, constant: Callable[[str], Any] = float) -> A
 
     Raises:
         ValueError: The text is not JSON.
-        RecursionError: It is nested too deeply.
     """
     return json.loads(text, parse_constant=constant, parse_float=_float, parse_int=_integer)
 

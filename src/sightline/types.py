@@ -61,14 +61,7 @@ class Message(Struct, frozen=True):
 
 
 def user(*parts: Part | str) -> Message:
-    """A message of the role `user`.
-
-    Args:
-        *parts: Texts and images, in their order.
-
-    Returns:
-        The message.
-    """
+    """A message of the role `user`."""
     return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
@@ -94,12 +87,8 @@ class Probe(Struct, frozen=True):
     """One query to the model for a sample; the probes of a sample form its group.
 
     Attributes:
-        sample: The id of the sample.
-        variant: The name of the probe within the sample.
-        messages: What is sent.
         question: The question as a judge reads it.
         references: The correct answers of this probe (CODIS: the answer under this context).
-        options: The options of this probe, in the order shown.
         labels: The labels of the sample, and those of this probe.
         draws: 0 if each draw of the sample is a group; otherwise all draws of this probe form one group, and
             another setting is compared with this number of draws.
@@ -130,12 +119,10 @@ class ImageFile(Struct, frozen=True):
 
     Attributes:
         path: The path as the image reference has it.
-        digest: The SHA-256 of the content.
         format: The true format, by Pillow's name.
         width, height: In pixels, of the upright image.
         stamp: The size in bytes and the modification time in ns at the inspection.
         transform: The change before sending, part of the request's key; '' if the original bytes are sent.
-        hidden: What no model sees of the file.
     """
 
     path: str
@@ -243,21 +230,15 @@ def _written(default: Any) -> Any:
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The reading of one or more answers by a judge: one line of verdicts.jsonl, in the order of the line.
 
-    A line always holds the fields down to `raw`, and the others if they are set.
+    A line always holds the fields down to `raw`, and the others if they are set. `draw` counts from 0.
 
     Attributes:
-        targets: The keys of the answers.
         question: What is decided: `correct`, `same_meaning` (right is same) or another of the benchmark.
-        scorer: The name of the scorer.
         judge: `rules`, or the name of a model or a human; `kind` says which.
-        draw: The repeat of the judge's request, from 0.
         verdict: The verdict; `error` if the judge gave none.
         value: The number behind the verdict, such as a cosine similarity.
         raw: The text that was read: the reply, or a part of the response.
-        extracted: The option read from the response.
         variant: The probe whose reference was used: two probes may share an answer; '' if unknown.
-        version: The version that the judge model reports.
-        scores: Numbers by name.
         labels: The errors that a human names in the answer.
         inclusion: The probability with which the cluster of the answers was picked for humans; None if all
             clusters had the same.
@@ -296,31 +277,17 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A probe with its answer and the verdict that counts: one line of answers.jsonl, in its order.
 
     A line always holds the fields down to `scores`, the others if they are set, and `group`, which equals
-    `sample` (see `formats.jsonl`).
+    `sample` (see `formats.jsonl`). `draw` counts from 0.
 
     Attributes:
-        sample: The id of the sample, and of its group.
-        variant: The name of the probe.
-        draw: The repeat, from 0.
-        key: The key of the answer in the store.
         response: The text of the answer, without its reasoning; empty if there is none.
         status: `empty` is an answer without text, `error` a failed call. `not_sent` is a probe that was not
             sent; its verdict is `unscored`.
-        finish_reason: Why the model stopped.
-        usage: The tokens of the call.
-        verdict: The verdict that counts.
-        extracted: The option read from the response.
-        references: The correct answers.
-        judge: Who gave the verdict.
-        scores: Numbers by name.
         question, context: Of the probe; `options` are in the order shown.
         images: The images sent, in their order, by their paths in the data folder.
         image_sizes: Width and height of each image as it was sent, in pixels; None if they result from a
             limit of its bytes. Empty if it is not known what was sent.
         prompt: The text sent; `formats.jsonl` gives the form of several messages.
-        cluster: The independent unit of confidence intervals.
-        error: Why there is no answer.
-        version: The version that the model reports.
         sample_digest: The digest of the sample, whatever the setting; '' if unknown.
         reasoning: What was cut from the response, or what the server sent apart.
         first: The truncated answer that this one has replaced.
@@ -383,10 +350,8 @@ class Group(Struct, frozen=True, dict=True):
     A group that pools holds all draws of one variant instead.
 
     Attributes:
-        id: The id of the sample.
         draw: The repeat, from 0; 0 if it pools.
         cluster: The independent unit of confidence intervals.
-        outcomes: The outcomes.
         judgements: The verdicts with two targets or more (`same_meaning`).
         partners: The outcomes of other settings that metrics read, by setting and in the same order; without
             the settings that have no answers.
@@ -409,15 +374,7 @@ class Group(Struct, frozen=True, dict=True):
         return self.id, self.draw, self.pooled
 
     def once(self, key: Hashable, derive: Callable[[Group], T]) -> T:
-        """What a function derives from the group: the group keeps what several metrics share.
-
-        Args:
-            key: What is derived.
-            derive: Derives it; called at the first use of the key.
-
-        Returns:
-            What the first call returned.
-        """
+        """What a function derives from the group: the group keeps what several metrics share."""
         kept = self._derived
         if key not in kept:
             kept[key] = derive(self)
@@ -458,10 +415,6 @@ class Group(Struct, frozen=True, dict=True):
     def judgement(self, question: str, *targets: str) -> Verdict | None:
         """The verdict on exactly these answers.
 
-        Args:
-            question: The question that it decides.
-            *targets: The keys of the answers, in order.
-
         Returns:
             The verdict; None if there is none.
         """
@@ -475,12 +428,9 @@ class Case(Struct, frozen=True):
     """Something to judge: one answer against its reference, or several answers against each other.
 
     Attributes:
-        targets: The keys of the answers.
         question: What is decided, such as `correct` or `same_meaning`.
         probe_question: The question that the model was asked.
         texts: The responses, in the order of `targets`.
-        references: The correct answers.
-        options: The options of the question.
         outcome_index: The index of the outcome in its group; None for a case about several.
         variant: The probe of a case about one answer.
         images: The images that a judge may see.
@@ -521,14 +471,7 @@ IntervalMethod = Literal["wilson", "wilson, approximate", "t", "t, approximate"]
 
 
 def is_approximate(method: IntervalMethod | None) -> bool:
-    """Whether an interval is of fewer than RELIABLE_CLUSTERS clusters.
-
-    Args:
-        method: The method of the interval; None without an interval.
-
-    Returns:
-        Whether its method says so.
-    """
+    """Whether an interval is of fewer than RELIABLE_CLUSTERS clusters."""
     return method is not None and method.endswith("approximate")
 
 
@@ -550,11 +493,6 @@ class MetricDefinition(Struct, frozen=True):
     """What a metric means: an entry of `metric_definitions` in metrics.json.
 
     Attributes:
-        meaning: One line in plain words.
-        better: Which direction is better; `neither` for a description of the responses.
-        range: The smallest and the largest possible value, in `unit`.
-        unit: The unit of the values.
-        source: The section or table of the paper that defines it.
         graded: Whether a unit may have any value of the range (a similarity); otherwise it is right or wrong.
     """
 
@@ -570,7 +508,6 @@ class Metric(Struct, frozen=True, kw_only=True):
     """A metric over groups. Subsets, n, confidence intervals and paired differences follow from `terms`.
 
     Attributes:
-        name: The name in metrics.json.
         terms: What one group adds to the metric.
         meaning: What the metric measures: one line in plain words.
         better: Which direction is better; `neither` for a description of the responses.
@@ -593,7 +530,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     terms: Callable[[Group], Iterable[Term]]
     meaning: str
     better: Better
-    range: Range
+    range: Range = PERCENT
     source: str
     unit: Unit = "percent"
     needs: str | None = None
@@ -662,20 +599,15 @@ class MetricValue(Struct, frozen=True):
     """One value of a metric with its context: one entry of metrics.json.
 
     Attributes:
-        metric: The name of the metric.
         subset: 'all', 'LABEL=VALUE' (see `subset_name`), or a part by judges such as 'judge=NAME'.
         value: The value in `unit`; None if it is undefined, with n 0 and a `reason`.
         n: The number that the metric averages over.
         clusters: The number of independent images.
         low: The lower bound of the 95 % confidence interval; None without an interval.
-        high: Its upper bound.
-        interval: The method of the interval.
         unit: The unit; shares are percentages 0-100.
-        reason: Why there is no value, or no interval.
         published: The figures of papers for this metric and subset.
         value_decided: The value without undecided verdicts.
         value_if_right: The value if all undecided verdicts were right.
-        judge: Who gave the verdicts.
     """
 
     metric: str
@@ -728,15 +660,11 @@ class CorrectedValue(Struct, frozen=True, kw_only=True):
     """The value of a metric by a judge, corrected by humans who labelled a sample of the clusters.
 
     Attributes:
-        metric: The name of the metric.
-        judge: The judge that read all answers.
-        humans: The names of the human judges.
         labelled: The number of clusters that humans labelled wholly.
         partly: The number of further clusters with some label, which are left out.
         judged: The judge's value of all clusters.
         human: The humans' value of the labelled clusters.
         sampled: The judge's value of the labelled clusters; None if nothing can be corrected.
-        corrected: The corrected value.
         bias: The judge's value minus the humans', of the labelled clusters.
         weight: How much the judge counts in the corrected value, 0-1; None without one.
         narrowed: By how much the corrected interval is narrower than the humans', in percent; negative if it
@@ -805,12 +733,6 @@ class Result(Struct, frozen=True, kw_only=True):
 
 def difference_range(bounds: Range) -> Range:
     """The range of the difference of two values.
-
-    Args:
-        bounds: The range of each value.
-
-    Returns:
-        The smallest and the largest difference; None without a bound.
 
     >>> difference_range((0.0, 100.0))
     (-100.0, 100.0)

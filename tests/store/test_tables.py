@@ -1,4 +1,4 @@
-"""The tables of a SQLite store, which are created without SQLAlchemy."""
+"""The tables of a SQLite store, which are created through our own connection."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ def test_a_new_store_has_the_tables_and_indexes_that_the_schema_declares(tmp_pat
     schema.metadata.create_all(engine)
     engine.dispose()
     assert _definitions(tmp_path / "new.db") == _definitions(tmp_path / "declared.db")
-
-
-def test_the_tables_that_a_store_must_have_are_those_of_the_schema() -> None:
-    assert set(schema.metadata.tables) == schema.TABLES
 
 
 def test_a_table_that_was_dropped_is_created_again_with_its_indexes(tmp_path: Path) -> None:

@@ -35,9 +35,6 @@ def choose(
     if that is possible; and gold items at random places. Items to judge again, with the others' judgements
     in view, come at the end.
 
-    Args:
-        now: Seconds since 1970.
-
     Returns:
         The item; None if there is none for this annotator now.
     """

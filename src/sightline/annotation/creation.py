@@ -31,7 +31,6 @@ class NewProject(Struct, frozen=True):
         pick: How clusters are sampled; None: at random, if a number is known.
         annotators: How many annotators judge an item; None as the task says.
         shared: How many queries all annotators judge; None as the task says.
-        gold: A file of verdicts that are known.
         proposals: A file of verdicts of a model, which annotators confirm or change.
     """
 

@@ -235,9 +235,6 @@ def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldR
     """Count the results of an annotator's gold items, or of the items of a qualification test.
 
     Of a gold item, what the annotator said first counts; a slip can be corrected before the next item.
-
-    Args:
-        phase: The phase of the test; None for the gold items.
     """
     entries = state.first_of(annotator) if phase is None else state.of_annotator(annotator)
     results = [

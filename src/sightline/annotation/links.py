@@ -57,12 +57,7 @@ def claim_of(token: str) -> Claim | None:
 
 
 def check(token: str, row: ProjectRow, annotator: Annotator | None, now: float) -> Problem | None:
-    """Say what is wrong with a token; None if it gives access.
-
-    Args:
-        annotator: The annotator that it claims; None if the project has none of this number.
-        now: Seconds since 1970.
-    """
+    """Say what is wrong with a token; None if it gives access."""
     claim = claim_of(token)
     body, _, signature = token.rpartition(".")
     if claim is None or not hmac.compare_digest(signature, _signature(row.secret, f"link {body}")):

@@ -139,7 +139,6 @@ class AnnotatorRow(Struct, frozen=True):
         seconds: The median time per item; None without judgements.
         agreement: The share of the annotator's votes that equal a vote of another annotator on the item, of
             all such pairs, 0-100; None without shared items.
-        last: When the annotator was last active, in seconds since 1970; 0 if never.
     """
 
     annotator: Annotator

@@ -24,8 +24,6 @@ class SourceRequest(Struct, frozen=True):
     """The sources of a new project, as the user named them.
 
     Attributes:
-        store: The store, which may hold the named runs and projects.
-        data: The data folder; None if the user named none.
         split: The split of a benchmark; '' for its first one.
         by: The label that is the stratum of an item; '' for none.
         count: How many clusters, pairs or wrong answers are sampled; None as the task says.

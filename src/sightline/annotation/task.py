@@ -104,8 +104,6 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The declaration of an annotation task: a TOML file in annotation/tasks, or the user's own.
 
     Attributes:
-        phases: The phases; one without a name if there are none.
-        source: Section of the paper, for the docs.
         consent: A text to which annotators consent first; '' if none.
     """
 

@@ -50,14 +50,7 @@ class BenchmarkOption(Struct, frozen=True):
     internal: bool = False
 
     def allows(self, value: Any) -> bool:
-        """Check a value.
-
-        Args:
-            value: The value that the user gave.
-
-        Returns:
-            Whether the option takes it.
-        """
+        """Whether the option takes a value that the user gave."""
         if self.choices is not None:
             return any(value == choice and type(value) is type(choice) for choice in self.choices)
         if self.least is not None:
@@ -73,14 +66,7 @@ class BenchmarkOption(Struct, frozen=True):
         return f"a whole number from {self.least}" if self.least is not None else "a text"
 
     def label(self, value: Any) -> str | None:
-        """Look up the label of a value.
-
-        Args:
-            value: A value of the option.
-
-        Returns:
-            The label; None if the value has none.
-        """
+        """The label of a value; None if it has none."""
         return next((label for choice, label in self.labels.items() if choice == value), None)
 
 
@@ -111,14 +97,7 @@ class Setting(Struct, frozen=True):
 
 
 def by_name(*settings: Setting) -> dict[str, Setting]:
-    """Index settings by their names.
-
-    Args:
-        *settings: The settings, the default one first.
-
-    Returns:
-        Name -> setting, in the same order.
-    """
+    """Index settings by their names; the default one comes first."""
     return {setting.name: setting for setting in settings}
 
 
@@ -127,6 +106,11 @@ class Benchmark(ABC):
 
     A small benchmark sets `name` and overrides `samples`, `probes`, `rule` and `metrics`. Everything else
     has a default that suits a benchmark whose answers are judged one by one. A benchmark holds no state.
+
+    Arguments mean the same in all methods: `folder` is the data folder, None if the user named none; `split`
+    is one of `splits`, and `sample` one of `samples`; `options` are the effective options. Notes are lines
+    for the result. A method that reads files raises UserError where a file, record or field is missing or
+    wrong.
     """
 
     name: str
@@ -185,25 +169,13 @@ class Benchmark(ABC):
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Iterable[Sample]:
         """Read and check the records of a split.
 
-        Args:
-            folder: The data folder, or None if the user named none.
-            split: One of `splits`.
-            options: The effective options.
-
         Returns:
             The samples in the order of the records; a generator is enough.
-
-        Raises:
-            UserError: A file, record or field is missing or wrong.
         """
 
     @abstractmethod
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
         """Render the queries of a sample.
-
-        Args:
-            sample: One of `samples`.
-            options: The effective options.
 
         Yields:
             The probes in variant order; together they are the sample's group.
@@ -211,14 +183,7 @@ class Benchmark(ABC):
 
     @abstractmethod
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
-        """List the metrics.
-
-        Args:
-            options: The effective options.
-
-        Returns:
-            The metrics under these options, the primary one first.
-        """
+        """List the metrics under these options, the primary one first."""
 
     def rule(self, case: Case) -> Reading:
         """Judge one answer by rules; by default it stays unscored.
@@ -234,9 +199,6 @@ class Benchmark(ABC):
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """List the scorers; by default `rule` for the question `correct`.
 
-        Args:
-            options: The effective options.
-
         Returns:
             At most one scorer of each type for each question. Without a `RuleScorer`, `ModelScorer` or
             `VectorScorer` for a question, rules, judge models or embedders do not decide it.
@@ -250,7 +212,6 @@ class Benchmark(ABC):
 
         Args:
             outcome: An outcome with a response, which may be empty.
-            options: The effective options.
 
         Returns:
             Numbers by name, which join `Outcome.scores`.
@@ -283,12 +244,7 @@ class Benchmark(ABC):
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Derive the options of another setting whose answers a metric needs (`Metric.needs`).
 
-        Args:
-            setting: The name of the other setting.
-            options: The effective options of this one.
-
-        Returns:
-            The options of the other setting; by default these options with what that setting fixes.
+        By default they are these options with what the other setting fixes.
         """
         other = self.settings.get(setting)
         return {**options, **(other.options if other else {})}
@@ -296,13 +252,7 @@ class Benchmark(ABC):
     def in_order(self, sample: Sample) -> Sample:
         """Put the parts of a sample in an order that does not depend on the order of its file.
 
-        Digests of data are made of the result.
-
-        Args:
-            sample: One of `samples`.
-
-        Returns:
-            By default the sample itself.
+        Digests of data are made of the result; by default the sample stays as it is.
         """
         return sample
 
@@ -310,9 +260,6 @@ class Benchmark(ABC):
         """List what of a sample is data, and the same in every setting.
 
         `compare` pairs two runs only on samples of equal content.
-
-        Args:
-            sample: One of `samples`.
 
         Returns:
             Plain data or structs; by default the question, the names of the images, the references, the
@@ -322,14 +269,7 @@ class Benchmark(ABC):
         return [sample.question, names, sample.references, sorted(sample.options), sample.record]
 
     def pools_draws(self, options: Mapping[str, Any]) -> bool:
-        """Say whether all draws of a probe form one group (`Probe.draws`).
-
-        Args:
-            options: The effective options.
-
-        Returns:
-            By default False: each draw of a sample is a group.
-        """
+        """Whether all draws of a probe form one group (`Probe.draws`); by default each draw does."""
         return False
 
     def task_arguments(self, options: Mapping[str, Any]) -> str:
@@ -337,37 +277,17 @@ class Benchmark(ABC):
 
         `score` refuses answers of one task under another.
 
-        Args:
-            options: The effective options.
-
         Returns:
             The arguments as the user types them, such as `--set unchanged=on`; by default none ('').
         """
         return ""
 
     def sampling_notes(self, options: Mapping[str, Any], sampling: Mapping[str, Any]) -> list[str]:
-        """Write notes on sampling options that do not suit the benchmark.
-
-        Args:
-            options: The effective options.
-            sampling: The effective sampling options of the model.
-
-        Returns:
-            The notes for the result; by default none.
-        """
+        """Write notes on effective sampling options that do not suit the benchmark; by default none."""
         return []
 
     def left_out_notes(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> list[str]:
-        """Write notes on records of the data that are not asked.
-
-        Args:
-            folder: The data folder, or None if the user named none.
-            split: One of `splits`.
-            options: The effective options.
-
-        Returns:
-            The notes for the result; by default none.
-        """
+        """Write notes on records of the data that are not asked; by default none."""
         return []
 
     def options_from_answers(
@@ -375,25 +295,12 @@ class Benchmark(ABC):
     ) -> dict[str, Any]:
         """Derive options from a file of answers that holds what the model got, such as its questions.
 
-        Args:
-            file: The file of answers.
-            predictions: What the file holds.
-            folder: The data folder, or None if the user named none.
-
-        Returns:
-            The options to set; by default none.
+        By default none.
         """
         return {}
 
     def own_answers(self, folder: Path | None, options: Mapping[str, Any]) -> tuple[Path, list[Prediction]]:
-        """Read the answers that the data itself holds.
-
-        Args:
-            folder: The data folder, or None if the user named none.
-            options: The effective options.
-
-        Returns:
-            The file that holds them, and the answers.
+        """Read the answers that the data itself holds, and name the file that holds them.
 
         Raises:
             UserError: The data has no answers (the default).
@@ -401,26 +308,11 @@ class Benchmark(ABC):
         raise UserError("no file of answers", expected=f"sightline score {self.name} FILE")
 
     def unread_answers_notes(self, folder: Path | None, options: Mapping[str, Any]) -> list[str]:
-        """Write notes on answers that the data itself holds, where others are judged.
-
-        Args:
-            folder: The data folder, or None if the user named none.
-            options: The effective options.
-
-        Returns:
-            The notes for the result; by default none.
-        """
+        """Write notes on answers that the data itself holds, where others are judged; by default none."""
         return []
 
     def add_judgements(self, predictions: Sequence[Prediction], path: Path) -> list[Prediction]:
         """Add the verdicts of a released file of judgements to the answers that they judge.
-
-        Args:
-            predictions: The answers.
-            path: The file of judgements.
-
-        Returns:
-            The same answers with their verdicts.
 
         Raises:
             UserError: The benchmark released no judgements (the default), or the file is wrong.
@@ -434,39 +326,20 @@ class Benchmark(ABC):
     ) -> Mapping[str, Any]:
         """Read the values of records that the paper released, to compare them with `released_digests`.
 
-        Args:
-            folder: The data folder, or None if the user named none.
-            split: One of `splits`.
-            options: The effective options.
-
         Returns:
             Sample id -> the released values, without paths of images; by default none.
-
-        Raises:
-            UserError: A file or a record is wrong.
         """
         return {}
 
     def images_by_id(self, folder: Path) -> Mapping[str, ImageRef] | None:
         """List the images of a folder in the released format by the ids that the records give them.
 
-        Args:
-            folder: Any folder.
-
-        Returns:
-            Id -> image, or None if the folder does not have this layout (the default).
-
-        Raises:
-            UserError: A record is wrong.
+        None if the folder does not have this layout (the default).
         """
         return None
 
     def extra_texts(self, folder: Path, split: str) -> Mapping[str, list[str]]:
         """Read the texts of a split that its samples do not hold, for `sightline data describe`.
-
-        Args:
-            folder: The data folder.
-            split: One of `splits`.
 
         Returns:
             Kind of text -> the texts; by default none.
@@ -475,28 +348,12 @@ class Benchmark(ABC):
 
 
 def defaults(benchmark: Benchmark, setting: Setting) -> dict[str, Any]:
-    """Compute the options of a benchmark under a setting where the user sets none.
-
-    Args:
-        benchmark: The benchmark.
-        setting: One of its settings.
-
-    Returns:
-        Option name -> value.
-    """
+    """Compute the options of a benchmark under a setting where the user sets none."""
     return {**{name: option.default for name, option in benchmark.options.items()}, **setting.options}
 
 
 def answer_cases(group: Group, question: str = "correct") -> Iterator[Case]:
-    """Make a case of each answer of a group.
-
-    Args:
-        group: The answers.
-        question: The question to decide about each of them.
-
-    Yields:
-        The cases in the order of the answers.
-    """
+    """Make a case about each answer of a group, in their order."""
     for index, outcome in enumerate(group):
         yield Case(
             targets=(outcome.key,),
@@ -525,10 +382,7 @@ class ByLabel(Struct, frozen=True):
 class PairCounts(Struct, frozen=True):
     """How many pairs of answers are both right, one right, none or undecided; how many are the same twice.
 
-    Attributes:
-        both: The metric of pairs with both answers right.
-        differ: The metric of pairs whose answers differ.
-        label: The label by which the counts are broken down.
+    `both` is the metric of pairs with both answers right, `differ` that of pairs whose answers differ.
     """
 
     both: str
@@ -537,13 +391,7 @@ class PairCounts(Struct, frozen=True):
 
 
 class Shares(Struct, frozen=True):
-    """Metrics that add up to 100 % under each value of a label.
-
-    Attributes:
-        title: The heading.
-        parts: The metrics, and what each counts.
-        label: The label.
-    """
+    """Metrics that add up to 100 % under each value of a label; `parts`: each, and what it counts."""
 
     title: str
     parts: tuple[tuple[str, str], ...]
@@ -567,11 +415,8 @@ class Together(Struct, frozen=True):
 class Differences(Struct, frozen=True):
     """Metrics beside the same metrics of other answers, of which the run measures the difference.
 
-    Attributes:
-        title: The heading.
-        here: What the answers of the run are called.
-        there: What the other answers are called.
-        metrics: Each metric, and the one that is its difference, here minus there.
+    `here` and `there` are what the answers of the run and the others are called. `metrics` has each metric,
+    and the one that is its difference, here minus there.
     """
 
     title: str

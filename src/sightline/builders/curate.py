@@ -230,9 +230,6 @@ def curate(
 def without_false_words(words: Iterable[Word], width: int, height: int) -> tuple[Word, ...]:
     """Leave out large shapes that OCR took for letters.
 
-    Args:
-        width, height: Its size in pixels.
-
     >>> fish, sign = Word("8", (0, 0, 10, 10), 0.5), Word("EXIT", (0, 0, 9, 3), 1)
     >>> [word.text for word in without_false_words([fish, sign], 10, 10)]
     ['EXIT']
@@ -367,10 +364,6 @@ def word_area(word: Word) -> float:
 
 def text_share(words: Iterable[Word], width: int, height: int) -> float:
     """The share of an image's area that the quadrilaterals of its words cover; overlaps count once.
-
-    Args:
-        words: The words, with corners in pixels.
-        width, height: The image's size in pixels.
 
     >>> text_share([Word("a", (0, 0, 5, 10), 1), Word("b", (0, 5, 10, 10), 1)], 10, 10)
     0.75

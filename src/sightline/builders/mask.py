@@ -55,7 +55,6 @@ class MaskTask(Struct, frozen=True):
         size: Width and height in the instances file, in pixels.
         box: Left, top, width and height of the object's box, in pixels.
         share: The object's area over the image's, 0-1.
-        outline: The object's segmentation or None.
     """
 
     size: tuple[int, int]
@@ -149,9 +148,6 @@ def count_passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -
 
 def share_label(share: float) -> str:
     """A label for a share, in steps of ten percent.
-
-    Args:
-        share: The share, 0-1.
 
     >>> share_label(0.4), share_label(1.0)
     ('40-50 %', '90-100 %')

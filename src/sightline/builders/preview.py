@@ -206,12 +206,7 @@ class LabelFont:
     """Pillow's own font, and fonts of the system for the characters that it lacks."""
 
     def __init__(self, size: int, folders: Sequence[Path] | None = None) -> None:
-        """Load Pillow's own font.
-
-        Args:
-            size: Size in pixels.
-            folders: Folders of fonts; None takes those of the system.
-        """
+        """Load Pillow's own font."""
         from PIL import ImageFont
 
         self.missing: set[str] = set()

@@ -107,12 +107,7 @@ def prompt() -> str:
 
 
 def find_styles(names: Iterable[str], folder: Path) -> tuple[Style, ...]:
-    """Find styles and check their weights. torch is imported only if a style has a network.
-
-    Args:
-        names: Names of the paper's styles, or paths of weights; the name of a path is its file's stem.
-        folder: Folder of the weights of the paper's styles.
-    """
+    """Find styles and check their weights. torch is imported only if a style has a network."""
     styles = tuple(_style(name, folder) for name in names)
     for name, count in Counter(style.name for style in styles).items():
         if count > 1 or name == ORIGINAL:

@@ -40,12 +40,7 @@ def download_archive(
     timeout: float = TIMEOUT_SECONDS,
     show_progress: bool = False,
 ) -> None:
-    """Download a URL into a file, from the end of a partial file if the server supports that.
-
-    Args:
-        limit: The most bytes to accept.
-        timeout: The longest wait for data in seconds.
-    """
+    """Download a URL into a file, from the end of a partial file if the server supports that."""
     _refuse_user(url)
     done = path.stat().st_size if path.exists() else 0
     try:

@@ -82,12 +82,7 @@ class _ImageState(Struct, frozen=True):
 def check_data(
     release: Release, folder: Path | None, split: str | None = None, *, show_progress: bool = False
 ) -> DataCheck:
-    """Check one split or all splits of a data folder.
-
-    Args:
-        folder: The data folder, or None for the default one.
-        split: The split, or None for all that are present.
-    """
+    """Check one split or all splits of a data folder."""
     splits = find_records(release, folder, split)
     root = data_folder(folder, release.name, splits[0].name)
     samples = {records.split: load_samples(release, root, records.split) for records in splits}
@@ -105,10 +100,6 @@ def find_records(
     release: Release, folder: Path | None, split: str | None
 ) -> list[ReleasedRecords | UserRecords]:
     """Find the files of records in a data folder.
-
-    Args:
-        folder: The data folder, or None for the default one.
-        split: The split, or None for all that are present.
 
     Returns:
         The records of each split; the first split of the release if none is present.

@@ -63,12 +63,7 @@ class DataDescription(Struct, frozen=True):
 def describe_data(
     release: Release, folder: Path | None, split: str | None = None, *, show_progress: bool = False
 ) -> DataDescription:
-    """Describe one split or all splits of a data folder (II-Bench, Table 1; ConTextual, Table 2).
-
-    Args:
-        folder: The data folder, or None for the default one.
-        split: The split, or None for all that are present.
-    """
+    """Describe one split or all splits of a data folder (II-Bench, Table 1; ConTextual, Table 2)."""
     records_found = find_records(release, folder, split)
     root = data_folder(folder, release.name, records_found[0].name)
     by_split = {records.split: load_samples(release, root, records.split) for records in records_found}

@@ -56,7 +56,6 @@ from sightline.store.store import Store
 from sightline.types import (
     CUT_OFF,
     FIRST_ANSWERS,
-    PERCENT,
     CorrectedValue,
     Group,
     Metric,
@@ -141,7 +140,6 @@ def recompute(
 
     Args:
         run: The number of the run; None takes the latest that finished.
-        against: The rows of published tables to compare with; none takes those that the run named.
     """
     stored, notes = latest_finished_run(store) if run is None else (read_stored_run(store, run), [])
     if not stored.is_finished:
@@ -487,7 +485,6 @@ TRUNCATED = Metric(
     terms=_truncated_terms,
     meaning="the share of the answers that reached the token limit",
     better="lower",
-    range=PERCENT,
     source="--retry-truncated",
     judged=None,
 )

@@ -395,10 +395,6 @@ def spec_of(task: str, options: Mapping[str, Any], allowed: type) -> Spec:
     Args:
         task: BENCHMARK or BENCHMARK:SETTING.
         options: Values by option name; paths may be `Path`, and a single name may replace a list of names.
-        allowed: The class that declares which options may be there.
-
-    Returns:
-        The Spec, with defaults for absent options.
 
     Raises:
         UserError: An option does not exist, is missing, or has a value of a wrong type.

@@ -29,14 +29,7 @@ class AnswersToExport:
         self._made: dict[object, Any] = {}
 
     def once(self, make: Callable[[AnswersToExport], T]) -> T:
-        """Make what several formats need of the answers, at the first call.
-
-        Args:
-            make: Makes it.
-
-        Returns:
-            What it made.
-        """
+        """Make what several formats need of the answers, at the first call."""
         if make not in self._made:
             self._made[make] = make(self)
         made: T = self._made[make]
@@ -59,16 +52,7 @@ class AnswersToExport:
         return (outcome for outcome in self.outcomes if outcome.draw == 0)
 
     def error(self, message: str, outcome: Outcome, **more: Any) -> UserError:
-        """Make the error for one answer.
-
-        Args:
-            message: What is wrong.
-            outcome: The answer.
-            **more: Further arguments of UserError.
-
-        Returns:
-            The error.
-        """
+        """Make the error for one answer."""
         return UserError(message, file=self.file, record=outcome.sample, **more)
 
 
@@ -99,10 +83,6 @@ def export(file: Path, layout: ExportFormat, path: Path, data: Path | None, mode
     """Write an answers.jsonl in another layout.
 
     Args:
-        file: The answers.jsonl.
-        layout: The format to write.
-        path: The file to write.
-        data: The data folder, if there is one.
         model: The model's name; '' takes the name from the metrics.json next to the answers.
 
     Returns:
@@ -123,36 +103,17 @@ def counted_notes(*notes: tuple[int, str]) -> list[str]:
 
     >>> counted_notes((2, "answers of repeats are left out"), (0, "answers failed"))
     ['2 answers of repeats are left out']
-
-    Args:
-        *notes: Counts, and what is counted.
-
-    Returns:
-        The notes.
     """
     return [f"{count:,} {what}" for count, what in notes if count]
 
 
 def repeats_note(answers: AnswersToExport) -> tuple[int, str]:
-    """Count the repeats, which most layouts cannot hold.
-
-    Args:
-        answers: The answers.
-
-    Returns:
-        The count and its note, for `counted_notes`.
-    """
+    """Count the repeats, which most layouts cannot hold."""
     return sum(outcome.draw != 0 for outcome in answers.outcomes), "answers of repeats are left out"
 
 
 def model_name(answers: AnswersToExport) -> str:
     """Name the model: the given name, else that of the run that wrote the answers.
-
-    Args:
-        answers: The answers.
-
-    Returns:
-        The name.
 
     Raises:
         UserError: Neither is known.

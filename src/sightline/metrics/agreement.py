@@ -37,8 +37,6 @@ class HumanConsistency(Struct, frozen=True):
 
     Attributes:
         fifth: The rater who decides ties; None if there is none.
-        items: The number of items that enter the mean.
-        ties: The number of these items that `fifth` decided.
         unresolved: The number of further items that are left out: tied, without a verdict of `fifth`.
     """
 

@@ -34,7 +34,6 @@ class Statistic(Struct, frozen=True):
 
     Attributes:
         unit: With "percent", values are multiplied by 100.
-        range: The smallest and the largest possible value, before scaling.
     """
 
     name: str
@@ -47,10 +46,6 @@ class Statistic(Struct, frozen=True):
 
 def value_of(statistic: Statistic, first: Floats, second: Floats) -> float | None:
     """A statistic of the data themselves.
-
-    Args:
-        first: The first series, shape (n,).
-        second: The second series, shape (n,).
 
     Returns:
         The value before scaling; None if it is undefined.
@@ -68,9 +63,7 @@ def roc_auc(scores: Floats, truth: Floats, weights: Floats) -> Floats:
     Ties count half.
 
     Args:
-        scores: The scores, shape (n,).
         truth: 1 for a right answer, 0 for a wrong one, shape (n,).
-        weights: The weights, shape (k, n).
 
     Returns:
         0-1, shape (k,); NaN where a resample holds only right or only wrong answers.
@@ -84,10 +77,6 @@ def roc_curve(scores: Floats, truth: Floats) -> tuple[tuple[float, float], ...]:
     """The ROC curve: which wrong and which right answers a judge accepts, from its strictest threshold on.
 
     The area under it, with straight lines between the points, is `roc_auc`.
-
-    Args:
-        scores: The scores, shape (n,).
-        truth: 1 for a right answer, 0 for a wrong one, shape (n,).
 
     Returns:
         Points from (0, 0) to (1, 1): the share of the wrong answers, and that of the right ones, whose score
@@ -109,11 +98,6 @@ def roc_curve(scores: Floats, truth: Floats) -> tuple[tuple[float, float], ...]:
 def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
     """Spearman's rank correlation, with mean ranks for ties.
 
-    Args:
-        first: One series, shape (n,).
-        second: The other series, shape (n,).
-        weights: The weights, shape (k, n).
-
     Returns:
         -1 to 1, shape (k,); NaN where a series does not vary within a resample.
     """
@@ -125,26 +109,12 @@ def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
 
 
 def equal_share(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """The share of answers on which both series are equal.
-
-    Args:
-        first: One series, shape (n,).
-        second: The other series, shape (n,).
-        weights: The weights, shape (k, n).
-
-    Returns:
-        0-1, shape (k,).
-    """
+    """The share of answers on which both series are equal."""
     return _ratio((weights * (first == second)).sum(axis=1), weights.sum(axis=1))
 
 
 def cohen_kappa(first: Floats, second: Floats, weights: Floats) -> Floats:
     """Cohen's kappa of two series of 0 and 1.
-
-    Args:
-        first: One series, shape (n,).
-        second: The other series, shape (n,).
-        weights: The weights, shape (k, n).
 
     Returns:
         At most 1, shape (k,); NaN where both series hold one value only, so that chance agreement is 1.
@@ -162,7 +132,6 @@ def krippendorff_alpha(right: Floats, wrong: Floats, weights: Floats) -> Floats:
     Args:
         right: How many raters call each answer right, shape (n,).
         wrong: How many raters call each answer wrong, shape (n,).
-        weights: The weights, shape (k, n).
 
     Returns:
         At most 1, shape (k,); see `nominal_alpha`.
@@ -176,7 +145,6 @@ def nominal_alpha(counts: Floats, ratings: Floats, weights: Floats) -> Floats:
     Args:
         counts: How many raters put each item into each category, shape (n, categories).
         ratings: How many raters rated each item, shape (n,). Items with fewer than two do not count.
-        weights: The weights, shape (k, n).
 
     Returns:
         At most 1, shape (k,); NaN where all ratings are the same.
@@ -189,16 +157,7 @@ def nominal_alpha(counts: Floats, ratings: Floats, weights: Floats) -> Floats:
 
 
 def alpha_of_two(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Krippendorff's alpha of two series of 0 and 1.
-
-    Args:
-        first: One series, shape (n,).
-        second: The other series, shape (n,).
-        weights: The weights, shape (k, n).
-
-    Returns:
-        At most 1, shape (k,).
-    """
+    """Krippendorff's alpha of two series of 0 and 1."""
     ones = first + second
     return krippendorff_alpha(ones, 2 - ones, weights)
 
@@ -283,10 +242,6 @@ def statistic_value(statistic: Statistic, first: Floats, second: Floats, cluster
 
     A share has the interval of shares (`statistics.ratio_intervals`), any other statistic that of its
     jackknife (`statistics.intervals`).
-
-    Args:
-        first: The first series, shape (n,).
-        second: The second series, shape (n,).
     """
     jackknife = _Jackknife.of(clusters)
     value = value_of(statistic, first, second)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sightline.scoring.options import SIX_LETTERS
 from sightline.scoring.scorer import flag
-from sightline.types import PERCENT, Group, Metric, Outcome, Term
+from sightline.types import Group, Metric, Outcome, Term
 
 NO_KEY = "no answer key: the test split is released without answers (--set answers=FILE gives one)"
 
@@ -33,11 +33,7 @@ def leakage(group: Group) -> Iterator[Term]:
 
 
 def consistent(group: Group) -> Iterator[Term]:
-    """1 for a question answered right under every order of its options, of 1 scored under all.
-
-    Yields:
-        At most one term.
-    """
+    """1 for a question answered right under every order of its options, of 1 scored under all."""
     if all(outcome.scored for outcome in group):
         yield Term(all(outcome.right for outcome in group), 1)
 
@@ -67,7 +63,6 @@ ACCURACY = Metric(
     terms=accuracy,
     meaning="questions, in each option order, that are answered right",
     better="higher",
-    range=PERCENT,
     source="II-Bench 4.1, Table 3",
     absent=NO_KEY,
 )
@@ -76,7 +71,6 @@ ACCURACY_BY_POSITION = Metric(
     terms=accuracy_by_position,
     meaning="questions that are answered right, by the letter of the right option",
     better="higher",
-    range=PERCENT,
     source="beyond the paper",
     absent=NO_KEY,
 )
@@ -85,7 +79,6 @@ ERROR = Metric(
     terms=share_of(lambda outcome: not outcome.answered),
     meaning="requests that failed",
     better="lower",
-    range=PERCENT,
     source="II-Bench 4.1, Tables 9-12",
     judged=None,
     counts_failures=True,
@@ -95,7 +88,6 @@ MISS = Metric(
     terms=share_of(lambda outcome: outcome.verdict == "miss"),
     meaning="responses from which no option can be extracted",
     better="lower",
-    range=PERCENT,
     source="II-Bench 4.1, Tables 9-12",
     judged=None,
 )
@@ -104,7 +96,6 @@ EMPTY = Metric(
     terms=share_of(lambda outcome: outcome.status == "empty"),
     meaning="responses without text",
     better="lower",
-    range=PERCENT,
     source="beyond the paper",
     judged=None,
 )
@@ -113,7 +104,6 @@ REFUSED = Metric(
     terms=refused,
     meaning="responses that decline to answer",
     better="lower",
-    range=PERCENT,
     source="beyond the paper; II-Bench 4.3",
     judged=None,
 )
@@ -123,7 +113,6 @@ ANSWERED = tuple(
         terms=share_of(_is_letter(letter)),
         meaning=f"responses that choose option {letter}",
         better="neither",
-        range=PERCENT,
         source="beyond the paper",
         judged=None,
     )
@@ -144,7 +133,6 @@ CONSISTENT = Metric(
     terms=consistent,
     meaning="questions answered right under every order of the options",
     better="higher",
-    range=PERCENT,
     source="beyond the paper",
     absent=NO_KEY,
     per_group=True,

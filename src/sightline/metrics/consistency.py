@@ -12,7 +12,7 @@ from sightline.scoring.chosen import chosen_option
 from sightline.scoring.scorer import flag
 from sightline.scoring.similarity import CONTRADICTION, SIMILAR
 from sightline.scoring.text import normalised
-from sightline.types import PERCENT, Group, Labels, Metric, Outcome, Term, Verdict, difference_range
+from sightline.types import Group, Labels, Metric, Outcome, Term, Verdict, difference_range
 
 # -- The terms of the metrics of accuracy and consistency (MM-R3 3.3); `consistency_metrics` declares them
 
@@ -89,11 +89,7 @@ def pairs_left_out(group: Group) -> Iterator[Term]:
 
 
 def pairs_left_out_or_empty(group: Group) -> Iterator[Term]:
-    """The pairs that are not compared, of all pairs: an answer failed or is empty.
-
-    Yields:
-        At most one term.
-    """
+    """The pairs that are not compared, of all pairs: an answer failed or is empty."""
     yield from _left_out(group, pairs(without_empty_answers(group)))
 
 
@@ -361,7 +357,6 @@ ACC = Metric(
     terms=acc,
     meaning="answers that are right",
     better="higher",
-    range=PERCENT,
     source=_MAIN,
     absent=NO_REFERENCE,
 )
@@ -381,7 +376,6 @@ CON = Metric(
     terms=con,
     meaning="pairs of answers of a group with a cosine similarity above 0.7, or with the same option",
     better="higher",
-    range=PERCENT,
     source=_MAIN,
     judged=SIMILAR,
     absent=NO_PAIR,
@@ -402,7 +396,6 @@ AGREE = Metric(
     terms=agree,
     meaning="pairs of answers that are equal after normalisation, or choose the same option",
     better="higher",
-    range=PERCENT,
     source="beyond the paper",
     judged=None,
     absent=NO_PAIR,
@@ -412,7 +405,6 @@ FAILURES = Metric(
     terms=failures,
     meaning="groups in which at least one answer is not right",
     better="lower",
-    range=PERCENT,
     source=_FAILURE,
     absent=NO_REFERENCE,
     per_group=True,
@@ -422,7 +414,6 @@ PAIRS_LEFT_OUT = Metric(
     terms=pairs_left_out,
     meaning="pairs that are not compared: an answer failed, or is left out as empty",
     better="lower",
-    range=PERCENT,
     source="beyond the paper",
     judged=SIMILAR,
     absent=NO_PAIR,
@@ -433,7 +424,6 @@ EMPTY = Metric(
     terms=empty,
     meaning="answers without text, or without any after post-processing",
     better="lower",
-    range=PERCENT,
     source="beyond the paper",
     judged=None,
     absent="no answers",
@@ -445,7 +435,6 @@ _BESIDE = (
         terms=same_meaning,
         meaning="decided pairs of answers that are equal, or that a judge calls the same in meaning",
         better="higher",
-        range=PERCENT,
         source="beyond the paper",
         judged="same_meaning",
         absent="no judge decided whether answers mean the same (--judge MODEL)",
@@ -455,7 +444,6 @@ _BESIDE = (
         terms=contrary_consistent,
         meaning="consistent pairs that contradict each other, such as yes and no",
         better="lower",
-        range=PERCENT,
         source="beyond the paper",
         judged=SIMILAR,
         absent="no pair above the threshold",
@@ -465,7 +453,6 @@ _BESIDE = (
         terms=consistent_right,
         meaning="pairs that are consistent and of which both answers are right",
         better="higher",
-        range=PERCENT,
         source="beyond the paper",
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
@@ -475,7 +462,6 @@ _BESIDE = (
         terms=consistent_wrong,
         meaning="pairs that are consistent and of which both answers are wrong",
         better="lower",
-        range=PERCENT,
         source="beyond the paper",
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
@@ -485,7 +471,6 @@ _BESIDE = (
         terms=consistent_mixed,
         meaning="pairs that are consistent and of which one answer is right, one wrong",
         better="neither",
-        range=PERCENT,
         source="beyond the paper",
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
@@ -495,7 +480,6 @@ _BESIDE = (
         terms=inconsistent,
         meaning="pairs that are not consistent",
         better="lower",
-        range=PERCENT,
         source="beyond the paper",
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
@@ -517,7 +501,6 @@ _BESIDE = (
         terms=in_failures(con),
         meaning="con over the groups in which at least one answer is not right",
         better="neither",
-        range=PERCENT,
         source=_FAILURE,
         judged=SIMILAR,
         absent=NO_FAILING_PAIR,
@@ -538,7 +521,6 @@ _BESIDE = (
         terms=refused,
         meaning="answers that decline to answer",
         better="lower",
-        range=PERCENT,
         source="beyond the paper; MM-R3 A.9.3",
         judged=None,
         absent="no answers",

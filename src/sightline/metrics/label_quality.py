@@ -18,7 +18,6 @@ class ItemLabel(Struct, frozen=True):
     """The label of an item by majority and by the model.
 
     Attributes:
-        majority: The label with the most votes; None for a tie.
         posterior: The probability of each label, 0-1.
         loss: The probability that the label that counts is wrong: the majority, for a tie the most probable
             label.
@@ -35,7 +34,6 @@ class AnnotatorQuality(Struct, frozen=True):
     """How often an annotator gives the true label, as the model estimates it.
 
     Attributes:
-        votes: The number of votes.
         accuracy: The expected share of right labels among these votes, 0-1.
         confusion: True label -> given label -> probability.
     """
@@ -47,11 +45,7 @@ class AnnotatorQuality(Struct, frozen=True):
 
 
 class LabelQuality(Struct, frozen=True):
-    """Items and annotators as the model of Dawid and Skene sees them.
-
-    Attributes:
-        iterations: The number of iterations of EM.
-    """
+    """Items and annotators as the model of Dawid and Skene sees them."""
 
     items: list[ItemLabel]
     annotators: list[AnnotatorQuality]
@@ -148,8 +142,6 @@ class LabelModel(Struct, frozen=True):
         posteriors: The probability of each label of each item, shape (i, k).
         prior: The share of each label, shape (k,).
         confusion: The probability that an annotator gives a label, by true label: shape (a, k true, k given).
-        iterations: The number of iterations of EM.
-        converged: Whether EM ended because the probabilities did not change any more.
     """
 
     items: tuple[str, ...]
@@ -167,10 +159,6 @@ def dawid_skene(votes: Iterable[Vote], most_iterations: int = MOST_ITERATIONS) -
 
     The true label of each item is unknown; given the true label, the annotators err independently, each with
     rates of their own (Dawid and Skene 1979). EM starts from the shares of the votes on each item.
-
-    Args:
-        votes: The votes. Items and annotators may have any number of them.
-        most_iterations: The number of iterations after which EM ends in any case.
 
     Returns:
         The estimate, or the reason why there is none: a single label, or fewer than FEWEST_ANNOTATORS.

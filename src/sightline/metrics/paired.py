@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sightline.types import PERCENT, Group, Metric, Outcome, Term
+from sightline.types import Group, Metric, Outcome, Term
 
 NO_REFERENCE = "no answers with references to compare them with"
 
@@ -22,30 +22,18 @@ def acc_q(pair: Group) -> Iterator[Term]:
 
 
 def acc_p_images(pair: Group) -> Iterator[Term]:
-    """acc_p of the same pair with its image, next to that with its caption (Table 5).
-
-    Yields:
-        At most one term.
-    """
+    """acc_p of the same pair with its image, next to that with its caption (Table 5)."""
     yield from _both_right(pair.partners.get("default", ()))
 
 
 def context_awareness(pair: Group) -> Iterator[Term]:
-    """1 for a pair whose outputs differ in meaning, of 1 where that is decided (4.2, Table 3).
-
-    Yields:
-        At most one term.
-    """
+    """1 for a pair whose outputs differ in meaning, of 1 where that is decided (4.2, Table 3)."""
     if len(pair) == 2 and (different := differ(pair, *pair.outcomes)) is not None:
         yield Term(different, 1)
 
 
 def context_awareness_left_out(pair: Group) -> Iterator[Term]:
-    """1 for a pair that context_awareness leaves out, of 1: an output failed or the judgement is undecided.
-
-    Yields:
-        At most one term.
-    """
+    """1 for a pair that context_awareness leaves out, of 1: a failed output, or an undecided judgement."""
     if len(pair) == 2:
         yield Term(differ(pair, *pair.outcomes) is None, 1)
 
@@ -95,7 +83,6 @@ ACC_P = Metric(
     terms=acc_p,
     meaning="pairs of which both answers are right",
     better="higher",
-    range=PERCENT,
     source="CODIS 3.3, Table 3",
     absent=NO_REFERENCE,
     per_group=True,
@@ -105,7 +92,6 @@ ACC_Q = Metric(
     terms=acc_q,
     meaning="queries that are answered right",
     better="higher",
-    range=PERCENT,
     source="CODIS 3.3, Table 3",
     absent=NO_REFERENCE,
 )
@@ -114,7 +100,6 @@ ACC_P_IMAGES = Metric(
     terms=acc_p_images,
     meaning="acc_p of the same pairs with the image instead of its caption",
     better="higher",
-    range=PERCENT,
     source="CODIS 5.1, Table 5",
     needs="default",
     absent=NO_REFERENCE,
@@ -125,7 +110,6 @@ CONTEXT_AWARENESS = Metric(
     terms=context_awareness,
     meaning="pairs whose two outputs differ in meaning",
     better="higher",
-    range=PERCENT,
     source="CODIS 4.2, Table 3",
     judged="same_meaning",
     absent="no judge decided whether the outputs of any pair differ in meaning",
@@ -135,7 +119,6 @@ CONTEXT_AWARENESS_LEFT_OUT = Metric(
     terms=context_awareness_left_out,
     meaning="pairs that context_awareness leaves out: failed or undecided",
     better="lower",
-    range=PERCENT,
     source="beyond the paper",
     judged=None,
     absent="no pair of outputs",
@@ -146,7 +129,6 @@ OUTPUT_VARIABILITY = Metric(
     terms=output_variability,
     meaning="queries whose output changes in meaning without the context",
     better="higher",
-    range=PERCENT,
     source="CODIS 4.2, Table 4",
     needs="no-context",
     judged="same_meaning",
@@ -157,7 +139,6 @@ OUTPUT_VARIABILITY_LEFT_OUT = Metric(
     terms=output_variability_left_out,
     meaning="queries that output_variability leaves out: failed or undecided",
     better="lower",
-    range=PERCENT,
     source="beyond the paper",
     needs="no-context",
     judged=None,

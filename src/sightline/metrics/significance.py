@@ -89,10 +89,6 @@ def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int 
     sums, otherwise DRAWS random flips and the observed one. With one right-or-wrong group per cluster it
     is McNemar's exact test.
 
-    Args:
-        differences: The differences of the groups, shape (n,).
-        clusters: The number of the cluster of each group, shape (n,).
-
     >>> round(flip_clusters(np.array([1.0, 1, 1, 1, 1, 1]), np.arange(6)), 5)
     0.03125
     """
@@ -117,9 +113,6 @@ def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int 
 
 def paired_t(differences: Floats) -> float | None:
     """The p-value of the paired t test (ConTextual 3.3.1), which takes groups as independent.
-
-    Args:
-        differences: The differences of the groups, shape (n,).
 
     Returns:
         The p-value; None with fewer than two groups, or if all differences are equal.
@@ -162,10 +155,6 @@ def detectable_difference(differences: Floats, clusters: NDArray[np.intp]) -> fl
 
     It uses the standard error between clusters and the normal distribution.
 
-    Args:
-        differences: The differences of the groups, shape (n,).
-        clusters: The number of the cluster of each group, shape (n,).
-
     Returns:
         The difference; None with fewer than two clusters, or if nothing varies.
     """
@@ -175,10 +164,6 @@ def detectable_difference(differences: Floats, clusters: NDArray[np.intp]) -> fl
 
 def clustered_error(differences: Floats, clusters: NDArray[np.intp]) -> float | None:
     """The cluster-robust standard error of a mean.
-
-    Args:
-        differences: The values, shape (n,).
-        clusters: The cluster of each value, shape (n,).
 
     Returns:
         The standard error; None with fewer than two clusters.
@@ -292,9 +277,6 @@ def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
     """A metric as the difference of two runs, averaged over groups.
 
     Under a label it is the difference of the terms with that label.
-
-    Returns:
-        The metric over the groups of the second run, in points instead of percent.
     """
 
     def terms(group: Group) -> Iterator[Term]:

@@ -47,7 +47,6 @@ class Estimates(NamedTuple):
     Attributes:
         variances: Their variances between clusters; NaN if undefined.
         freedom: The degrees of freedom of the variances; infinite if the variance follows from the value.
-        clusters: The number of clusters of each value.
     """
 
     values: Floats
@@ -91,7 +90,6 @@ def ratio_intervals(
         sums: The numerators, shape (k, columns). A column is a cluster, or several (see `Pooled`).
         counts: The denominators, at least 0, shape (k, columns). A cluster with 0 does not count.
         ranges: The smallest and the largest possible value of each ratio.
-        level: The confidence level, 0-1.
 
     Returns:
         K intervals, or the reason why there is none.
@@ -128,7 +126,6 @@ def difference_intervals(
         sums: The summed differences, shape (k, columns). A column is a cluster, or several (see `Pooled`).
         counts: The numbers of units, at least 0, shape (k, columns).
         ranges: The smallest (below 0) and the largest (above 0) possible value of each difference.
-        level: The confidence level, 0-1.
 
     Returns:
         K intervals, or the reason why there is none.
@@ -214,7 +211,6 @@ def intervals(
 
     Args:
         ranges: The smallest and the largest possible value of each.
-        level: The confidence level, 0-1.
 
     Returns:
         K intervals, or the reason why there is none: fewer than LEAST_CLUSTERS clusters, or no variance. With
@@ -252,15 +248,8 @@ def wilson(shares: Floats, units: Floats, quantiles: Floats) -> tuple[Floats, Fl
 def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
     """Pearson's correlation of two series.
 
-    Args:
-        first: One series, shape (n,).
-        second: The other series, shape (n,).
-
     Returns:
         -1 to 1; None with fewer than two points, or if a series does not vary.
-
-    Raises:
-        ValueError: The series differ in length.
 
     >>> correlation([1, 2, 3], [2, 4, 6])
     1.0
@@ -282,10 +271,6 @@ def _sum_of_products(amounts: Floats, number: Floats | float) -> Floats:
 
     Args:
         amounts: The amount of a cluster of each column, at least 0, shape (k, columns).
-        number: The number of clusters of each column.
-
-    Returns:
-        The sums, shape (k,).
     """
     if not amounts.size:
         return np.zeros(len(amounts))
@@ -346,7 +331,6 @@ def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
 
     Args:
         freedom: The degrees of freedom; infinite for the normal distribution, 0 or NaN if undefined.
-        level: The confidence level, 0-1.
 
     Returns:
         The quantiles, of the shape of `freedom`; NaN where it is undefined.
@@ -454,7 +438,6 @@ def mean_by_cluster(
     """As `clustered_mean`, for values in an array.
 
     Args:
-        values: The values, shape (n,).
         bounds: The smallest and the largest possible value.
 
     Returns:

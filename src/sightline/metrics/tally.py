@@ -540,11 +540,7 @@ class ClusterRows(NamedTuple):
 
 
 class PooledRows(NamedTuple):
-    """Complete clusters by cell, units and sign of their sums: arrays of shape (rows,).
-
-    Attributes:
-        clusters: The number of clusters.
-    """
+    """Complete clusters by cell, units and sign of their sums: arrays of shape (rows,)."""
 
     cells: Column
     units: Column

@@ -20,10 +20,6 @@ class Capabilities(Struct, frozen=True):
     """What a model accepts, checked before the first call.
 
     Attributes:
-        images: Whether it accepts images.
-        several_images: Whether a request may have more than one image.
-        system_role: Whether it accepts system messages.
-        seed: Whether its sampling has a seed.
         likelihood: Whether it can choose the most likely of several answers.
         own_sampling: Whether it has sampling options of its own, which `effective` checks.
         replays: Whether it answers by the name of a probe, whatever the probe shows.
@@ -32,7 +28,6 @@ class Capabilities(Struct, frozen=True):
         own_process: Whether Sightline runs the model itself, here or on a server that it starts.
         replicas: How many copies of it, each in another process, share the requests; --concurrency counts for
             each. 0 if there are none.
-        limits: Limits of the images that it accepts.
         image_processor: The sizes to which its own processor brings images (`min_pixels`, `max_pixels`,
             `size`), as its files state them; empty if they state none, and for servers.
         references: Whether its server can do without the bytes of some images; `image_traffic` then says what
@@ -64,12 +59,10 @@ class Model(Protocol):
     """Something that answers requests.
 
     Attributes:
-        name: The model's name, as the user wrote it.
         identity: Identifies the model in request keys: another identity means other cached answers.
         host: The server or device. Models of one host share concurrency limit, retries and circuit breaker.
         batch_size: Requests in one call of `answer`; 1 for an API.
         parallel: Calls of `answer` at a time; None for any number.
-        capabilities: What the model accepts.
     """
 
     name: str
@@ -81,12 +74,6 @@ class Model(Protocol):
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """Translate sampling options to those that are sent; they enter the request key.
-
-        Args:
-            sampling: The requested options.
-
-        Returns:
-            The options that are sent.
 
         Raises:
             UserError: The model does not have an option, or a value is out of range.
@@ -136,9 +123,6 @@ class Model(Protocol):
     def training_overlap(self, folder: Path) -> str:
         """Check whether the model was trained on the data.
 
-        Args:
-            folder: The data folder.
-
         Returns:
             A warning for the user; '' for none, the default.
         """
@@ -146,9 +130,6 @@ class Model(Protocol):
 
     def recorded(self, origin: Origin) -> Prediction | None:
         """What a file of answers holds about a probe, for a model that replays one.
-
-        Args:
-            origin: The probe.
 
         Returns:
             The recorded answer; None, the default, if there is none.
@@ -206,7 +187,6 @@ class ImageTraffic(Struct, frozen=True):
     """The bytes of images in the bodies of requests to a server that accepts references.
 
     Attributes:
-        sent: Bytes of the data URLs that were sent.
         not_sent: Bytes of the data URLs that were replaced by a reference.
         resent: Requests that were sent again with all bytes, because the server refused a reference.
     """

@@ -39,9 +39,6 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts.
 
-        Args:
-            texts: The texts, none of them empty.
-
         Returns:
             Unit vectors in the order of the texts, shape (len(texts), dimensions), float32.
         """
@@ -77,9 +74,6 @@ class SentenceEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts; equal texts are embedded once.
-
-        Args:
-            texts: The texts, none of them empty.
 
         Returns:
             Unit vectors in the order of the texts, shape (len(texts), dimensions), float32.

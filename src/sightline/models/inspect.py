@@ -56,7 +56,6 @@ class InspectArgs(Struct, frozen=True):
     """`--model-arg` that Sightline reads itself.
 
     Attributes:
-        timeout: Seconds that one call may take.
         max_side: Largest side of an image in pixels, 0 for no limit.
     """
 

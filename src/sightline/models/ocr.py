@@ -33,7 +33,6 @@ class Word(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         box: (x0, y0, x1, y1) in pixels of the upright image; x1 and y1 are just outside.
-        confidence: The reader's confidence, 0 to 1.
         corners: The four corners (x, y) in order, in pixels; () stands for those of the box.
     """
 

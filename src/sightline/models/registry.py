@@ -34,7 +34,6 @@ class ModelOptions(Struct, frozen=True):
     """What the user specifies about a model besides its name.
 
     Attributes:
-        model_id: `--model-id`, which replaces the identity in request keys; None keeps it.
         images: The data folder, whose images a server that Sightline starts may read; None for no folder.
     """
 

@@ -279,7 +279,6 @@ class Target(Struct, frozen=True, kw_only=True):
     Attributes:
         model: The model as this process would run it; it is never opened here.
         spec: Its name as for --model; a name of sightline.toml is replaced by what it stands for.
-        args: `--model-arg`, with the arguments of sightline.toml.
         weights: The identity of its files and options, whatever --model-id is: that of every copy.
     """
 

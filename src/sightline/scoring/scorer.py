@@ -30,10 +30,7 @@ class Reading(Struct, frozen=True):
     """The result of a scorer.
 
     Attributes:
-        verdict: The verdict; `undecided` if the reply of a judge model holds none.
-        raw: The text that was read.
         extracted: The option or text that was extracted from the response.
-        scores: Numbers by name.
         rule: The rule that decided, in a few words; '' if the scorer has one rule only.
         words: The words of the response that the rule read, or the reference that it found there.
     """
@@ -51,13 +48,7 @@ RuleVerdict = Literal["right", "wrong", "undecided"]
 
 
 class RuleScorer(Struct, frozen=True):
-    """A scorer that decides a case by rules.
-
-    Attributes:
-        name: The name in verdicts.
-        question: The question that it decides, such as `correct` or `same_meaning`.
-        decide: Decides a case.
-    """
+    """A scorer that decides a case by rules."""
 
     name: str
     question: str
@@ -68,11 +59,6 @@ class ModelScorer(Struct, frozen=True):
     """A scorer that asks a model about a case and reads its reply.
 
     Attributes:
-        name: The name in verdicts.
-        question: The question that it decides.
-        ask: Makes the messages of the request.
-        read: Reads a reply.
-        needs_images: Whether the request holds the images of the case.
         max_attempts: The number of requests, at least 1, that are sent until a reply holds a verdict.
         reads_truncated: Whether a truncated reply is read; otherwise it holds no verdict.
     """
@@ -96,8 +82,6 @@ class VectorScorer(Struct, frozen=True):
     """A scorer that reads a group by the vectors of its texts.
 
     Attributes:
-        name: The name in verdicts.
-        question: The question that it decides about pairs of answers.
         texts: The texts to embed, none of them empty.
         read: Takes their unit vectors in the same order, shape (texts, dimensions), and returns the group
             with scores and judgements.
@@ -116,10 +100,6 @@ _S = TypeVar("_S", RuleScorer, ModelScorer, VectorScorer)
 
 def by_question(scorers: Iterable[Scorer], scorer_type: type[_S]) -> dict[str, _S]:
     """Select the scorers of one type.
-
-    Args:
-        scorers: The scorers of a benchmark (`Benchmark.scorers`).
-        scorer_type: `RuleScorer`, `ModelScorer` or `VectorScorer`.
 
     Returns:
         Question -> its scorer of this type. A question that no scorer of this type decides is absent.
@@ -158,12 +138,6 @@ def explanations(
     outcomes: Iterable[Outcome], cases: Iterable[Case], scorers: Iterable[Scorer], verdicts: Iterable[Verdict]
 ) -> list[Explanation]:
     """Explain the verdicts that count on the answers of a judged group.
-
-    Args:
-        outcomes: The outcomes of the group, with their verdicts.
-        cases: The cases of the group.
-        scorers: The scorers of the benchmark.
-        verdicts: The verdicts of all judges on the group.
 
     Returns:
         An explanation for each outcome. The rules read the answers again: a verdict that was
@@ -221,9 +195,6 @@ def flags(readings: Mapping[str, bool | None]) -> dict[str, float]:
 
 def flag(scores: Mapping[str, float], name: str) -> bool | None:
     """Read one flag.
-
-    Returns:
-        Whether it holds; None if it is undecided.
 
     >>> flag({"refused": 1.0}, "refused"), flag({}, "refused"), flag({"refused_undecided": 1.0}, "refused")
     (True, False, None)

@@ -379,7 +379,6 @@ def confused(texts: ComparedTexts, clusters: int, vectors: Callable[[Sequence[st
     Texts are different if they differ after normalisation.
 
     Args:
-        clusters: The number of clusters that they come from.
         vectors: Returns the unit vectors of some of the texts, shape (texts, dimensions).
 
     Returns:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from sightline.errors import UserError, hide_password
 from sightline.formats.files import temporary_folder
@@ -158,11 +159,17 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> None:
 
 
 def _create_tables(connection: Connection) -> None:
-    if connection.is_file:
-        for statement in filter(str.strip, schema.SQLITE_TABLES.split(";")):
-            connection.change(statement)
-    else:
-        create_tables(connection)
+    """Create the missing tables and indexes."""
+    if isinstance(connection, ServerConnection):
+        schema.metadata.create_all(connection.core)
+        return
+    from sqlalchemy.dialects import sqlite  # only a new store needs it
+
+    dialect = sqlite.dialect()
+    for table in schema.metadata.sorted_tables:
+        connection.change(str(CreateTable(table, if_not_exists=True).compile(dialect=dialect)))
+        for index in table.indexes:
+            connection.change(str(CreateIndex(index, if_not_exists=True).compile(dialect=dialect)))
 
 
 def _parse(url: str) -> URL:
@@ -278,11 +285,6 @@ def wait_for_turn(connection: Connection, name: str) -> None:
             found=encoding,
             expected="UTF8: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
         )
-
-
-def create_tables(connection: Connection) -> None:
-    assert isinstance(connection, ServerConnection)
-    schema.metadata.create_all(connection.core)
 
 
 def _limit_waiting(connection: DBAPIConnection, _record: object) -> None:

@@ -72,7 +72,6 @@ class ItemView(Struct, frozen=True):
 
     Attributes:
         buttons: The one field whose options are buttons that send the form; None if there is none.
-        step: The number of this step, from 0.
     """
 
     parts: Sequence[ShownPart]

@@ -108,9 +108,6 @@ def interval(
 ) -> str:
     """A confidence interval.
 
-    Args:
-        low: The lower bound; None without an interval.
-
     >>> interval(33.0, 43.66), interval(-1.8, 9.1, sign=True)
     ('[33.0, 43.7]', '[−1.8, +9.1]')
     """

@@ -102,7 +102,6 @@ class GroupFacts(Struct, frozen=True):
     """What lists say of a group.
 
     Attributes:
-        draw: The repeat, from 0.
         consistency: Whether its answers fit together; None for a group of one probe.
         similarity: The smallest similarity of two of its answers, 0 to 1; None if it was not measured.
     """

@@ -471,8 +471,6 @@ class LeaderCell(Struct, frozen=True):
 
     Attributes:
         facts: n and the judge, or the table of the paper.
-        run: The number of the run; None for a published value.
-        figure: The published value; None for a measured one.
     """
 
     value: MetricValue | None

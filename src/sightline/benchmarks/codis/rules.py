@@ -47,7 +47,7 @@ from sightline.scoring.text import (
     without_lead_in,
     words,
 )
-from sightline.types import PERCENT, Group, Metric, Outcome, Term
+from sightline.types import Group, Metric, Outcome, Term
 
 _CHOICE_WORDS = frozenset({"or", "either", "both", "neither"})
 _FULL_DAY = re.compile(r"\b24(?:-| )?h(?:ou)?rs?\b", re.IGNORECASE)
@@ -384,7 +384,6 @@ def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
             terms=_share(side, sets),
             meaning=meaning,
             better="neither",
-            range=PERCENT,
             source="CODIS 5.2, Table 6",
             judged=None,
             absent="no question offers both words of a pair",

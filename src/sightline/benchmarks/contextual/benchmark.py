@@ -40,7 +40,7 @@ from sightline.metrics import choice
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer, accepted, flags
 from sightline.text import load
-from sightline.types import PERCENT, Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
+from sightline.types import Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
 
 # -- ConTextual's data set: repository, pinned revision, digests, licence, citation
 
@@ -222,7 +222,6 @@ ACCEPTED = Metric(
     terms=accepted_terms,
     meaning="responses that the judge accepts",
     better="higher",
-    range=PERCENT,
     source="ConTextual 3.2, Tables 3 and 5",
     absent=NOTHING,
 )

@@ -43,7 +43,7 @@ from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags, same_meaning_by_model
 from sightline.scoring.similarity import same_option, similarity
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
-from sightline.types import PERCENT, Case, Group, Metric, Outcome, Probe, Sample, Term, Verdict, VerdictName
+from sightline.types import Case, Group, Metric, Outcome, Probe, Sample, Term, Verdict, VerdictName
 
 TASKS = ("rephrasing", "restyling", "context")
 """The tasks of MM-R3, each with its own post-processing of answers (3.3, A.3)."""
@@ -290,7 +290,6 @@ MASK_METRICS = tuple(
         terms=mask_terms(label),
         meaning=f"answers that name the {label} of the mask",
         better="lower",
-        range=PERCENT,
         source="MM-R3 4.3.1 and A.9.3",
         judged=None,
         absent=f"no label '{label}'",

@@ -38,7 +38,7 @@ from sightline.scoring.mentions import LETTERS
 from sightline.scoring.options import carry_letter, extract_released, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
 from sightline.text import fill, load
-from sightline.types import PERCENT, Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
+from sightline.types import Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
 
 # -- II-Bench's data set: repository, pinned revision, digests, licence, citation
 
@@ -251,7 +251,6 @@ EXTRACTIONS_DIFFER = Metric(
     terms=extractions_differ,
     meaning="responses that the released and the strict extraction read differently",
     better="lower",
-    range=PERCENT,
     source="beyond the paper",
     judged=None,
 )

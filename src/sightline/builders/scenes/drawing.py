@@ -121,12 +121,7 @@ class Pen:
     """
 
     def __init__(self, canvas: ImageDraw.ImageDraw, thing: Thing, side: int) -> None:
-        """Place a pen.
-
-        Args:
-            canvas: Where to draw, `side` by `side` pixels.
-            side: The size of the canvas in pixels.
-        """
+        """Place a pen."""
         self._canvas = canvas
         self._centre = (thing.x * side, thing.y * side)
         self._half_size = (thing.size * side / 2, thing.size * thing.stretch * side / 2)

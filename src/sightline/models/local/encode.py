@@ -25,8 +25,6 @@ class Encoded(Struct, frozen=True):
     """A request as the model receives it.
 
     Attributes:
-        tokens: Tokens of the prompt.
-        limit: Largest number of answer tokens.
         image_tokens: Those of the prompt's tokens that its images take; None if the model marks none.
     """
 

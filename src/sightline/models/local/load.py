@@ -52,7 +52,6 @@ class Loaded(Struct, frozen=True):
 
     Attributes:
         positions: Largest number of tokens, prompt and answer together; None for any number.
-        ends: Tokens that end an answer.
         prefix_vectors: Vectors of an adapter before each prompt, None for none.
     """
 
@@ -237,13 +236,7 @@ def _positions(config: Any) -> int | None:
 
 
 def shared_device(device: str, free: int, total: int, own: int) -> str:
-    """Describe a device that other processes use, judged by its memory before the model is loaded.
-
-    Args:
-        free: Bytes of its free memory.
-        total: Bytes of its memory.
-        own: Bytes that this process has reserved, for another model.
-    """
+    """Describe a device that other processes use, judged by its memory before the model is loaded."""
     used = total - free - own
     if used <= OWN_BYTES:
         return ""
