@@ -69,6 +69,9 @@ WHITE_IS_ZERO = 0
 LOSSLESS_PIXELS = 2048 * 2048
 """Images up to this size are converted to PNG, larger ones to JPEG: a PNG of a photograph is large."""
 
+DARK = 64
+"""The brightest level, of 255, of a dark image of more than 8 bits: its pixels may have 14 bits or fewer."""
+
 CONVERTED_BYTES = 20 * 1024 * 1024
 QUALITIES = (95, 90, 80, 65, 50)
 """The qualities of such a JPEG: the first with at most CONVERTED_BYTES, otherwise the last."""
@@ -395,6 +398,8 @@ def _facts(name: str, image: Image, data: bytes) -> _Content:
     hidden: list[HiddenContent] = ["frames"] if moves else []
     if hides:
         hidden.append("transparency")
+    if not is_transparent and (image.mode.startswith("I") or _depth(data) > 8) and _is_dark(name, image):
+        hidden.append("levels")
     return _Content(kind, width, height, _conversion(width, height) if converted else "", tuple(hidden))
 
 
@@ -416,6 +421,15 @@ def _transparency(name: str, image: Image, data: bytes) -> tuple[bool, bool]:
     if clear.getchannel("A").getextrema()[0] == 255:
         return False, False
     return True, ImageChops.difference(clear.convert("RGB"), _on_white(clear)).getbbox() is not None
+
+
+def _is_dark(name: str, image: Image) -> bool:
+    """Whether no pixel of an image is brighter than a quarter of white, as in 12 bits stored as 16."""
+    try:
+        brightest = _levels(_rgb(image).convert("L")).max()
+    except Exception as error:  # as in _inspect_content
+        raise BadImage(f"{name}: cannot be decoded: {error}") from None
+    return bool(brightest <= DARK)
 
 
 def _conversion(width: int, height: int) -> str:

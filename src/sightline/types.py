@@ -110,8 +110,8 @@ class Probe(Struct, frozen=True):
     context: str = ""
 
 
-HiddenContent = Literal["frames", "transparency"]
-"""What no model sees of an image file: all frames but the first; what white shows through."""
+HiddenContent = Literal["frames", "transparency", "levels"]
+"""What no model sees of an image file: all frames but the first; what white shows through; dark levels."""
 
 
 class ImageFile(Struct, frozen=True):

@@ -440,3 +440,48 @@ def test_a_number_outside_json_is_refused_with_line_and_field(
     assert score(groups, None)[0] == 2
     found = more.rpartition(" ")[2].strip("[]}")
     assert f"g.jsonl, record line 2, field {field}: is {found}, which is no number" in capsys.readouterr().err
+
+
+def options(groups: Path) -> dict[str, Any]:
+    return dict(json.loads((groups.parent / "out" / "metrics.json").read_text())["options"])
+
+
+def test_the_options_on_the_file_are_those_of_the_result(tmp_path: Path) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(n, ["x", "y"], "x") for n in (1, 2)])
+    answer = {"question": 1, "variant": "v", "response": "A"}
+    answers = lines(tmp_path / "a.jsonl", [answer, {**answer, "response": "B"}])
+    given = ["--repeated", "last", "--allow-missing", "--columns", "id=question"]
+    assert verdicts(groups, answers, *given) == ["wrong", "error"]
+    recorded = {name: options(groups).get(name) for name in ("repeated", "allow_missing", "columns")}
+    assert recorded == {"repeated": "last", "allow_missing": True, "columns": {"id": "question"}}
+    assert "1 further answers of 1 probes are in the file and do not count (--repeated last)" in notes(groups)
+    lines(answers, [{**answer, "id": n} for n in (1, 2)])
+    score(groups, answers)
+    assert not {"repeated", "allow_missing", "only_answered", "columns"} & options(groups).keys()
+
+
+def test_a_tag_that_no_response_holds_is_noted(tmp_path: Path, capsys: Capture) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["x", "y"], "x")])
+    response = "<Summary lang='en'>B?</summary><think>B</think>A"
+    answers = lines(tmp_path / "a.jsonl", [{"id": 1, "variant": "v", "response": response}])
+    for tags, unseen in (("summary,think", []), ("sumary,summary", ["sumary"]), ("summ", ["summ"])):
+        score(groups, answers, "--reasoning-tags", tags)
+        found = json.loads((tmp_path / "out" / "metrics.json").read_text())["notes"]
+        expected = [f"--reasoning-tags {name}: no response holds a tag <{name}>" for name in unseen]
+        assert [note for note in found if "--reasoning-tags" in note] == expected
+    given = ["import", str(answers), "--task", "groups", "--reasoning-tags", "sumary", "--out"]
+    assert main([*given, str(tmp_path / "imported.jsonl")]) == 0
+    assert "no response holds a tag <sumary>" in capsys.readouterr().err
+
+
+def test_sizes_of_images_are_those_of_the_file(tmp_path: Path) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(1, ["x", "y"], "x")])
+    answer = {"id": 1, "variant": "v", "response": "A", "images": ["a.png", "b.png"]}
+    for sizes, kept in (([[30, 20], None], [[30, 20], None]), ([[30, 20]], None), ("large", None)):
+        answers = lines(tmp_path / "a.jsonl", [{**answer, "image_sizes": sizes}])
+        _, (line,) = score(groups, answers)
+        assert line.get("image_sizes") == kept
+    answers = lines(tmp_path / "a.jsonl", [{**answer, "image_sizes": [[30, 20], None]}])
+    replayed(groups, answers)
+    (line,) = map(json.loads, (tmp_path / "replayed" / "answers.jsonl").read_text().splitlines())
+    assert line["image_sizes"] == [[30, 20], None]

@@ -247,7 +247,12 @@ def test_what_an_image_hides_from_every_model_is_said(
     white = clear(0)
     white[:, 20:, :3] = 255
     save(folder / "white.png", white)
+    # 12 bits of a sensor, stored as 16.
+    Image.fromarray(np.full((20, 30), 4095, np.uint16)).save(folder / "dark.png")
+    Image.fromarray(np.full((20, 30), 4095, np.uint16)).save(folder / "dark.tif")
     names = [
+        "dark.png",
+        "dark.tif",
         "clear-0.png",
         "clear-palette.gif",
         "white.png",
@@ -259,6 +264,8 @@ def test_what_an_image_hides_from_every_model_is_said(
     evaluate(folder, names, endpoint[0])
     notes = json.loads((folder / "out" / "metrics.json").read_text())["notes"]
     assert [note for note in notes if "every model" in note] == [
+        "2 images of more than 8 bits without a level above a quarter of white, which every model sees dark: "
+        "dark.png, dark.tif",
         "2 images with transparent pixels, which every model sees on white: clear-0.png, clear-palette.gif",
         "2 images with several frames or pages, of which every model sees the first: moves.gif, moves.tif",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,21 @@ def test_a_missing_install_is_told_with_what_installs_it(monkeypatch: pytest.Mon
         resolve("sglang/org/llava", ModelOptions())
     # Where nothing will be asked, nothing need be installed.
     assert resolve("vllm/org/llava", ModelOptions(keyless=True))[0].identity == "vllm org/llava"
+
+
+def test_the_sizes_of_the_processor_are_those_of_the_folder_and_of_the_flags(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "preprocessor_config.json").write_text('{"min_pixels": 3136, "max_pixels": 12845056}')
+
+    def sizes(spec: str, flags: str) -> Any:
+        (model,) = resolve(spec, ModelOptions(args={"executable": sys.executable, "flags": flags}))
+        return model.capabilities.image_processor
+
+    flags = """--mm-processor-kwargs '{"max_pixels": 50176, "num_crops": 4}'"""
+    assert sizes(f"vllm/{tmp_path}", "") == {"min_pixels": 3136, "max_pixels": 12845056}
+    assert sizes(f"vllm/{tmp_path}", flags) == {"min_pixels": 3136, "max_pixels": 50176}
+    assert sizes("vllm/org/llava", flags.replace(" ", "=", 1)) == {"max_pixels": 50176}
+    assert sizes("vllm/org/llava", "--mm-processor-kwargs none") == {}
 
 
 @pytest.mark.parametrize(

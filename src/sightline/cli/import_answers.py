@@ -64,7 +64,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import contradictions, write_answers, write_verdicts
     from sightline.formats.other_tools import only_of_model, read_predictions
-    from sightline.scoring.reasoning import check_names
+    from sightline.scoring.reasoning import check_names, tag_notes
 
     out, file = Path(options.out), Path(options.file)
     for path in (out, *map(Path, filter(None, [options.verdicts]))):
@@ -101,7 +101,9 @@ def execute(options: argparse.Namespace) -> int:
     counts = ReasoningCounts()
     for one in found:
         counts.add(one.outcome)
-    for note in (*counts.notes(), *doubts(chosen)):
+    texts = [text for one in chosen for text in (one.response, one.reasoning)]
+    unseen = tag_notes(reasoning_names(spec), texts)
+    for note in (*counts.notes(), *unseen, *doubts(chosen, options.repeated)):
         print_note(note)
     if options.verdicts:
         write_verdicts(verdicts, Path(options.verdicts))

@@ -19,7 +19,7 @@ from sightline.formats.jsonl import as_asked, prompt_text
 from sightline.formats.prediction import Prediction
 from sightline.models.base import Model
 from sightline.scoring.scorer import JUDGE_SAMPLING
-from sightline.types import Origin, Probe
+from sightline.types import Origin, Probe, Repeated
 
 
 def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
@@ -68,12 +68,17 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         "judge_sampling": sampling or None,
         "split": task.split,
         **recorded_options(spec),
+        **{name: getattr(spec, name) for name in _OF_FILES if getattr(spec, name) not in (False, "error", {})},
         **({"reasoning_tags": list(reasoning_names(spec))} if spec.reasoning_tags else {}),
         **({"retry_truncated": spec.retry_truncated} if spec.retry_truncated is not None else {}),
         **(models.replacement.options if models.replacement else {"augment": None}),
         "synthetic": is_synthetic(task.folder) or None,
         "other_data": prepared.survey.is_foreign or None,
     }
+
+
+_OF_FILES = ("allow_missing", "only_answered", "repeated", "columns")
+"""The options of `score` on its file, which are recorded where they are given."""
 
 
 def _image_processor(models: PreparedModels) -> dict[str, Any]:
@@ -140,17 +145,23 @@ def replayed(model: Model, task: PreparedTask, draws: int) -> Iterator[tuple[Pro
                     yield probe, prediction
 
 
-def doubts(predictions: Sequence[Prediction]) -> list[str]:
-    """Notes on answers that the file repeats, and on responses that a table may have changed."""
+def doubts(predictions: Sequence[Prediction], counts: Repeated = "error") -> list[str]:
+    """Notes on answers that the file repeats, of which one counts, and on doubtful responses."""
     doubtful = Counter(one.doubt for one in predictions if one.doubt)
     repeated = [one.repeated for one in predictions if one.repeated]
     return counted_notes(
-        (sum(repeated), f"further answers of {len(repeated):,} probes are in the file and do not count"),
+        (
+            sum(repeated),
+            f"further answers of {len(repeated):,} probes are in the file and do not count "
+            f"(--repeated {counts})",
+        ),
         *((number, f"of {len(predictions):,} responses {doubt}") for doubt, number in doubtful.items()),
     )
 
 
-def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> list[str]:
+def recorded_notes(
+    recorded: Iterable[tuple[Probe, Prediction]], task: str, counts: Repeated = "error"
+) -> list[str]:
     """Notes on what a file of answers says, or does not say, about the probes that it answers."""
     answers: list[Prediction] = []
     prompts, other_prompts, with_options, without_order, without_right = 0, 0, 0, 0, 0
@@ -176,7 +187,7 @@ def recorded_notes(recorded: Iterable[tuple[Probe, Prediction]], task: str) -> l
             f"of {len(answers):,} answers have options in the file without the right one of the data: they "
             "have no reference",
         ),
-    ) + doubts(answers)
+    ) + doubts(answers, counts)
 
 
 # -- The judges of an evaluation

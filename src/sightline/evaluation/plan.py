@@ -19,12 +19,13 @@ from sightline.errors import UserError, some_of
 from sightline.evaluation.options import EffectiveOptions
 from sightline.formats.files import json_digest
 from sightline.formats.jsonl import as_asked, image_paths, path_in_data, prompt_text
+from sightline.formats.prediction import Prediction
 from sightline.images import BadImage, own_transform, sent_size, transform_for
 from sightline.metrics.flips import BETWEEN_PARTS
 from sightline.models.base import Model
 from sightline.models.ocr import Augmented
 from sightline.plugins import wrong_return
-from sightline.scoring.reasoning import without_reasoning
+from sightline.scoring.reasoning import tag_notes, without_reasoning
 from sightline.store.answers import KeyedRequest, RequestFrame, key_of
 from sightline.store.store import Store, inspect_images
 from sightline.text import counted
@@ -60,6 +61,7 @@ WINDOW = 1024
 HIDDEN: Mapping[HiddenContent, str] = {
     "frames": "with several frames or pages, of which every model sees the first",
     "transparency": "with transparent pixels, which every model sees on white",
+    "levels": "of more than 8 bits without a level above a quarter of white, which every model sees dark",
 }
 
 
@@ -189,7 +191,8 @@ class Plan:
 
         def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
             origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw, probe.options)
-            probe = as_asked(probe, inputs.model.recorded(origin))
+            recorded = inputs.model.recorded(origin)
+            probe = as_asked(probe, recorded)
             keyed = self._request(probe, origin)
             if isinstance(keyed, BadImage):
                 unsent, key = replace(probe, messages=()), _unaskable_key(probe, draw)
@@ -207,6 +210,7 @@ class Plan:
                 digest,
                 evidence=evidence,
                 files=keyed.request.images,
+                recorded=recorded,
             )
             again = self._retry(keyed.request, setting)
             if again is None:
@@ -494,11 +498,14 @@ def stored_probe(
     error: str | None = None,
     evidence: tuple[ImageFile, ...] = (),
     files: Mapping[str, ImageFile] | None = None,
+    recorded: Prediction | None = None,
 ) -> StoredProbe:
     """The stored record of one draw of a probe.
 
     `error` says why it cannot be asked. `files` are the images that are sent, None if that is not known.
+    `recorded` is the answer in a file, which may hold the sizes of its images.
     """
+    sizes = recorded.image_sizes if recorded is not None else ()
     return StoredProbe(
         sample=probe.sample,
         variant=probe.variant,
@@ -514,7 +521,7 @@ def stored_probe(
         evidence=evidence,
         context=probe.context,
         images=image_paths(probe.messages),
-        image_sizes=tuple(sent_size(files[image.path]) for image in _images(probe)) if files else (),
+        image_sizes=tuple(sent_size(files[image.path]) for image in _images(probe)) if files else sizes,
         prompt=prompt_text(probe.messages),
         sample_digest=sample_digest,
     )
@@ -614,6 +621,14 @@ class CollectedAnswers(Struct, frozen=True, kw_only=True):
         """The groups of the evaluation, in the order of the samples; each call starts a new pass."""
         return answered_groups(self.probes(), self.answers, self.reasoning_tags, first=self.first)
 
+    def tag_notes(self) -> list[str]:
+        """Notes on further tags that no response holds, in a pass of its own."""
+        if not self.reasoning_tags:
+            return []
+        found = (_results(chunk, self.answers).values() for chunk in _whole_samples(self.probes()))
+        answers = (one for results in found for one in results if isinstance(one, Answer))
+        return tag_notes(self.reasoning_tags, (text for one in answers for text in (one.text, one.reasoning)))
+
     def groups_to_judge(self) -> Iterator[Group]:
         """The groups, and those with first answers that second ones have replaced as they were before."""
         yield from self.groups()
@@ -630,13 +645,18 @@ def answered_groups(
 ) -> Iterator[Group]:
     """The groups of probes; see `CollectedAnswers` for `tags` and `first`."""
     for chunk in _whole_samples(probes):
-        partners = [probe for first in chunk for others in first.partners.values() for probe in others]
-        probes_of_chunk = (*chunk, *partners)
-        keys = [probe.key for probe in probes_of_chunk]
-        keys += [probe.retry.key for probe in probes_of_chunk if probe.retry is not None]
-        results = answers.look_up(list(dict.fromkeys(keys)))
+        results = _results(chunk, answers)
         for _, members in groupby(chunk, key=_group_key):
             yield _group(list(members), results, tags, first=first)
+
+
+def _results(chunk: Sequence[StoredProbe], answers: AnswerLookup) -> Mapping[str, Answer | Failure]:
+    """The answers to probes, to those of their partners, and the second ones to truncated answers."""
+    partners = [probe for first in chunk for others in first.partners.values() for probe in others]
+    probes = (*chunk, *partners)
+    keys = [probe.key for probe in probes]
+    keys += [probe.retry.key for probe in probes if probe.retry is not None]
+    return answers.look_up(list(dict.fromkeys(keys)))
 
 
 def _group_key(probe: StoredProbe) -> GroupKey:

@@ -350,6 +350,7 @@ def aggregate(
         notes.insert(0, warning)
     notes += summary_notes(totals.summary, description.planned_samples)
     notes += retry_notes(totals.summary.counts, description) if collected.retries else []
+    notes += collected.tag_notes()
     notes += long_response_notes(totals.summary) if measures.similarity is not None else []
     result = replace(
         _result(

@@ -137,7 +137,7 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
         settings[name] = _matched(prepared, name, other, needed[name], read)
     answers = FileAnswers()
     stored = list(_stored_probes(prepared, settings, answers))
-    notes = recorded_notes(_recorded(settings[task.setting]), task.name)
+    notes = recorded_notes(_recorded(settings[task.setting]), task.name, spec.repeated)
     description = describe_evaluation(prepared, notes)
     check_results_folder(spec, description, Path(file))
     collected = CollectedAnswers(probes=lambda: stored, answers=answers, reasoning_tags=reasoning_names(spec))
@@ -237,7 +237,8 @@ def _stored_sample(
             return stored_probe(replace(probe, messages=()), draw, key, cluster, digest, error=error)
         key = answers.add(task.benchmark.name, setting, prediction)
         asked = as_asked(probe, prediction)
-        return stored_probe(asked, draw, key, cluster, digest, evidence=judge_images(probe, files))
+        evidence = judge_images(probe, files)
+        return stored_probe(asked, draw, key, cluster, digest, evidence=evidence, recorded=prediction)
 
     return stored_groups(probes, draws, store)
 
@@ -348,6 +349,7 @@ def _stored(match: _Match, key: str) -> StoredProbe:
         options=asked.options if asked else prediction.options,
         context=asked.context if asked else prediction.context,
         images=prediction.images,
+        image_sizes=prediction.image_sizes,
         prompt=prediction.prompt,
     )
 

@@ -35,7 +35,7 @@ from sightline.formats.prediction import (
 from sightline.scoring.mentions import LETTERS
 from sightline.scoring.options import carry_letter
 from sightline.text import UNDECODABLE, Records, cell_text, fault, lenient_json
-from sightline.types import ImageRef, Message, Outcome, Probe, Text, Usage, Verdict, user
+from sightline.types import ImageRef, ImageSize, Message, Outcome, Probe, Text, Usage, Verdict, user
 
 _encoder = msgspec.json.Encoder()
 
@@ -158,6 +158,7 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
     location = source.at(sample)
     response = response_of(record, source.at(where))
     options, empty_options = listed_options(record.get("options"), "options", location)
+    images = _image_paths(record.get("images"))
     return Prediction(
         sample=sample,
         variant=variant_of(record.get("variant"), source, location),
@@ -168,7 +169,8 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
         empty_options=empty_options,
         labels=labels_of(record.get("labels"), "labels", location),
         image=optional_text(record.get("local_path"), "local_path", location),
-        images=_image_paths(record.get("images")),
+        images=images,
+        image_sizes=_image_sizes(record.get("image_sizes"), len(images)),
         prompt=_text_or_nothing(record.get("prompt")),
         context=_text_or_nothing(record.get("context")),
         sample_digest=_text_or_nothing(record.get("sample_digest")),
@@ -186,6 +188,15 @@ def _image_paths(value: object) -> tuple[str, ...]:
     paths = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
     whole = isinstance(value, list) and len(paths) == len(value)
     return tuple(paths) if whole and _in_data_folder(paths) else ()
+
+
+def _image_sizes(value: object, images: int) -> tuple[ImageSize | None, ...]:
+    """The sizes of the images sent; none if they are not one for each image."""
+    try:
+        sizes = msgspec.convert(value, tuple[ImageSize | None, ...])
+    except msgspec.ValidationError:
+        return ()
+    return sizes if len(sizes) == images else ()
 
 
 def _in_data_folder(paths: Iterable[str]) -> bool:

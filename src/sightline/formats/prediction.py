@@ -14,14 +14,15 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError, some_of
 from sightline.text import Records, cell_text
-from sightline.types import Labels, Usage, Verdict
+from sightline.types import ImageSize, Labels, Usage, Verdict
 
 
 class Prediction(Struct, frozen=True):
     """A model's answer to one probe, collected by any tool.
 
     `question`, `context` and `options` are those that the model saw, in the order it saw them; `image` is
-    the path of the record's image, `images` are the paths of the images sent, `prompt` is the text sent.
+    the path of the record's image, `images` are the paths of the images sent, `image_sizes` their sizes,
+    `prompt` is the text sent.
     Each is empty if the file does not hold it, and so are `key`, `finish_reason`, `version`, `usage` and
     `reasoning`, which our own answers.jsonl holds. An option that is '' was an empty cell between others;
     `empty_options` are all empty cells of options, also those after the last one (`jsonl.as_asked`
@@ -41,6 +42,7 @@ class Prediction(Struct, frozen=True):
     labels: Labels = field(default_factory=dict)
     image: str = ""
     images: tuple[str, ...] = ()
+    image_sizes: tuple[ImageSize | None, ...] = ()
     prompt: str = ""
     context: str = ""
     error: str | None = None

@@ -29,7 +29,8 @@ class Capabilities(Struct, frozen=True):
         replicas: How many copies of it, each in another process, share the requests; --concurrency counts for
             each. 0 if there are none.
         image_processor: The sizes to which its own processor brings images (`min_pixels`, `max_pixels`,
-            `size`), as its files state them; empty if they state none, and for servers.
+            `size`), as its files and the flags of its server state them; empty if they state none, and for
+            servers that Sightline does not start.
         references: Whether its server can do without the bytes of some images; `image_traffic` then says what
             was sent.
         sends_once: Whether its server needs the bytes of an image only until a first request with it has an

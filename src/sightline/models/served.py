@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -30,9 +31,10 @@ from sightline.errors import UserError, is_key_shaped, is_secret_name
 from sightline.models import process_supervisor
 from sightline.models.base import ImageTraffic, Model, read_server_report
 from sightline.models.http_client import CallError, HTTPClient, Timeouts, open_client
+from sightline.models.local.load import IMAGE_SIZES, image_processor_of
 from sightline.models.model_files import answer_files, digest_of_files, folder_of
 from sightline.models.openai import EndpointArgs, OpenAICompatible
-from sightline.text import print_note
+from sightline.text import UNDECODABLE, print_note
 from sightline.types import Answer, Failure, Request
 
 HOST = "127.0.0.1"
@@ -103,7 +105,12 @@ class Served(Model):
         self.name = self._client.name
         self.identity = self.host = command.identity
         # Its identity is that of the weights (docs/models.md), so it needs no check.
-        self.capabilities = replace(self._client.capabilities, endpoint=False, own_process=True)
+        self.capabilities = replace(
+            self._client.capabilities,
+            endpoint=False,
+            own_process=True,
+            image_processor=command.image_processor,
+        )
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         return self._client.effective(sampling)
@@ -338,6 +345,7 @@ class ServerCommand(Struct, frozen=True):
     command: tuple[str, ...]
     served_name: str
     identity: str
+    image_processor: Mapping[str, Any] = {}
 
 
 def launch_with_key(words: Sequence[str], python: Sequence[str] = ()) -> list[str]:
@@ -403,7 +411,20 @@ def server_command(
         command=(*words, *kind.words, location, "--served-model-name", served, *media, *user_words),
         served_name=served,
         identity=" ".join([kind.name, weights, *telling]),
+        image_processor=_image_processor(folder, units),
     )
+
+
+def _image_processor(folder: Path | None, units: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The sizes to which the server's processor brings images, by the folder's files and the flags."""
+    stated = image_processor_of(folder) if folder is not None else {}
+    for name, *values in units:
+        if name == "--mm-processor-kwargs" and len(values) == 1:
+            with contextlib.suppress(*UNDECODABLE):
+                options = json.loads(values[0])
+                given = options if isinstance(options, dict) else {}
+                stated |= {size: given[size] for size in IMAGE_SIZES if size in given}
+    return stated
 
 
 def _words(text: str, argument: str) -> list[str]:

@@ -26,7 +26,7 @@ A response without any of this stays as it is, to the last character.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -103,6 +103,21 @@ def check_names(names: Sequence[str]) -> None:
                 f"--reasoning-tags '{name}' is not the name of a tag",
                 expected="names without brackets, such as summary or my:thoughts",
             )
+
+
+def tag_notes(names: Sequence[str], texts: Iterable[str]) -> list[str]:
+    """Write a note on each further name of which none of the texts has a tag: it may be misspelled."""
+    left = {
+        name: re.compile(rf"<\s*/?\s*{re.escape(name)}\b", re.IGNORECASE)
+        for name in names
+        if name not in NAMES
+    }
+    for text in texts:
+        for name in [name for name, tag in left.items() if tag.search(text)]:
+            del left[name]
+        if not left:
+            break
+    return [f"--reasoning-tags {name}: no response holds a tag <{name}>" for name in left]
 
 
 # -- Channels: harmony, also without its tokens

@@ -370,7 +370,7 @@ def _class_name(folder: Path) -> str:
     return next((name for name in names if isinstance(name, str)), "")
 
 
-def _image_processor(folder: Path) -> dict[str, Any]:
+def image_processor_of(folder: Path) -> dict[str, Any]:
     """The sizes to which a processor brings images, as its configuration states them."""
     found: dict[str, Any] = {}
     for config in _processor_configs(folder):
@@ -446,7 +446,7 @@ class Checkpoint(Struct, frozen=True):
             likelihood=True,
             # Pillow reads all formats, and nothing is sent over a network.
             limits=ImageLimits(formats=tuple(MEDIA_TYPES), max_bytes=MAX_BYTES),
-            image_processor=_image_processor(self.folder) if self.takes_images else {},
+            image_processor=image_processor_of(self.folder) if self.takes_images else {},
         )
 
     def identity(self) -> str:
