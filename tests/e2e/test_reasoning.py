@@ -300,6 +300,31 @@ def test_a_judge_reads_first_and_second_answers(
     assert result["judge_errors"] == 0
 
 
+@pytest.mark.parametrize("longer", [[], ["--retry-truncated", "60"]])
+def test_the_bounds_of_a_dry_run_hold_where_all_is_truncated_and_every_judge_is_undecided(
+    command: Command, tmp_path: Path, serve: Callable[..., Server], longer: list[str]
+) -> None:
+    asked = [
+        {"group": str(group), "variant": variant, "prompt": f"{group}{variant}?", "references": ["a drum"]}
+        for group in range(4)
+        for variant in "ab"
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))
+    server = serve(lambda body: (f"{json.dumps(body['messages'])} {body['max_tokens']}", "length"))
+    judge = serve(lambda body: ("Hard to say.", "stop"))
+    words = ["run", f"groups:{tmp_path / 'pairs.jsonl'}", "--model", server.model, "--judge", judge.model]
+    words += ["--set", "embedder=none", "--gen", "max_tokens=40", *longer]
+    told = json.loads(command(*words, "--dry-run", "--json")[1])
+    (of_judge,) = told["judges"]
+    assert told["to_ask"] == 8
+    assert told["to_ask_at_most"] == told["to_ask"] * (2 if longer else 1)
+    assert told["completion_tokens_at_most"] == 8 * 40 + (8 * 60 if longer else 0)
+    assert command(*words, "--out", "out")[0] in (0, 1)
+    assert len(server.bodies) == told["to_ask_at_most"]
+    assert of_judge["to_ask"] < len(judge.bodies) == of_judge["to_ask_at_most"]
+    assert any("at most: again for each undecided reply" in note for note in told["notes"])
+
+
 @pytest.mark.parametrize(
     ("limit", "model", "said"),
     [

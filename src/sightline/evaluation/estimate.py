@@ -164,7 +164,7 @@ class RequestTally(Struct, kw_only=True):
     """Counts the requests to one model; a price is None if sightline.toml has none.
 
     `endpoints` are those that are checked, at `check_price`, before cached answers are used. `image_bytes`
-    and `rough_tokens` are those of the requests to send.
+    and `rough_tokens` are those of the requests to send. `possible` are requests that only some answers need.
     """
 
     model: str
@@ -178,6 +178,8 @@ class RequestTally(Struct, kw_only=True):
     to_send: KeySet = field(default_factory=KeySet)
     image_bytes: int = 0
     rough_tokens: int = 0
+    possible: KeySet = field(default_factory=KeySet)
+    possible_tokens: int = 0
     lengths: AnswerLengths = field(default_factory=AnswerLengths)
     _comparable: dict[str, Answer] = field(default_factory=dict)
 
@@ -207,6 +209,17 @@ class RequestTally(Struct, kw_only=True):
                 if self.batches is not None:
                     self.batches.add(keyed)
 
+    def add_possible(
+        self, requests: Sequence[KeyedRequest], stored: Mapping[str, Answer | Failure], *, retry: bool
+    ) -> None:
+        """Count requests that the answers to others decide on."""
+        for keyed in requests:
+            result = stored.get(keyed.request.key)
+            settled = result is not None and is_settled(state_of(result), retry_errors=retry)
+            if not settled and keyed.request.key not in self.possible:
+                self.possible.add(keyed.request.key)
+                self.possible_tokens += _size(keyed)[1]
+
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
         """Estimate the cost of what was counted; `other` is used where no answer was counted."""
         to_send = len(self.to_send)
@@ -218,20 +231,21 @@ class RequestTally(Struct, kw_only=True):
             expected = 0
         texts = {key: answer.text for key, answer in self._comparable.items()} if to_send else {}
         checked = [self._comparable[key] for key in choose(texts)]
-        at_most = to_send * self.max_tokens * self.attempts
+        most = (to_send + len(self.possible)) * self.attempts
+        most_prompt = round((self.rough_tokens + self.possible_tokens) * lengths.prompt_ratio) * self.attempts
         expected_usage = None if expected is None else Usage(prompt, expected)
         return RequestsEstimate(
             model=self.model,
             requests=len(self.counted),
             cached=len(self.counted) - to_send,
             to_ask=to_send,
-            to_ask_at_most=to_send * self.attempts,
+            to_ask_at_most=most,
             checks=len(checked) * self.endpoints,
             prompt_tokens=prompt,
             completion_tokens=expected,
-            completion_tokens_at_most=at_most,
+            completion_tokens_at_most=most * self.max_tokens,
             expected_cost=self._total(expected_usage, checked),
-            full_length_cost=self._total(Usage(prompt * self.attempts, at_most), checked),
+            full_length_cost=self._total(Usage(most_prompt, most * self.max_tokens), checked),
             has_price=self.price is not None,
             batch_files=self.batches.files if self.batches is not None else None,
             batch_bytes=self.batches.bytes if self.batches is not None else None,
@@ -401,6 +415,11 @@ def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: KeySet) -
             ]
             answered = store.answers.look_up([keyed.request.key for keyed in truncated])
             planned.retries.add(truncated, answered, planned_keys, retry=spec.retry_errors)
+            awaited = [
+                one.retry for one in chunk if one.retry is not None and one.probe.key in planned.tally.to_send
+            ]
+            answered = store.answers.look_up([keyed.request.key for keyed in awaited])
+            planned.retries.add_possible(awaited, answered, retry=spec.retry_errors)
         planned.probes += len(chunk)
         planned.broken_images += len(chunk) - len(requests)
     return planned
@@ -430,7 +449,11 @@ def _judges(
         if models is None:
             continue
         sampling = judge_sampling(prepared.spec, models[0])
-        tally = replace(_tally(prepared, judge.name, models, sampling), attempts=judge.max_attempts)
+        # Second answers are judged, too.
+        answers_each = 2 if collected.retries and asked.to_send else 1
+        tally = replace(
+            _tally(prepared, judge.name, models, sampling), attempts=judge.max_attempts * answers_each
+        )
         requests = replace(panel, judges=[judge]).requests(collected.groups_to_judge())
         while chunk := list(islice(requests, JUDGED_TOGETHER)):
             stored = store.answers.look_up([keyed.request.key for keyed in chunk])
@@ -484,11 +507,6 @@ def _notes(
                 f"the store holds no answer of {one.model} on this benchmark: the expected length of its"
                 " answers, and so the expected cost, is unknown"
             )
-    if spec.retry_truncated is not None and both[0].to_ask:
-        yield (
-            "--retry-truncated: answers that will reach the token limit are asked again, at most"
-            f" {both[0].to_ask:,} more requests; they are not counted here"
-        )
     if source and both[0].to_ask:
         yield f"expected lengths of answers: from {source}"
     samplings = {spec.model: prepared.models.models[0].effective(prepared.task.options.sampling)}
@@ -500,7 +518,14 @@ def _notes(
     for name, models in batched.items():
         if isinstance(models[0], BatchEndpoint) and (note := price_note(name, prepared.config)):
             yield note
-    if len(both) > 1:
-        yield "requests to judges: at most, because equal answers are judged once"
+    model, *judges = both
+    if spec.retry_truncated is not None and model.to_ask_at_most > model.to_ask:
+        more = model.to_ask_at_most - model.to_ask
+        yield f"to ask at most: {more:,} more if each new answer reaches the token limit (--retry-truncated)"
+    if judges:
+        again = any(judge.to_ask_at_most > judge.to_ask for judge in judges)
+        second = " and each second answer" if spec.retry_truncated is not None and model.to_ask else ""
+        most = f"; at most: again for each undecided reply{second}" if again else ""
+        yield f"to ask of judges: one for each answer or pair, fewer where answers are equal{most}"
     if uncached is not None and uncached.to_caption:
         yield "captions are not part of the cost"
