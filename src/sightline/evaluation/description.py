@@ -68,7 +68,9 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         "judge_sampling": sampling or None,
         "split": task.split,
         **recorded_options(spec),
-        **{name: getattr(spec, name) for name in _OF_FILES if getattr(spec, name) not in (False, "error", {})},
+        **{
+            name: getattr(spec, name) for name in _OF_FILES if getattr(spec, name) not in (False, "error", {})
+        },
         **({"reasoning_tags": list(reasoning_names(spec))} if spec.reasoning_tags else {}),
         **({"retry_truncated": spec.retry_truncated} if spec.retry_truncated is not None else {}),
         **(models.replacement.options if models.replacement else {"augment": None}),
