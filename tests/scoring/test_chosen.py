@@ -593,3 +593,41 @@ def test_refusals_revisions_and_turns_of_others_are_no_statements(
     response: str, options: tuple[str, ...], position: int | None
 ) -> None:
     assert read_choice(response, options).position == position
+
+
+@pytest.mark.parametrize(
+    ("response", "options", "position"),
+    [
+        # Inflected: the only option whose words a sentence holds in another form.
+        ("einen Waschbären", ("Ein Dachs", "Ein Waschbär", "Ein Fuchs"), 1),
+        ("Автобус жёлтого цвета.", ("жёлтый", "красный", "синий"), 0),
+        ("Ce tableau est surréaliste.", ("Le cubisme", "L'impressionnisme", "Le surréalisme"), 2),
+        ("She looks embarrassed.", ("Joy", "Embarrassment", "Anger"), 1),
+        ("She does not look embarrassed.", ("Joy", "Embarrassment", "Anger"), None),
+        ("The highlighted country is Nigeria.", ("Chad", "Niger", "Mali"), None),
+        (
+            "The tree is left of the house.",
+            ("The house is left of the tree", "The tree is right of the house"),
+            None,
+        ),
+        # Contractions
+        (
+            "They're teacher and student. One of them points.",
+            ("They are strangers", "They are teacher and student"),
+            1,
+        ),
+        ("No, it's a candle.", ("Yes, it is an apple.", "No, it is a candle."), 1),
+        # What is called the answer outranks what led to it.
+        ("I count 2 at the front and one behind. The answer is (C).", ("One", "Two", "Three", "Four"), 2),
+        ("Donc A est exclu. Réponse : B", ("Le foie", "L'estomac", "Le cœur"), 1),
+        # A condition that does not hold, and what is less likely
+        ("If it were a cat, the answer would be A. It is a dog.", ("a cat", "a dog"), 1),
+        ("Most likely: B. Less likely: A.", ("a cat", "a dog"), None),
+        # Japanese suppositions are no denials.
+        ("おそらく梅ではないかと思います。", ("桜", "梅", "桃"), 1),
+    ],
+)
+def test_forms_conditions_and_suppositions(
+    response: str, options: tuple[str, ...], position: int | None
+) -> None:
+    assert read_choice(response, options).position == position

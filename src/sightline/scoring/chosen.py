@@ -230,6 +230,8 @@ class _Statement(NamedTuple):
     position: int
     start: int
     words: str
+    is_answer: bool = False
+    """Whether a noun calls it the answer ('the answer is', not 'I count')."""
 
 
 def _from_text(response: str, options: Options, question: str) -> Choice:
@@ -349,7 +351,7 @@ def _label_pattern(languages: Languages) -> re.Pattern[str]:
     alone = r"\s*\n+(?=[\s(]*(?:{M}|[A-Za-z]\W*(?:$|\n)))"
     wrong = rf"(?:(?<![{EDGE}])(?:wrong|incorrect|falsche|mauvaise|incorrecta|неверный|неправильный)\s+)?"
     return word_pattern(
-        rf"(?:{wrong}{{nouns}}(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
+        rf"(?:{wrong}(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
         rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
         languages,
     )
@@ -370,18 +372,23 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
             continue
         if (position := _after_label(text[label.end() :], label[0], options, languages)) is not None:
             tail = re.match(r"\s*[^\n]*", text[label.end() :])
-            statements.append(_Statement(position, label.start(), label[0] + (tail[0] if tail else "")))
+            words = label[0] + (tail[0] if tail else "")
+            statements.append(_Statement(position, label.start(), words, label["noun"] is not None))
     called = word_pattern(
         r"{M}(?:\s*\(\s*{M}\s*\))?(?P<close>[\s)\]\"'»”」.:：\-–—,]*)(?:{options}\s*)?(?:(?:is|are)\s+)?(?:{right}|[✓✔✅☑])",
         languages,
     )
     for found in called.finditer(text):
         sentence, mentions, at = _mention_at(marked, found.start())
-        if mentions[at].denied or "\n" in found["close"] or negated:
+        ends = "\n" in found["close"] or ("." in found["close"] and found[0].casefold().endswith("it is"))
+        if mentions[at].denied or ends or negated:
             continue
         if at and joining(languages).fullmatch(sentence[mentions[at - 1].start + 1 : mentions[at].start]):
             continue  # 'A and B are correct'
         statements.append(_Statement(mentions[at].position, found.start(), found[0]))
+    # 'I count two here and one there. The answer is C': what is called the answer outranks what led to it.
+    answer = max((one.start for one in statements if one.is_answer), default=-1)
+    statements = [one for one in statements if one.is_answer or one.start > answer]
     return sorted(statements, key=lambda statement: statement.start)
 
 
@@ -421,7 +428,7 @@ def _after_label(tail: str, label: str, options: Options, languages: Languages) 
 def _is_joined(sentence: str, first: Mention, other: Mention, languages: Languages) -> bool:
     """Whether two mentions are named together ('B or C'), or contradict each other ('B: a kite')."""
     between, behind = sentence[first.start + 1 : other.start], sentence[other.start + 1 :]
-    if re.fullmatch(r"[\s)\]\"'.:：\-–—]*", between) and first.is_letter and not other.is_letter:
+    if re.fullmatch(r"[\s)\]\"'.:：\-–—]*", between) and first.is_letter is not other.is_letter:
         return True
     joint = joining(languages).fullmatch(between)
     if joint is None or not (between.strip(" \"'()[]") or first.is_letter):
@@ -473,7 +480,7 @@ def _leading(marked: Marked) -> list[_Statement]:
 
 def _concluded(marked: Marked) -> list[_Statement]:
     """What a conclusion names at once: 'so this has to be B'."""
-    named = rf"(?:[^\s,.;。，{LETTER}-{LAST}]+\s+){{0,3}}{{links}}"
+    named = rf"(?:[^\s,.;。，{LETTER}-{LAST}]+\s+){{0,5}}{{links}}"
     joined = _adjoining(marked, rf"{{concludes}}[\s,，:：]*(?:{{says}}|{named}){_ADJOINING}({{M}})")
     bare = (
         rf"{{concludes}}[\s,，:：]*{_ADJOINING}({{M}})(?=[\s)\"'»”」]*(?:[.!,;:。，！)\n]|$|because|since))"
@@ -486,6 +493,8 @@ def _closing(marked: Marked) -> list[_Statement]:
     found = re.search(rf"[^\n]*[:：–—=→⇒]\s*[\"'“(\[«]*([{LETTER}-{LAST}])\W*$", marked.text)
     if found is None or len(set(MENTION.findall(found[0][-3:]))) > 1:
         return []
+    if word_pattern("{tentative}", marked.languages).search(found[0]):
+        return []  # 'Less likely: A.'
     return [_Statement(position_of(found[1]), found.start(1), found[0])]
 
 
@@ -500,7 +509,7 @@ def _restated(marked: Marked, question: str) -> list[_Statement]:
     asked = _content(question)
     for sentence in sentences_of(marked.text) if len(asked) > 1 else []:
         found = word_pattern(rf"{{links}}{_ADJOINING}({{M}})", marked.languages).search(sentence)
-        if found is None or _shared(asked, sentence[: found.start()]) < 0.7 * len(asked):
+        if found is None or _shared(asked, sentence[: found.start()]) < 0.66 * len(asked):
             continue
         one = _adjoining(Marked(sentence, marked.languages, False), rf"{{links}}{_ADJOINING}({{M}})")
         return one[:1]
@@ -586,7 +595,52 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
         if marked.is_open or _is_hedged(sentence, last, marked.languages):
             return Choice(None, "none")
         return Choice(last.position, rank, _quoted(_readable(sentence, options)))
+    return Choice(None, "none") if marked.is_open or by_chance else _inflected(marked, options, question)
+
+
+def _inflected(marked: Marked, options: Options, question: str) -> Choice:
+    """The only option whose words one sentence holds in their order, in any form: 'einen Waschbären'."""
+    denies = word_pattern("{denies}|{denied_before}|{either}", marked.languages)
+    texts = [[word for word in TOKEN.findall(text) if not _is_common(word)] for text in options.texts]
+    shared = {
+        *set.intersection(*({word.casefold() for word in words} for words in texts)),
+        *_tokens(question),
+    }
+    own = [
+        any(len(word) > 3 and not any(_alike(word.casefold(), one) for one in shared) for word in words)
+        and not denies.search(text)
+        for words, text in zip(texts, options.texts, strict=True)
+    ]
+    for sentence in sentences_of(marked.text):
+        if sentence.rstrip().endswith(("?", "？")) or denies.search(sentence) or MENTION.search(sentence):
+            continue
+        stated = [word for word in TOKEN.findall(sentence) if not _is_common(word)]
+        found = [
+            position
+            for position, words in enumerate(texts)
+            if own[position] and _holds_forms(stated, words, marked.languages)
+        ]
+        if len(found) == 1:
+            return Choice(found[0], "option", _quoted(_readable(sentence, options)))
     return Choice(None, "none")
+
+
+def _is_common(word: str) -> bool:
+    return word.isdecimal() or word.casefold() in words_of("common")
+
+
+def _holds_forms(stated: Sequence[str], words: Sequence[str], languages: Languages) -> bool:
+    """Whether a sentence holds forms of these words in their order; of English names only the same form."""
+    at = 0
+    for word in words:
+        while at < len(stated):
+            other, at = stated[at], at + 1
+            names = "en" in languages and word[0].isupper() and other[0].isupper()
+            if word == other or (not names and _alike(word.casefold(), other.casefold())):
+                break
+        else:
+            return False
+    return True
 
 
 _OTHER_NUMBER = re.compile(r"(?<![^\W\d_])\d+")

@@ -119,6 +119,19 @@ _NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
 _FORMULA = re.compile(r"[=^+*/<>|\\-]")
 
 
+_IN_FULL = {
+    "n't": " not",
+    "'re": " are",
+    "it's": "it is",
+    "he's": "he is",
+    "she's": "she is",
+    "that's": "that is",
+}
+_CONTRACTED = re.compile(r"(?:n't|'re|\b(?:it|he|she|that)'s)\b", re.IGNORECASE)
+_SUPPOSED = re.compile(r"(?:では|じゃ)ないか(?=と|な|。|$)")
+"""Japanese 'is it not': a supposition, no denial."""
+
+
 def plain_text(text: str) -> str:
     """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
     folded = text
@@ -239,7 +252,7 @@ class Options:
             if sought and (same := self.written(sought)):
                 return same
         folded = [option.casefold() for option in self.texts]
-        expanded = re.sub(r"n't\b", " not", plain)
+        expanded = _CONTRACTED.sub(lambda found: _IN_FULL[found[0].casefold()], plain)
         for texts, sought in (
             (self.texts, plain),
             (folded, bare.casefold()),
@@ -346,7 +359,7 @@ class Marked(NamedTuple):
 def mark(response: str, options: Options) -> Marked:
     plain = plain_text(response)
     languages = languages_of(plain)
-    text = _QUOTED_QUESTION.sub(" ", _URL.sub(" ", plain))
+    text = _SUPPOSED.sub("だ", _QUOTED_QUESTION.sub(" ", _URL.sub(" ", plain)))
     if "right" in options.folded:
         text = _IDIOM.sub(" ", text)
     if options.numbers:
