@@ -72,7 +72,7 @@ def test_refusals_and_lines_agree_with_the_labels() -> None:
 
 @pytest.mark.parametrize(
     ("file", "missed_today"),
-    [("choices_first.jsonl", 176), ("choices_second.jsonl", 181), ("choices.jsonl", 84)],
+    [("choices_first.jsonl", 176), ("choices_second.jsonl", 181), ("choices_third.jsonl", 84)],
 )
 def test_the_reader_of_options_agrees_with_the_labels(file: str, missed_today: int) -> None:
     lines = _lines(file)
