@@ -67,6 +67,21 @@ def test_report_gives_the_tables_of_the_command(
     assert len(tables.frame()) == len(expected.splitlines()) - 1
 
 
+def test_report_reads_a_sweep_and_runs_in_the_order_given_as_the_command_does(
+    evaluations: list[sightline.Evaluation], capsys: Capture
+) -> None:
+    sightline.sweep(
+        "codis", model="baseline/chance", data="data", store="swept.db", set={"cot": [True, False]}, out="sw"
+    )
+    for words in (["sw"], ["sw", "2"], ["2", "first"], []):
+        capsys.readouterr()
+        expected = printed(capsys, "report", *words)
+        shown = sightline.report(*words, store="s.db")
+        assert shown.text("csv").startswith(expected)
+    assert len(sightline.report("sw").content) == 2
+    assert "cot" in str(sightline.report("sw"))
+
+
 def test_compare_gives_the_tables_of_the_command(
     evaluations: list[sightline.Evaluation], capsys: Capture
 ) -> None:

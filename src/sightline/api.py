@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
-from sightline.errors import UserError, unknown_name
+from sightline.errors import UserError
 from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.score import score_file
@@ -32,7 +31,6 @@ from sightline.formats.jsonl import Partly
 from sightline.metrics.significance import Comparison
 from sightline.reporting.judges import JudgeReport
 from sightline.reporting.tables import Tables
-from sightline.store.store import Store
 from sightline.types import Result
 
 __all__ = [
@@ -51,7 +49,7 @@ __all__ = [
 ]
 
 RunSource = Evaluation | int | str | os.PathLike[str]
-"""A run: an evaluation, the number or name of a run in the store, or a results folder."""
+"""A run: an evaluation, the number or name of a run in the store, or the folder of results or of a sweep."""
 
 
 T = TypeVar("T")
@@ -176,7 +174,7 @@ def report(
     pivot: bool = False,
     against: Names = (),
 ) -> Tables[list[Result]]:
-    """Make the tables of runs, computed anew from the store, or of results folders.
+    """Make the tables of runs, computed anew from the store, or of folders of results and sweeps.
 
     Example: `report(evaluation, "base", "results/a", by="category")`.
 
@@ -193,24 +191,11 @@ def report(
     Raises:
         UserError: There is no such run, label or row.
     """
-    from sightline.benchmarks.published import add_published
-    from sightline.evaluation.folder import read_result
-    from sightline.evaluation.result import recompute
-    from sightline.reporting.notes import result_points
-    from sightline.reporting.pivot import pivot as pivot_tables
-    from sightline.reporting.tables import summary
+    from sightline.evaluation.reports import report_runs
 
-    rows = _names(against)
-    results = []
-    with _opened(runs or (None,), store) as (names, opened):
-        for name in names:
-            if isinstance(name, Path):
-                results.append(add_published(read_result(name), *rows) if rows else read_result(name))
-            else:
-                results.append(recompute(_needed(opened), name, rows))
-        called = [_called(name, opened) for name in names if name is not None]
-    tables = pivot_tables(result_points(results), by) if pivot else summary(results, by, called)
-    return Tables(results, tuple(tables))
+    words = [_word(run) for run in runs]
+    shown = report_runs(words, _store_of(runs, store), _names(against))
+    return Tables(shown.results, tuple(shown.tables(by, pivot=pivot)))
 
 
 def compare(
@@ -241,36 +226,20 @@ def compare(
     Raises:
         UserError: A run does not exist or did not finish, or two runs share no group of the same data.
     """
-    from sightline.evaluation.compare import compare_runs, margin_verdicts, significance_of
-    from sightline.reporting.comparison import (
-        check_label,
-        check_rows,
-        compared_metrics,
-        comparison_table,
-        counts_table,
-        margin_table,
-        rows_of,
-    )
+    from sightline.evaluation.reports import compare_words
+    from sightline.reporting.comparison import counts_table
 
     bases, others = ([one] if isinstance(one, _SINGLE) else list(one) for one in (base, other))
-    if len(bases) not in (1, len(others)):
-        raise UserError(
-            f"compare: {len(bases)} base runs and {len(others)} compared runs",
-            expected="one base run, or the same number of both",
-        )
-    with _opened([*bases, *others], store) as (names, opened):
-        found = [name for name in names if name is not None]
-        first = found[: len(bases)] * (len(others) if len(bases) == 1 else 1)
-        pairs = list(zip(first, found[len(bases) :], strict=True))
-        comparison = compare_runs(opened, pairs, _names(against))
-    requested = compared_metrics(_names(metric), comparison, by)
-    check_label(by, [comparison])
-    rows = rows_of(comparison, requested, by)
-    check_rows(_names(metric), rows, comparison)
-    tables = [comparison_table(comparison, rows, significance_of(comparison, rows))]
-    if margin is not None:
-        tables.append(margin_table(comparison, rows, margin_verdicts(comparison, rows, margin), margin))
-    return Tables(comparison, (*tables, counts_table(comparison)))
+    compared = compare_words(
+        [_word(run) for run in bases],
+        [_word(run) for run in others],
+        _store_of([*bases, *others], store),
+        metrics=_names(metric),
+        by=by,
+        against=_names(against),
+        margin=margin,
+    )
+    return Tables(compared.comparison, (*compared.tables(), counts_table(compared.comparison)))
 
 
 def judge_report(
@@ -312,7 +281,7 @@ def judge_report(
     folder = None if data is None else os.fspath(data)
     spec = Spec(task=task, data=folder, split=split, store=_store_of(sources, store))
     judge_data = read_judge_data(
-        [word for one in sources if (word := _word(one))],
+        [_word(one) for one in sources],
         [os.fspath(one) for one in humans],
         spec,
         partly=partly,
@@ -346,56 +315,19 @@ def export(
     Raises:
         UserError: The format does not exist or cannot hold the answers; nothing is written then.
     """
-    from sightline.benchmarks.registry import export_formats
-    from sightline.evaluation.spec import spec_data_folder
-    from sightline.formats.export import export as write
-    from sightline.formats.files import refuse_overwriting
+    from sightline.evaluation.reports import export_answers
 
-    layouts = export_formats()
-    if layout not in layouts:
-        raise unknown_name("layout", layout, layouts)
-    if isinstance(answers, Evaluation) and answers.out is None:
+    file = answers.out if isinstance(answers, Evaluation) else os.fspath(answers)
+    if file is None:
         raise UserError("the evaluation has no results folder to export", expected="run with out=FOLDER")
-    file = Path(str(answers.out) if isinstance(answers, Evaluation) else answers)
-    file = file / "answers.jsonl" if file.is_dir() else file
-    refuse_overwriting(Path(out), force, read=[file])
-    folder = spec_data_folder(Spec(task="", data=None if data is None else os.fspath(data)))
-    return write(file, layouts[layout], Path(out), folder, model)
+    folder = None if data is None else os.fspath(data)
+    return export_answers(file, layout, os.fspath(out), data=folder, model=model, force=force)
 
 
 _SINGLE = (Evaluation, int, str, os.PathLike)
 
 
-@contextmanager
-def _opened(
-    runs: Sequence[RunSource | None], url: StrPath
-) -> Iterator[tuple[list[int | Path | None], Store | None]]:
-    """The number or results folder of each run (None: the latest), and the store if one needs it."""
-    from sightline.evaluation.folder import is_stored
-    from sightline.evaluation.runs import find_run
-
-    place = _store_of(runs, url)
-    words = [_word(run) for run in runs]
-    stored = [word is None or is_stored(word, place) for word in words]
-    store = Store.open(place, create=False) if any(stored) else None
-    try:
-        yield (
-            [
-                Path(word)
-                if word is not None and not held
-                else None
-                if word is None
-                else find_run(_needed(store), word)
-                for word, held in zip(words, stored, strict=True)
-            ],
-            store,
-        )
-    finally:
-        if store is not None:
-            store.close()
-
-
-def _store_of(runs: Sequence[RunSource | None], url: StrPath) -> str:
+def _store_of(runs: Sequence[RunSource], url: StrPath) -> str:
     """The store of evaluations, otherwise that of the caller.
 
     Evaluations of several stores cannot be used together: their numbers mean different runs.
@@ -408,26 +340,15 @@ def _store_of(runs: Sequence[RunSource | None], url: StrPath) -> str:
     return next(iter(stores), os.fspath(url))
 
 
-def _word(run: RunSource | None) -> str | None:
+def _word(run: RunSource) -> str:
+    """What names a run on the command line: its number, its name or its results folder."""
     if not isinstance(run, Evaluation):
-        return None if run is None else str(run)
+        return str(run)
     if run.run is not None:
         return str(run.run)
     if run.out is None:
         raise UserError("the answers of the evaluation were not kept", expected="score with out=FOLDER")
     return run.out
-
-
-def _called(name: int | Path, store: Store | None) -> str:
-    from sightline.evaluation.runs import name_or_number
-
-    return str(name) if isinstance(name, Path) else name_or_number(_needed(store), name)
-
-
-def _needed(store: Store | None) -> Store:
-    if store is None:
-        raise ValueError("a numbered run needs a store")
-    return store
 
 
 def _values(options: Mapping[str, Any] | None) -> dict[str, tuple[Any, ...]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import (
@@ -16,14 +15,12 @@ from sightline.cli.options import (
     chart_request,
     note_shadowed_runs,
 )
-from sightline.errors import UserError
 from sightline.metrics.flips import LISTS
 from sightline.text import print_note
 
 if TYPE_CHECKING:
     from sightline.metrics.significance import Comparison
     from sightline.reporting.table import ReportTable
-    from sightline.store.store import Store
 
 EXAMPLE = """examples:
   sightline compare 3 4                        run 4 minus run 3, of ./sightline.db
@@ -56,6 +53,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "--metric",
         action="append",
+        default=[],
         metavar="NAME",
         help="metric to compare; may repeat (default: the leading ones)",
     )
@@ -92,47 +90,25 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the table; returns the exit status, 5 if a condition of --fail-if holds."""
     from sightline.cli.printing import print_conditions_met, print_tables
-    from sightline.evaluation.compare import compare_runs, margin_verdicts, significance_of
     from sightline.evaluation.fail_if import not_applicable, parse_difference_conditions
     from sightline.evaluation.folder import is_stored
-    from sightline.reporting.comparison import (
-        check_label,
-        check_rows,
-        compared_metrics,
-        comparison_table,
-        margin_table,
-        rows_of,
-        tests_table,
-    )
-    from sightline.store.store import Store
+    from sightline.evaluation.reports import compare_words
 
     chart = chart_request(options)
-    pairs = _pairs(options.base, options.other)
-    words = dict.fromkeys(word for pair in pairs for word in pair)
-    folders = [word for word in words if not is_stored(word, options.store)]
-    note_shadowed_runs(folders, options.store)
-    needs_store = len(folders) < len(words)
-    store = Store.open(options.store, create=False) if needs_store else None
-    try:
-        runs = [
-            (_run(base, store, options.store), _run(other, store, options.store)) for base, other in pairs
-        ]
-        comparison = compare_runs(store, runs, options.against)
-    finally:
-        if store is not None:
-            store.close()
-    requested = compared_metrics(options.metric or (), comparison, options.by)
-    check_label(options.by, [comparison])
-    rows = rows_of(comparison, requested, options.by)
-    check_rows(options.metric or (), rows, comparison)
-    verdicts = None if options.margin is None else margin_verdicts(comparison, rows, options.margin)
+    words = dict.fromkeys([*options.base, *options.other])
+    note_shadowed_runs([word for word in words if not is_stored(word, options.store)], options.store)
+    compared = compare_words(
+        options.base,
+        options.other,
+        options.store,
+        metrics=options.metric,
+        by=options.by,
+        against=options.against,
+        margin=options.margin,
+    )
+    comparison, rows, tests, verdicts, _ = compared
     conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions, verdicts)
-    tests = significance_of(comparison, rows)
-    tables = [comparison_table(comparison, rows, tests, full=options.format in ("csv", "json"))]
-    if options.tests:
-        tables.append(tests_table(comparison, rows, tests))
-    if verdicts is not None:
-        tables.append(margin_table(comparison, rows, verdicts, options.margin))
+    tables = compared.tables(all_tests=options.tests, full=options.format in ("csv", "json"))
     if chart is not None:
         from sightline.reporting.charts import draw_comparison
 
@@ -170,14 +146,6 @@ def _words(text: str) -> list[str]:
     return [word for word in text.split(",") if word]
 
 
-def _run(word: str, store: Store | None, url: str) -> int | Path:
-    """The number of the run of the store that a word means, or a results folder."""
-    from sightline.evaluation.folder import is_stored
-    from sightline.evaluation.runs import find_run
-
-    return Path(word) if store is None or not is_stored(word, url) else find_run(store, word)
-
-
 def _margin(word: str) -> float:
     try:
         margin = float(word)
@@ -186,12 +154,3 @@ def _margin(word: str) -> float:
     if not 0 < margin < math.inf:
         raise argparse.ArgumentTypeError(f"{word!r} is not a number of percentage points above 0")
     return margin
-
-
-def _pairs(base: Sequence[str], other: Sequence[str]) -> list[tuple[str, str]]:
-    if len(base) not in (1, len(other)):
-        raise UserError(
-            f"compare: {len(base)} base runs and {len(other)} compared runs",
-            expected="one base run, or the same number of both",
-        )
-    return list(zip(base if len(base) > 1 else [*base] * len(other), other, strict=True))

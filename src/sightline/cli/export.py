@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from sightline.benchmarks.registry import export_formats
 from sightline.cli.options import add_plugins
@@ -48,20 +47,17 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the file; standard error lists the answers that its layout cannot hold."""
-    from sightline.errors import unknown_name
-    from sightline.evaluation.spec import Spec, spec_data_folder
-    from sightline.formats.export import export
-    from sightline.formats.files import refuse_overwriting
+    from sightline.evaluation.reports import export_answers
 
-    layouts = export_formats()
-    if options.layout not in layouts:
-        raise unknown_name("layout", options.layout, layouts)
-    answers, out = Path(options.answers), Path(options.out)
-    if answers.is_dir():
-        answers /= "answers.jsonl"
-    refuse_overwriting(out, options.force, read=[answers])
-    data = spec_data_folder(Spec(task="", data=options.data))
-    for omission in export(answers, layouts[options.layout], out, data, options.model):
+    omissions = export_answers(
+        options.answers,
+        options.layout,
+        options.out,
+        data=options.data,
+        model=options.model,
+        force=options.force,
+    )
+    for omission in omissions:
         print_note(omission)
-    print_line(f"written: {out}")
+    print_line(f"written: {options.out}")
     return 0

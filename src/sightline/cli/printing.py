@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sightline.engine.limits import Counts
     from sightline.evaluation.estimate import RequestsEstimate, RunEstimate
     from sightline.evaluation.result import Evaluation
-    from sightline.reporting.notes import ResultPoint
     from sightline.reporting.table import ReportTable
     from sightline.scoring.scorer import Explanation
 
@@ -41,22 +40,6 @@ def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def print_results(results: Sequence[Result], form: str, by: str | None, runs: Sequence[str] = ()) -> None:
-    """Print results; a single result in JSON is that of metrics.json."""
-    if form == "json":
-        print_json(results[0] if len(results) == 1 else list(results))
-        return
-    from sightline.reporting.tables import summary
-
-    tables = list(summary(results, by, runs))
-    if len(results) > 1:
-        # One result has no table over models, and does without numpy, whose import takes longer.
-        from sightline.reporting.comparison import over_models
-
-        tables += over_models(results)
-    print_tables(tables[:1] if form == "csv" else tables, form)
-
-
 def print_tables(tables: Sequence[ReportTable], form: str) -> None:
     with output_errors():
         if form == "table":
@@ -74,11 +57,21 @@ def print_evaluation(evaluation: Evaluation, form: str, by: str | None, name: st
     if evaluation.explanations and form in ("json", "csv"):
         _print_explained(evaluation, form)
     else:
-        print_results([evaluation.result], form, by, [name] if name else ())
+        _print_result(evaluation.result, form, by, name)
         if evaluation.explanations:
             print_tables([explanation_table(evaluation.explanations)], form)
     print_run_summary(evaluation)
     return evaluation.exit_status
+
+
+def _print_result(result: Result, form: str, by: str | None, name: str | None) -> None:
+    if form == "json":
+        print_json(result)
+        return
+    from sightline.reporting.tables import summary
+
+    tables = summary([result], by, [name] if name else ())
+    print_tables(tables[:1] if form == "csv" else tables, form)
 
 
 def _print_explained(evaluation: Evaluation, form: str) -> None:
@@ -100,13 +93,6 @@ def explanation_table(explanations: Sequence[Explanation]) -> ReportTable:
         tuple(Column("text", name, name) for name in names),
         tuple(tuple(str(getattr(one, name)) for name in names) for one in explanations),
     )
-
-
-def print_pivot(points: Sequence[ResultPoint], form: str, by: str | None) -> None:
-    """Print several results as one table, with a row for each model and a column for each varied value."""
-    from sightline.reporting.pivot import pivot
-
-    print_tables(pivot(points, by), form)
 
 
 def print_run_summary(evaluation: Evaluation) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +23,7 @@ from sightline.errors import UserError, needs_extra
 from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
-    from sightline.engine.limits import Counts
     from sightline.evaluation.fail_if import Condition
-    from sightline.evaluation.runs import EndpointLine
-    from sightline.reporting.notes import ResultPoint
     from sightline.store.store import Store
     from sightline.types import Result
 
@@ -90,78 +89,44 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the tables; returns the exit status, 5 if a condition of --fail-if holds."""
-    from sightline.cli.printing import print_conditions_met, print_pivot, print_results
+    from sightline.cli.printing import print_conditions_met, print_saved, print_tables
     from sightline.evaluation.fail_if import check_condition_metrics, parse_conditions
-    from sightline.evaluation.folder import is_stored, is_sweep, read_result
-    from sightline.evaluation.runs import (
-        find_run,
-        latest_finished_run,
-        list_endpoints,
-        name_or_number,
-        read_stored_run,
-    )
-    from sightline.reporting.notes import options_text, result_points
-    from sightline.store.store import Store
+    from sightline.evaluation.folder import is_stored
+    from sightline.evaluation.reports import report_runs
 
     conditions = parse_conditions(options.fail_if)
     chart = chart_request(options)
-    if options.endpoints and conditions:
-        raise UserError("--endpoints prints no metrics for --fail-if", expected="one of the two")
-    stored = [word for word in options.runs if is_stored(word, options.store)]
-    folders = [Path(word) for word in options.runs if word not in stored]
-    _check_html(options, mixed=bool(stored and folders))
+    folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
+    _check_html(options, mixed=0 < len(folders) < len(options.runs))
+    if options.endpoints:
+        if conditions:
+            raise UserError("--endpoints prints no metrics for --fail-if", expected="one of the two")
+        _print_endpoints(options)
+        return 0
     note_shadowed_runs(map(str, folders), options.store)
-    swept = {folder: _read_points(folder, options.against) for folder in folders if is_sweep(folder)}
-    results: list[Result] = []
-    names: list[str] = []
-    counts: dict[str, Counts] = {}
-    for folder in folders:
-        if folder in swept:
-            results += [point.result for point in swept[folder]]
-            names += [f"{folder}: {options_text(point.values)}" for point in swept[folder]]
-        else:
-            results.append(_with_rows(read_result(folder), options.against))
-            names.append(str(folder))
-    if stored or options.endpoints or not folders:
-        store = Store.open(options.store, create=False)
-        try:
-            if options.endpoints:
-                _print_endpoints(list_endpoints(store), options.format)
-                return 0
-            numbers = [find_run(store, word) for word in stored]
-            results += _of_store(store, numbers, options)
-            shown = numbers or [latest_finished_run(store)[0].number]
-            names += [name_or_number(store, number) for number in shown]
-            counts = {f"run {number}": read_stored_run(store, number).counts for number in shown}
-        finally:
-            store.close()
+    written = partial(_write_html, options) if options.html else None
+    shown = report_runs(options.runs, options.store, options.against, written)
     if options.html and folders:
         _write_html_of_folders(folders, options)
+    results = shown.results
     check_condition_metrics(conditions, {metric.metric for result in results for metric in result.metrics})
-    # A sweep records its varied options; those of other results are the options that differ.
-    points = next(iter(swept.values())) if len(options.runs) == len(swept) == 1 else result_points(results)
-    pivoted = bool(options.pivot or swept)
+    pivoted = options.pivot or shown.has_sweep
     if chart is not None:
         from sightline.reporting.charts import draw_results
 
-        draw_results(points, chart, by=options.by, pivot=pivoted, runs=names)
-    if pivoted:
-        print_pivot(points, options.format, options.by)
+        draw_results(shown.points, chart, by=options.by, pivot=pivoted, runs=shown.names)
+    if options.format == "json" and not pivoted:
+        print_json(results[0] if len(results) == 1 else results)
     else:
-        print_results(results, options.format, options.by, names)
-    _print_saved(counts)
+        tables = shown.tables(options.by, pivot=options.pivot)
+        print_tables(tables[:1] if options.format == "csv" and not pivoted else tables, options.format)
+    for run, requests in shown.counts.items():
+        print_saved(run, requests)
     if chart is not None:
         print_note(f"plot: {chart.path}")
-    met = _describe_met(conditions, results, names)
+    met = _describe_met(conditions, results, shown.names)
     print_conditions_met(met)
     return 5 if met else 0
-
-
-def _print_saved(counts: Mapping[str, Counts]) -> None:
-    from sightline.cli.printing import print_saved
-
-    for run, requests in counts.items():
-        print_saved(run, requests)
 
 
 def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
@@ -180,29 +145,14 @@ def _write_html_of_folders(folders: Sequence[Path], options: argparse.Namespace)
     """Write the report of results folders, which become runs of a temporary store."""
     from sightline.viewer.opened import opened_store
 
-    data = [Path(folder) for folder in options.data]
-    with opened_store(options.store, folders, data) as store:
-        numbers = range(1, len(folders) + 1)
-        write_html(
-            store,
-            numbers,
-            Path(options.html),
-            folders=data,
-            groups=options.groups,
-            against=options.against,
-        )
+    with opened_store(options.store, folders, [Path(folder) for folder in options.data]) as store:
+        _write_html(options, store, range(1, len(folders) + 1))
 
 
-def _of_store(store: Store, numbers: Sequence[int], options: argparse.Namespace) -> list[Result]:
-    """The results of runs, or of the latest one; with --html, their report is written too."""
-    from sightline.evaluation.result import recompute
-    from sightline.evaluation.runs import latest_finished_run
-
-    if not options.html:
-        return [recompute(store, number, options.against) for number in numbers or (None,)]
+def _write_html(options: argparse.Namespace, store: Store, numbers: Sequence[int]) -> list[Result]:
     return write_html(
         store,
-        numbers or [latest_finished_run(store)[0].number],
+        numbers,
         Path(options.html),
         folders=[Path(folder) for folder in options.data],
         groups=options.groups,
@@ -224,27 +174,13 @@ def _describe_met(
     ]
 
 
-def _with_rows(result: Result, against: Sequence[str]) -> Result:
-    """The result with the published figures of the rows that the user names, if any."""
-    from sightline.benchmarks.published import add_published
+def _print_endpoints(options: argparse.Namespace) -> None:
+    from sightline.evaluation.runs import list_endpoints
+    from sightline.store.store import Store
 
-    return add_published(result, *against) if against else result
-
-
-def _read_points(folder: Path, against: Sequence[str]) -> list[ResultPoint]:
-    """The results of a sweep, with the values of its varied options."""
-    from sightline.evaluation.folder import read_sweep
-    from sightline.reporting.notes import ResultPoint
-
-    return [
-        ResultPoint(_with_rows(point.result, against), point.values)
-        for point in read_sweep(folder).points
-        if point.result
-    ]
-
-
-def _print_endpoints(endpoints: Sequence[EndpointLine], form: str) -> None:
-    if form == "json":
+    with closing(Store.open(options.store, create=False)) as store:
+        endpoints = list_endpoints(store)
+    if options.format == "json":
         print_json(endpoints)
         return
     for one in endpoints:

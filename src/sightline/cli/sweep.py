@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
     """Run the sweep; returns the worst exit status of its points."""
     import asyncio
 
-    from sightline.cli.printing import print_json, print_pivot
+    from sightline.cli.printing import print_json, print_tables
     from sightline.evaluation.sweep import run_sweep
 
     points = _points(options)
@@ -58,7 +58,9 @@ def execute(options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json(sweep.record)
     elif sweep.results:
-        print_pivot(sweep.results, options.format, options.by)
+        from sightline.reporting.pivot import pivot
+
+        print_tables(pivot(sweep.results, options.by), options.format)
     if chart is not None and sweep.results:
         from sightline.reporting.charts import draw_results
 

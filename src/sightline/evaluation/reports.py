@@ -1,0 +1,206 @@
+"""What `report`, `compare` and `export` give, on the command line and in Python alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from sightline.benchmarks.published import add_published
+from sightline.benchmarks.registry import export_formats
+from sightline.engine.limits import Counts
+from sightline.errors import UserError, unknown_name
+from sightline.evaluation.compare import RunName, compare_runs, margin_verdicts, significance_of
+from sightline.evaluation.folder import is_stored, is_sweep, read_result, read_sweep
+from sightline.evaluation.result import recompute
+from sightline.evaluation.runs import find_run, latest_finished_run, name_or_number, read_stored_run
+from sightline.evaluation.spec import Spec, spec_data_folder
+from sightline.formats.export import export
+from sightline.formats.files import refuse_overwriting
+from sightline.formats.jsonl import ANSWERS
+from sightline.metrics.significance import Comparison, MarginVerdict, MetricSubset, Significance
+from sightline.reporting.comparison import (
+    check_label,
+    check_rows,
+    compared_metrics,
+    comparison_table,
+    margin_table,
+    over_models,
+    rows_of,
+    tests_table,
+)
+from sightline.reporting.notes import ResultPoint, options_text, result_points
+from sightline.reporting.pivot import pivot as pivot_tables
+from sightline.reporting.table import ReportTable
+from sightline.reporting.tables import summary
+from sightline.store.store import Store
+from sightline.types import MetricValue, Result
+
+ResultsOf = Callable[[Store, Sequence[int]], list[Result]]
+"""Makes the results of runs of a store."""
+
+
+@contextmanager
+def opened_runs(words: Sequence[str], url: str) -> Iterator[tuple[list[RunName], Store | None]]:
+    """Find the run or the results folder that each word means; the store is None if only folders are named.
+
+    Without words, it is the latest run that finished.
+    """
+    stored = [is_stored(word, url) for word in words]
+    store = Store.open(url, create=False) if any(stored) or not words else None
+    try:
+        if store is None:
+            yield [Path(word) for word in words], None
+        elif not words:
+            yield [latest_finished_run(store)[0].number], store
+        else:
+            named = zip(words, stored, strict=True)
+            yield [find_run(store, word) if held else Path(word) for word, held in named], store
+    finally:
+        if store is not None:
+            store.close()
+
+
+# -- The tables of runs
+
+
+class ReportedRuns(NamedTuple):
+    """The results of runs and of the points of sweeps, with the names that the tables give them.
+
+    `points` hold the results with the values of their varied options. If `has_sweep`, some come of a sweep.
+    `counts` are the requests of runs of the store.
+    """
+
+    results: list[Result]
+    names: list[str]
+    points: list[ResultPoint]
+    has_sweep: bool
+    counts: Mapping[str, Counts]
+
+    def tables(self, by: str | None = None, *, pivot: bool = False) -> list[ReportTable]:
+        if pivot or self.has_sweep:
+            return pivot_tables(self.points, by)
+        several = over_models(self.results) if len(self.results) > 1 else []
+        return [*summary(self.results, by, self.names), *several]
+
+
+def report_runs(
+    words: Sequence[str], url: str, against: Sequence[str] = (), results_of: ResultsOf | None = None
+) -> ReportedRuns:
+    """Read results folders and sweeps, and make the results of runs of the store, in the order of the words.
+
+    Args:
+        words: Numbers and names of runs, and folders; none for the latest run that finished.
+        against: Rows of the paper to compare with; none takes those that the run named.
+        results_of: Makes the results of the runs of the store; None: judges and counts them again.
+    """
+    points: list[ResultPoint] = []
+    names: list[str] = []
+    counts: dict[str, Counts] = {}
+
+    def recomputed(store: Store, numbers: Sequence[int]) -> list[Result]:
+        # Without a number, the result says which later run did not finish.
+        return [recompute(store, number if words else None, against) for number in numbers]
+
+    with opened_runs(words, url) as (runs, store):
+        numbers = [run for run in runs if isinstance(run, int)]
+        stored = iter((results_of or recomputed)(store, numbers) if store is not None else ())
+        for run in runs:
+            if isinstance(run, Path):
+                swept = _points_of(run) if is_sweep(run) else [ResultPoint(read_result(run), {})]
+                points += [ResultPoint(_with_rows(one.result, against), one.values) for one in swept]
+                names += [
+                    f"{run}: {options_text(one.values)}" if is_sweep(run) else str(run) for one in swept
+                ]
+            elif store is not None:
+                points.append(ResultPoint(next(stored), {}))
+                names.append(name_or_number(store, run))
+                counts[f"run {run}"] = read_stored_run(store, run).counts
+    sweeps = [isinstance(run, Path) and is_sweep(run) for run in runs]
+    results = [point.result for point in points]
+    # A sweep records its varied options; those of other results are the options that differ.
+    return ReportedRuns(
+        results, names, points if sweeps == [True] else result_points(results), any(sweeps), counts
+    )
+
+
+def _points_of(sweep: Path) -> list[ResultPoint]:
+    return [ResultPoint(point.result, point.values) for point in read_sweep(sweep).points if point.result]
+
+
+def _with_rows(result: Result, against: Sequence[str]) -> Result:
+    return add_published(result, *against) if against else result
+
+
+# -- The comparison of runs
+
+
+class ComparedRuns(NamedTuple):
+    """A comparison, the differences that are shown, and their tests; `verdicts` None without a margin."""
+
+    comparison: Comparison
+    rows: Sequence[MetricValue]
+    tests: Mapping[MetricSubset, Significance]
+    verdicts: Mapping[MetricSubset, MarginVerdict] | None
+    margin: float
+
+    def tables(self, *, all_tests: bool = False, full: bool = False) -> list[ReportTable]:
+        tables = [comparison_table(self.comparison, self.rows, self.tests, full=full)]
+        if all_tests:
+            tables.append(tests_table(self.comparison, self.rows, self.tests))
+        if self.verdicts is not None:
+            tables.append(margin_table(self.comparison, self.rows, self.verdicts, self.margin))
+        return tables
+
+
+def compare_words(
+    base: Sequence[str],
+    other: Sequence[str],
+    url: str,
+    *,
+    metrics: Sequence[str] = (),
+    by: str | None = None,
+    against: Sequence[str] = (),
+    margin: float | None = None,
+) -> ComparedRuns:
+    """Compare runs and results folders: each other one with its base, or all with one base."""
+    if not base or len(base) not in (1, len(other)):
+        raise UserError(
+            f"compare: {len(base)} base runs and {len(other)} compared runs",
+            expected="one base run, or the same number of both",
+        )
+    with opened_runs([*base, *other], url) as (runs, store):
+        bases = runs[: len(base)] if len(base) > 1 else runs[:1] * len(other)
+        comparison = compare_runs(store, list(zip(bases, runs[len(base) :], strict=True)), against)
+    shown = compared_metrics(metrics, comparison, by)
+    check_label(by, [comparison])
+    rows = rows_of(comparison, shown, by)
+    check_rows(metrics, rows, comparison)
+    verdicts = None if margin is None else margin_verdicts(comparison, rows, margin)
+    return ComparedRuns(comparison, rows, significance_of(comparison, rows), verdicts, margin or 0.0)
+
+
+# -- Answers in the formats of other tools
+
+
+def export_answers(
+    answers: str, layout: str, out: str, *, data: str | None = None, model: str = "", force: bool = False
+) -> list[str]:
+    """Write an answers.jsonl, or that of a results folder, in a format.
+
+    Args:
+        answers: The file, or its folder.
+        layout: The name of the format.
+        data: The data folder, for formats that repeat its records.
+        model: The name of the model, for formats that hold it; '' takes that of the results.
+
+    Returns:
+        What the format cannot hold, a sentence each.
+    """
+    layouts = export_formats()
+    if layout not in layouts:
+        raise unknown_name("layout", layout, layouts)
+    file = Path(answers, ANSWERS) if Path(answers).is_dir() else Path(answers)
+    refuse_overwriting(Path(out), force, read=[file])
+    return export(file, layouts[layout], Path(out), spec_data_folder(Spec(task="", data=data)), model)
