@@ -75,10 +75,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A suggestion for a misspelled name.
-
-    Returns:
-        ', did you mean ...?' with the most similar name; '' if none is similar.
+    """A suggestion for a misspelled name; '' if none is similar.
 
     >>> did_you_mean("gpt-4i", ["GPT-4o", "Gemini"])
     ", did you mean 'GPT-4o'?"

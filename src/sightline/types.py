@@ -413,11 +413,7 @@ class Group(Struct, frozen=True, dict=True):
         }
 
     def judgement(self, question: str, *targets: str) -> Verdict | None:
-        """The verdict on exactly these answers.
-
-        Returns:
-            The verdict; None if there is none.
-        """
+        """The verdict on exactly these answers; None if there is none."""
         for verdict in self.judgements:
             if verdict.question == question and verdict.targets == targets:
                 return verdict
@@ -490,10 +486,8 @@ class Term(Struct, frozen=True):
 
 
 class MetricDefinition(Struct, frozen=True):
-    """What a metric means: an entry of `metric_definitions` in metrics.json.
-
-    Attributes:
-        graded: Whether a unit may have any value of the range (a similarity); otherwise it is right or wrong.
+    """What a metric means: an entry of `metric_definitions` in metrics.json. `graded`: whether a unit may
+    have any value of the range (a similarity); otherwise it is right or wrong.
     """
 
     meaning: str

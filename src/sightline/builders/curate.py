@@ -44,11 +44,8 @@ from sightline.types import ImageFile
 
 
 class ImageStatus(Struct, frozen=True):
-    """The status of an image.
-
-    Attributes:
-        step: The step that dropped it, '' if none did.
-        text: Share of its area that text covers, 0-1.
+    """The status of an image. `step`: the step that dropped it, '' if none did. `text`: share of its area
+    that text covers, 0-1.
     """
 
     step: str = ""
@@ -350,10 +347,7 @@ Quads = NDArray[np.float64]
 
 
 def word_area(word: Word) -> float:
-    """The area of the quadrilateral of a word.
-
-    Returns:
-        Square pixels.
+    """The area of the quadrilateral of a word, in square pixels.
 
     >>> word_area(Word("tilted", (0, 0, 10, 10), 1, ((5, 0), (10, 5), (5, 10), (0, 5))))
     50.0

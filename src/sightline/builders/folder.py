@@ -124,10 +124,7 @@ def image_versions() -> dict[str, str]:
 
 
 def describe_difference(old: Any, new: Mapping[str, Any]) -> str:
-    """Describe how two builds differ.
-
-    Returns:
-        The differences of kind, settings and versions; '' if there are none.
+    """The differences of kind, settings and versions of two builds; '' if there are none.
 
     >>> one = {"kind": "mask", "settings": {"seed": 1}, "versions": {}}
     >>> describe_difference(one, {**one, "settings": {"seed": 2}})

@@ -24,11 +24,8 @@ from sightline.types import ImageRef
 
 
 class ImageTextLine(Struct, frozen=True):
-    """A line of the OCR file.
-
-    Attributes:
-        digest: SHA-256 of its bytes.
-        words: The words in reading order, with boxes in pixels of the upright image.
+    """A line of the OCR file. `digest`: SHA-256 of its bytes. `words`: the words in reading order, with boxes
+    in pixels of the upright image.
     """
 
     image_id: str

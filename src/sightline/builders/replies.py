@@ -60,10 +60,8 @@ def read_rephrasings(reply: str, question: str, answers: Sequence[str], *, cut: 
 
 
 def given_away(text: str, question: str, answers: Sequence[str]) -> str:
-    """Find an answer that a text gives away: all its words occur in the text, and not all in the question.
-
-    Returns:
-        The first such answer; '' if there is none.
+    """Find an answer that a text gives away: all its words occur in the text, and not all in the question; ''
+    if there is none.
 
     >>> given_away("Is the red bus a school bus?", "Who owns the red bus?", ["red", "a school"])
     'a school'

@@ -125,11 +125,8 @@ def group_id(source: SourceItem, size: int) -> str:
 
 
 def resized(image: Image, size: int, max_pixels: int) -> Image:
-    """Resize an image.
-
-    Args:
-        size: Side of the square in pixels; 0 keeps the proportions.
-        max_pixels: Largest number of pixels for size 0.
+    """Resize an image. `size`: side of the square in pixels; 0 keeps the proportions. `max_pixels`: largest
+    number of pixels for size 0.
     """
     from PIL import Image
 

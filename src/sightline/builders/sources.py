@@ -113,10 +113,8 @@ def table_sources(path: Path, images: Path | None = None) -> list[SourceItem]:
 
 
 def decode_place_name(name: str) -> str:
-    """Decode the name of a place.
-
-    Args:
-        name: A URL of Wikimedia Commons, or a name with underscores and percent-encoding.
+    """Decode the name of a place. `name`: a URL of Wikimedia Commons, or a name with underscores and
+    percent-encoding.
 
     >>> decode_place_name("http://commons.wikimedia.org/wiki/Category:Vl%C4%8D%C3%AD_d%C5%AFl")
     'Vlčí důl'

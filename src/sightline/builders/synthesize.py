@@ -239,10 +239,7 @@ class _Piece(Struct, frozen=True):
 
 
 def read_instruction(reply: str, *, cut: bool = False) -> tuple[InstructionPair | None, str]:
-    """Read the last pair of instruction and response in a reply.
-
-    Returns:
-        The pair and '', or None and the reason why the reply is unusable.
+    """Read the last pair of instruction and response in a reply; None with the reason if it is unusable.
 
     >>> read_instruction("Good Instruction: Name the red shop.\\nResponse: Variety Store")
     (InstructionPair(instruction='Name the red shop.', response='Variety Store'), '')

@@ -59,11 +59,11 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.evaluation.description import doubts
     from sightline.evaluation.options import reasoning_names, setting_of, variant_of
     from sightline.evaluation.result import ReasoningCounts
-    from sightline.evaluation.score import import_answers
+    from sightline.evaluation.score import import_answers, read_answers
     from sightline.evaluation.spec import Spec
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import contradictions, write_answers, write_verdicts
-    from sightline.formats.other_tools import only_of_model, read_predictions
+    from sightline.formats.other_tools import only_of_model
     from sightline.scoring.reasoning import check_names, tag_notes
 
     out, file = Path(options.out), Path(options.file)
@@ -75,18 +75,13 @@ def execute(options: argparse.Namespace) -> int:
         split=options.split,
         allow_missing=options.allow_missing,
         reasoning_tags=options.reasoning_tags,
+        repeated=options.repeated,
+        columns=pairs(columns(options.columns), "--columns"),
     )
     check_names(reasoning_names(spec))
     benchmark = find_benchmark(spec.task.partition(":")[0])
     variant = variant_of(benchmark, setting_of(benchmark, spec.task))
-    read = read_predictions(
-        file,
-        benchmark.answer_files,
-        setting=variant,
-        allow_missing=spec.allow_missing,
-        repeated=options.repeated,
-        columns=pairs(columns(options.columns), "--columns"),
-    )
+    read = read_answers(spec, benchmark, variant, file)
     if options.judgements:
         read = benchmark.add_judgements(read, Path(options.judgements))
     chosen = only_of_model(read, options.model, file) if options.model else read

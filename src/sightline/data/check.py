@@ -99,11 +99,7 @@ def check_data(
 def find_records(
     release: Release, folder: Path | None, split: str | None
 ) -> list[ReleasedRecords | UserRecords]:
-    """Find the files of records in a data folder.
-
-    Returns:
-        The records of each split; the first split of the release if none is present.
-    """
+    """Find the files of records in a data folder; the first split of the release if none is present."""
     if split is not None:
         named = [records for records in release.splits if records.split == split]
         if not named:

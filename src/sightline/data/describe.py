@@ -186,10 +186,8 @@ def count_verbs(instructions: Iterable[str], *, verbs: int = 20, nouns: int = 4)
 
 
 def verb_and_noun(instruction: str) -> VerbAndNoun | None:
-    """Find the verb and the direct noun of a command.
-
-    Returns:
-        Both, or None for a question and for a text whose verb is unclear.
+    """Find the verb and the direct noun of a command; None for a question and for a text whose verb is
+    unclear.
 
     >>> verb_and_noun("Find out the advertisements with text in two colors.")
     VerbAndNoun(verb='find', noun='advertisement')

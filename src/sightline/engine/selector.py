@@ -686,11 +686,8 @@ def report_to(limiter: Limiter, results: Sequence[Answer | Failure]) -> None:
 
 
 def retry_delay(call: Call, failure: Failure, jitter: random.Random) -> float | None:
-    """Compute when a failed call is sent again: exponential backoff with jitter.
-
-    Returns:
-        Seconds until the next attempt, never before the host's Retry-After; None where the call is not sent
-        again in this run.
+    """Seconds until a failed call is sent again (exponential backoff with jitter), never before the
+    Retry-After of its host; None where it is not sent again in this run.
     """
     too_often = call.refusals > MAX_REFUSALS or call.attempts - call.refusals >= MAX_FAILURES
     backoff = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** min(call.attempts - 1, 16))

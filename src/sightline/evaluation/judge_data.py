@@ -22,7 +22,7 @@ from sightline.evaluation.options import effective, setting_of, variant_of
 from sightline.evaluation.registry import human_verdicts
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run, name_or_number
-from sightline.evaluation.score import import_answers
+from sightline.evaluation.score import import_answers, read_answers
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import read_bytes
 from sightline.formats.jsonl import (
@@ -37,7 +37,6 @@ from sightline.formats.jsonl import (
     read_run_metadata,
     verdict_line,
 )
-from sightline.formats.other_tools import read_predictions
 from sightline.store.store import Store
 from sightline.text import json_records
 from sightline.types import Group, Labels, Outcome, Verdict
@@ -364,9 +363,9 @@ def _read_answers(file: Path, spec: Spec, read: JudgeSources) -> None:
     read.benchmarks[benchmark.name] = None
     setting = setting_of(benchmark, spec.task)
     rules = RulesJudge(benchmark, effective(benchmark, setting, spec).benchmark)
-    variant = variant_of(benchmark, setting)
-    predictions = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=True)
-    for one in import_answers(replace_options(spec, allow_missing=True), predictions, file):
+    spec = replace_options(spec, allow_missing=True)
+    predictions = read_answers(spec, benchmark, variant_of(benchmark, setting), file)
+    for one in import_answers(spec, predictions, file):
         outcome = one.outcome
         read.answers.append(AttributedAnswer(one.model, benchmark.name, outcome))
         read.verdicts += [(verdict, {}) for verdict in one.verdicts]

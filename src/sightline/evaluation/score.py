@@ -37,7 +37,7 @@ from sightline.evaluation.prepare import Prepared, PreparedTask, check_results_f
 from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.sending import RequestSender, run_account
 from sightline.evaluation.spec import Spec, spec_data_folder
-from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata
+from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import Prediction, match
 from sightline.store.answers import key_of
@@ -114,7 +114,7 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
         file, predictions = str(own[0]), own[1]
         derived = {}
     else:
-        predictions = _read_file(spec, file, benchmark, variant)
+        predictions = of_model(read_answers(spec, benchmark, variant, Path(file)), spec.model, Path(file))
         # By the names of its own layouts, a benchmark cannot read questions from a file with other columns.
         derived = (
             {} if spec.columns else benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
@@ -133,8 +133,9 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
         check_setting(Path(other), benchmark, setting_name, needed[name])
     settings = {task.setting: _matched(prepared, task.setting, file, task.options.benchmark, predictions)}
     for name, other in partners.items():
-        read = _read_file(spec, other, benchmark, needed[name].get("variant", name))
-        settings[name] = _matched(prepared, name, other, needed[name], read)
+        read = read_answers(spec, benchmark, needed[name].get("variant", name), Path(other))
+        chosen = of_model(read, spec.model, Path(other))
+        settings[name] = _matched(prepared, name, other, needed[name], chosen)
     answers = FileAnswers()
     stored = list(_stored_probes(prepared, settings, answers))
     notes = recorded_notes(_recorded(settings[task.setting]), task.name, spec.repeated)
@@ -182,18 +183,16 @@ def _recorded(setting: _SettingAnswers) -> Iterator[tuple[Probe, Prediction]]:
         yield probes[sample, variant], prediction
 
 
-def _read_file(spec: Spec, file: str, benchmark: Benchmark, variant: str) -> list[Prediction]:
-    """The answers in a file; if it holds several models, those of --model."""
-    path = Path(file)
-    predictions = read_predictions(
-        path,
+def read_answers(spec: Spec, benchmark: Benchmark, variant: str, file: Path) -> list[Prediction]:
+    """The answers in a file, of all models; `variant` is that of answers that name none."""
+    return read_predictions(
+        file,
         benchmark.answer_files,
         setting=variant,
         allow_missing=spec.allow_missing,
         repeated=spec.repeated,
         columns=spec.columns,
     )
-    return of_model(predictions, spec.model, path)
 
 
 def _stored_probes(
@@ -321,7 +320,16 @@ def _imported(
 ) -> Iterator[ImportedAnswer]:
     answers = FileAnswers()
     matches = list(matches)
-    stored = [_stored(match, answers.add(benchmark, setting, match.prediction)) for match in matches]
+    stored = [
+        stored_probe(
+            _asked(match),
+            match.prediction.draw,
+            answers.add(benchmark, setting, match.prediction),
+            match.cluster,
+            recorded=match.prediction,
+        )
+        for match in matches
+    ]
     outcomes = (outcome for group in answered_groups(stored, answers, tags) for outcome in group)
     for (prediction, _, _), outcome in zip(matches, outcomes, strict=True):
         verdicts = (
@@ -333,24 +341,19 @@ def _imported(
         yield ImportedAnswer(outcome=outcome, model=prediction.model, verdicts=tuple(verdicts))
 
 
-def _stored(match: _Match, key: str) -> StoredProbe:
+def _asked(match: _Match) -> Probe:
     """The probe of an answer, with the question and the order of options that the file gives."""
-    prediction, probe, cluster = match
-    asked = probe and as_asked(probe, prediction)
-    return StoredProbe(
-        sample=prediction.sample,
-        variant=prediction.variant,
-        draw=prediction.draw,
-        key=key,
-        cluster=cluster,
-        question=asked.question if asked else prediction.question,
-        labels=asked.labels if asked else prediction.labels,
-        references=asked.references if asked else (),
-        options=asked.options if asked else prediction.options,
-        context=asked.context if asked else prediction.context,
-        images=prediction.images,
-        image_sizes=prediction.image_sizes,
-        prompt=prediction.prompt,
+    answer = match.prediction
+    if match.probe is not None:
+        return as_asked(match.probe, answer)
+    return Probe(
+        answer.sample,
+        answer.variant,
+        sent_messages(answer),
+        answer.question,
+        options=answer.options,
+        labels=answer.labels,
+        context=answer.context,
     )
 
 

@@ -487,12 +487,9 @@ def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
     """
     if prediction is None:
         return probe
-    sent: list[ImageRef | str] = [ImageRef(path) for path in prediction.images]
-    if prediction.prompt:
-        sent.append(prediction.prompt)
     probe = replace(
         probe,
-        messages=(user(*sent),) if sent else (),
+        messages=sent_messages(prediction),
         question=prediction.question or probe.question,
         context=prediction.context or probe.context,
     )
@@ -503,6 +500,15 @@ def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
 
 
 TRUTH_VALUES = "are true or false: they were read as the options yes and no"
+
+
+def sent_messages(prediction: Prediction) -> tuple[Message, ...]:
+    """What a recorded answer says was sent: one message, or none if that is unknown."""
+    sent: list[ImageRef | str] = [ImageRef(path) for path in prediction.images]
+    if prediction.prompt:
+        sent.append(prediction.prompt)
+    return (user(*sent),) if sent else ()
+
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 

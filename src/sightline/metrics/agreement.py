@@ -341,10 +341,8 @@ class VerdictCoder:
         self._codes: dict[Rater, dict[int, bytearray]] = {}
 
     def add(self, verdicts: Iterable[Verdict], cluster: str | None) -> None:
-        """Add the verdicts of a group.
-
-        Args:
-            cluster: Its cluster; None makes the targets of each verdict a cluster of their own.
+        """Add the verdicts of a group. `cluster`: its cluster; None makes the targets of each verdict a
+        cluster of their own.
         """
         own = None if cluster is None else _checksum("cluster", cluster)
         rows: dict[tuple[tuple[str, ...], str, str], int] = {}
@@ -412,10 +410,7 @@ MAJORITY_OF = "majority of "
 
 
 def majority(votes: Iterable[Vote], *, absolute: bool = False) -> Vote | None:
-    """The most frequent vote.
-
-    Returns:
-        The vote that more voters share than any other; None for a tie, or without votes.
+    """The vote that more voters share than any other; None for a tie, or without votes.
 
     >>> majority(["right", "right", "wrong"])
     'right'

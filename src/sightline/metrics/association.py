@@ -30,11 +30,7 @@ from sightline.types import MetricValue, Range, Unit, difference_range
 
 
 class Statistic(Struct, frozen=True):
-    """A statistic of two series.
-
-    Attributes:
-        unit: With "percent", values are multiplied by 100.
-    """
+    """A statistic of two series. `unit`: with "percent", values are multiplied by 100."""
 
     name: str
     of: Callable[[Floats, Floats, Floats], Floats]
@@ -45,11 +41,7 @@ class Statistic(Struct, frozen=True):
 
 
 def value_of(statistic: Statistic, first: Floats, second: Floats) -> float | None:
-    """A statistic of the data themselves.
-
-    Returns:
-        The value before scaling; None if it is undefined.
-    """
+    """A statistic of the data themselves; None if it is undefined."""
     if not len(first):
         return None
     value = float(statistic.of(first, second, np.ones((1, len(first))))[0])
@@ -96,10 +88,8 @@ def roc_curve(scores: Floats, truth: Floats) -> tuple[tuple[float, float], ...]:
 
 
 def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Spearman's rank correlation, with mean ranks for ties.
-
-    Returns:
-        -1 to 1, shape (k,); NaN where a series does not vary within a resample.
+    """Spearman's rank correlation, with mean ranks for ties; NaN where a series does not vary within a
+    resample.
     """
     one, other = _centred_ranks(first, weights), _centred_ranks(second, weights)
     squares = [(weights * ranks * ranks).sum(axis=1) for ranks in (one, other)]
@@ -114,10 +104,8 @@ def equal_share(first: Floats, second: Floats, weights: Floats) -> Floats:
 
 
 def cohen_kappa(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Cohen's kappa of two series of 0 and 1.
-
-    Returns:
-        At most 1, shape (k,); NaN where both series hold one value only, so that chance agreement is 1.
+    """Cohen's kappa of two series of 0 and 1; NaN where both series hold one value only, so that chance
+    agreement is 1.
     """
     n = weights.sum(axis=1)
     one, other = (weights * first).sum(axis=1), (weights * second).sum(axis=1)

@@ -112,10 +112,8 @@ def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int 
 
 
 def paired_t(differences: Floats) -> float | None:
-    """The p-value of the paired t test (ConTextual 3.3.1), which takes groups as independent.
-
-    Returns:
-        The p-value; None with fewer than two groups, or if all differences are equal.
+    """The p-value of the paired t test (ConTextual 3.3.1), which takes groups as independent; None with fewer
+    than two groups, or if all differences are equal.
     """
     n = len(differences)
     if n < 2 or (differences == differences[0]).all():
@@ -163,11 +161,7 @@ def detectable_difference(differences: Floats, clusters: NDArray[np.intp]) -> fl
 
 
 def clustered_error(differences: Floats, clusters: NDArray[np.intp]) -> float | None:
-    """The cluster-robust standard error of a mean.
-
-    Returns:
-        The standard error; None with fewer than two clusters.
-    """
+    """The cluster-robust standard error of a mean; None with fewer than two clusters."""
     _, places = np.unique(clusters, return_inverse=True)
     sums = np.bincount(places, differences - differences.mean()) if len(places) else np.empty(0)
     if len(sums) < 2:
@@ -176,10 +170,8 @@ def clustered_error(differences: Floats, clusters: NDArray[np.intp]) -> float | 
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction of p-values for multiple comparisons (Holm 1979).
-
-    Args:
-        p_values: The p-values; None stays None and does not count as a test.
+    """Holm's correction of p-values for multiple comparisons (Holm 1979). `p_values`: the p-values; None
+    stays None and does not count as a test.
 
     >>> holm([0.01, None, 0.04])
     [0.02, None, 0.04]

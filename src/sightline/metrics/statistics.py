@@ -226,11 +226,8 @@ def intervals(
 
 
 def wilson(shares: Floats, units: Floats, quantiles: Floats) -> tuple[Floats, Floats]:
-    """The Wilson score interval of shares.
-
-    Args:
-        shares: The shares, 0-1.
-        units: The number of units, or the effective number; above 0.
+    """The Wilson score interval of shares. `shares`: the shares, 0-1. `units`: the number of units, or the
+    effective number; above 0.
 
     >>> low, high = wilson(np.array(0.9), np.array(10), np.array(1.96))
     >>> round(float(low), 3), round(float(high), 3)
@@ -246,10 +243,7 @@ def wilson(shares: Floats, units: Floats, quantiles: Floats) -> tuple[Floats, Fl
 
 
 def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Pearson's correlation of two series.
-
-    Returns:
-        -1 to 1; None with fewer than two points, or if a series does not vary.
+    """Pearson's correlation of two series; None with fewer than two points, or if a series does not vary.
 
     >>> correlation([1, 2, 3], [2, 4, 6])
     1.0
@@ -393,11 +387,7 @@ Clusters = Sequence[Hashable] | NDArray[np.integer[Any]]
 
 
 def with_interval(value: MetricValue, interval: Interval | str, scale: float = 1.0) -> MetricValue:
-    """Add a confidence interval to a value, or the reason why there is none.
-
-    Returns:
-        The value with its bounds or with the reason; unchanged if the value is None.
-    """
+    """Add a confidence interval to a value, or why there is none; unchanged if the value is None."""
     if value.value is None:
         return value
     if isinstance(interval, str):
@@ -454,10 +444,8 @@ def mean_by_cluster(
 
 
 def cluster_positions(clusters: Clusters) -> NDArray[np.intp]:
-    """The position of the cluster of each value among the clusters, in the order of their first values.
-
-    Returns:
-        Positions from 0, shape (n,).
+    """The position, from 0, of the cluster of each value among the clusters, in the order of their first
+    values.
 
     >>> cluster_positions(["b", "a", "b"]).tolist(), cluster_positions(np.array([7, 5, 7])).tolist()
     ([0, 1, 0], [0, 1, 0])

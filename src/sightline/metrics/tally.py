@@ -68,10 +68,8 @@ class Tally:
     """The amounts of each metric over a stream of groups, and what is known of the groups (see `tally`)."""
 
     def __init__(self, metrics: Sequence[Metric], stretches: Stretches | None = None) -> None:
-        """Start without a group.
-
-        Args:
-            stretches: The stretches of the clusters; None keeps every cluster until the last group.
+        """Start without a group. `stretches`: the stretches of the clusters; None keeps every cluster until
+        the last group.
         """
         self.metrics = metrics
         self.has_undecided = False

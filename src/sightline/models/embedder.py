@@ -37,11 +37,7 @@ class Embedder(Protocol):
     identity: str
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts.
-
-        Returns:
-            Unit vectors in the order of the texts, shape (len(texts), dimensions), float32.
-        """
+        """Embed texts, none of them empty, as unit vectors: shape (len(texts), dimensions), float32."""
         ...
 
 
@@ -73,10 +69,8 @@ class SentenceEmbedder:
         self._loaded: SentenceTransformer | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts; equal texts are embedded once.
-
-        Returns:
-            Unit vectors in the order of the texts, shape (len(texts), dimensions), float32.
+        """Embed texts as unit vectors, shape (len(texts), dimensions), float32; equal texts are embedded
+        once.
         """
         import numpy as np
 

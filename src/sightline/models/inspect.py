@@ -53,10 +53,8 @@ _SHORTEST_KEY = 8
 
 
 class InspectArgs(Struct, frozen=True):
-    """`--model-arg` that Sightline reads itself.
-
-    Attributes:
-        max_side: Largest side of an image in pixels, 0 for no limit.
+    """`--model-arg` that Sightline reads itself. `max_side`: largest side of an image in pixels, 0 for no
+    limit.
     """
 
     timeout: Annotated[float, Meta(gt=0)] = 600.0

@@ -31,10 +31,8 @@ _ADDRESS = "http://HOST:PORT/v1#MODEL"
 
 
 class ModelOptions(Struct, frozen=True):
-    """What the user specifies about a model besides its name.
-
-    Attributes:
-        images: The data folder, whose images a server that Sightline starts may read; None for no folder.
+    """What the user specifies about a model besides its name. `images`: the data folder, whose images a
+    server that Sightline starts may read; None for no folder.
     """
 
     config: Config = field(default_factory=Config)

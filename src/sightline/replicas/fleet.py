@@ -297,10 +297,8 @@ class ReplicaLostError(Exception):
 
 
 class Replica(Protocol):
-    """One running copy of a model.
-
-    Attributes:
-        name: Where it runs, for messages; no two replicas of a launcher share a name.
+    """One running copy of a model. `name`: where it runs, for messages; no two replicas of a launcher share a
+    name.
     """
 
     name: str

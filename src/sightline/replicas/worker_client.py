@@ -242,10 +242,8 @@ class _Reply(Struct):
 
 
 async def encode_request(request: Request, encoder: ChatRequestEncoder) -> bytes:
-    """Encode a request for a worker.
-
-    Args:
-        encoder: Encodes the chat; it sends the bytes that a model in this process would read.
+    """Encode a request for a worker. `encoder`: encodes the chat; it sends the bytes that a model in this
+    process would read.
     """
     # The encoder adds the draw to the seed, for servers that do not have draws.
     body = await encoder.encode(replace(request, draw=0))

@@ -41,10 +41,7 @@ class Offer(Struct, frozen=True):
 
 @lru_cache(maxsize=2048)
 def offer_of(question: str) -> Offer | None:
-    """The options that a question offers with 'or'.
-
-    Returns:
-        The options; None if it offers none.
+    """The options that a question offers with 'or'; None if it offers none.
 
     >>> [" ".join(option.words) for option in offer_of("Which way, east, west, south or north?").options]
     ['east', 'west', 'south', 'north']

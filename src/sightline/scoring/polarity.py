@@ -110,10 +110,8 @@ def asks_yes_or_no(question: str) -> bool:
 
 
 def said_yes_or_no(question: str, answer: str) -> str | None:
-    """Yes or no as an answer says it, by these words or by a statement that affirms or negates the question.
-
-    Returns:
-        YES or NO; OPEN if the answer declines; None if it cannot be decided.
+    """Yes or no as an answer says it, by these words or by a statement that affirms or negates the question;
+    OPEN if the answer declines; None if it cannot be decided.
 
     >>> said_yes_or_no("Is my brother's behavior legal?", "His behavior is likely illegal.")
     'no'
@@ -149,10 +147,8 @@ def explicit(statement: str) -> str | None:
 
 
 def stated(question: str, statement: str) -> str | None:
-    """Whether a statement affirms or negates what a yes/no question asks.
-
-    Returns:
-        YES or NO; OPEN if it leaves that under 'whether' or 'if'; None if it does neither.
+    """Whether a statement affirms or negates what a yes/no question asks; OPEN if it leaves that under
+    'whether' or 'if'; None if it does neither.
 
     >>> stated("Can I eat the meat?", "Therefore, it is not safe to eat the meat.")
     'no'

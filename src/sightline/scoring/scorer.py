@@ -179,10 +179,8 @@ _UNDECIDED = "_undecided"
 
 
 def flags(readings: Mapping[str, bool | None]) -> dict[str, float]:
-    """The scores that stand for readings of a response.
-
-    Args:
-        readings: Whether something holds, by name; None if it is undecided.
+    """The scores that stand for readings of a response. `readings`: whether something holds, by name; None if
+    it is undecided.
 
     >>> flags({"refused": True, "names_shape": False, "names_lines": None})
     {'refused': 1.0, 'names_lines_undecided': 1.0}

@@ -407,10 +407,8 @@ def confused(texts: ComparedTexts, clusters: int, vectors: Callable[[Sequence[st
 
 
 def similarity_warning(metrics: Iterable[MetricValue]) -> str | None:
-    """The warning on the similarity metrics of a run, for every view of it.
-
-    Returns:
-        The warning; None if similarity tells the short answers of the run apart, or nothing is known.
+    """The warning on the similarity metrics of a run, for every view of it; None if similarity tells the
+    short answers of the run apart, or nothing is known.
     """
     for metric in metrics:
         if metric.metric == CONFUSED and metric.value is not None and metric.value > UNRELIABLE:

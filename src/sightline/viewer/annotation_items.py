@@ -68,10 +68,8 @@ class ShownField(Struct, frozen=True):
 
 
 class ItemView(Struct, frozen=True):
-    """What a page shows of an item.
-
-    Attributes:
-        buttons: The one field whose options are buttons that send the form; None if there is none.
+    """What a page shows of an item. `buttons`: the one field whose options are buttons that send the form;
+    None if there is none.
     """
 
     parts: Sequence[ShownPart]

@@ -467,11 +467,7 @@ class LeaderColumn(Struct, frozen=True):
 
 
 class LeaderCell(Struct, frozen=True):
-    """A value in the table, None if there is none.
-
-    Attributes:
-        facts: n and the judge, or the table of the paper.
-    """
+    """A value in the table, None if there is none. `facts`: n and the judge, or the table of the paper."""
 
     value: MetricValue | None
     plot: PlotCell

@@ -22,10 +22,8 @@ still share a batch.
 
 
 class Encoded(Struct, frozen=True):
-    """A request as the model receives it.
-
-    Attributes:
-        image_tokens: Those of the prompt's tokens that its images take; None if the model marks none.
+    """A request as the model receives it. `image_tokens`: those of the prompt's tokens that its images take;
+    None if the model marks none.
     """
 
     request: Request
