@@ -65,6 +65,30 @@ def test_it_prints_questions_images_answers_references_and_contexts(capsys: Capt
     assert "2 of 6 groups" in text
 
 
+def test_the_option_that_was_read_from_a_response_stands_below_it(capsys: Capture, tmp_path: Path) -> None:
+    line = {
+        "group": "1",
+        "variant": "v",
+        "prompt": "Which?",
+        "options": ["a cat", "a dog"],
+        "references": ["B"],
+    }
+    (tmp_path / "groups.jsonl").write_text(json.dumps(line))
+    (tmp_path / "answers.jsonl").write_text(
+        json.dumps({"group": "1", "variant": "v", "response": "It barks, so the answer is B."})
+    )
+    out = str(tmp_path / "out")
+    assert main(["score", f"groups:{tmp_path}/groups.jsonl", f"{tmp_path}/answers.jsonl", "--out", out]) == 0
+    printed = capsys.readouterr().out
+    assert "acc: answers that are right" in printed
+    assert "same_meaning: decided pairs" not in printed, "a metric without a value has its reason only"
+    assert "same_meaning: no value" in printed
+    assert main(["show", out]) == 0
+    lines = [one.strip() for one in capsys.readouterr().out.splitlines()]
+    at = next(nth for nth, one in enumerate(lines) if "the answer is B." in one)
+    assert lines[at + 1].startswith("extracted: B")
+
+
 def test_inconsistent_groups_are_those_with_this_flag(capsys: Capture) -> None:
     everything = shown(capsys, "chance")["groups"]
     chosen = shown(capsys, "chance", "--inconsistent")

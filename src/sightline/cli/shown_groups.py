@@ -208,6 +208,8 @@ def _response(outcome: Outcome | None) -> Text:
         outcome.status
     )
     text.append(_short(missing or outcome.response), "bright_black" if missing else "default")
+    if outcome.extracted and outcome.extracted != outcome.response:
+        text.append(f"\nextracted: {_short(outcome.extracted)}", "bright_black")
     if outcome.reasoning:
         text.append(f"\nreasoning: {_short(outcome.reasoning, LONGEST_REASONING)}", "bright_black")
     return text

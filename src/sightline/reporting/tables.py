@@ -146,7 +146,9 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
     own = [(name, _notes([line.metric for line in lines if line.run == name])) for name in names]
     whole = [(name, run_notes(result)) for name, result in zip(names, results, strict=True)]
     definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
-    legend = definition_notes((line.metric.metric for line in lines), definitions)
+    legend = definition_notes(
+        (line.metric.metric for line in lines if line.metric.value is not None), definitions
+    )
     return build_table(
         title_of(results, by, runs),
         fields,
