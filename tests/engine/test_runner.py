@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.conftest import text_of
 
 from sightline.config import Price
 from sightline.engine import selector
 from sightline.engine.limits import Account, Counts, EqualRequests
 from sightline.engine.selector import MAX_FAILURES
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.models.base import Capabilities, ServerReport
 from sightline.store import claims
 from sightline.store.answers import Attempt, KeyedRequest
 from sightline.store.claims import CLAIM_SECONDS, Budget, Ledger
@@ -280,6 +282,66 @@ def test_what_failed_for_good_is_asked_once(
     model = scripted(lambda text, _: Failure("permanent", "bad request", status=400))
     counts = in_no_time(ask(store, asking(*range(40)), model))
     assert len(model.asked) == counts.failed == 40
+    assert counts.stopped == ""
+
+
+@pytest.fixture
+def serving(scripted: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Makes a model behind a server that lists another model, by its replies."""
+
+    def make(reply: Callable[[str, int], Answer | Failure]) -> Any:
+        model = scripted(reply)
+        model.capabilities = Capabilities(endpoint=True)
+
+        async def server_report() -> ServerReport:
+            return ServerReport("http://host", listed=("other",))
+
+        model.server_report = server_report
+        return model
+
+    return make
+
+
+@pytest.mark.parametrize("concurrency", [1, 8, 64])
+def test_a_refusal_of_all_first_requests_ends_the_run_and_is_not_recorded(
+    store: Store, serving: Any, asking: Asking, in_no_time: Any, ask: Ask, concurrency: int
+) -> None:
+    requests = asking(*range(40))
+    refusal = "HTTP 400: Unsupported parameter: 'max_tokens', request id {}"
+    model = serving(lambda text, _: Failure("permanent", refusal.format(text), status=400))
+    with pytest.raises(UserError, match=r"8 requests .*; the server lists other; .*max_completion_tokens"):
+        in_no_time(ask(store, requests, model, concurrency=concurrency))
+    assert _known(store, requests) == [None] * 40
+    assert len(model.asked) <= 8 + concurrency
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize(
+    ("good", "count"), [("7", 40), ("0", 40), ("none", 7), ("each has its own words", 40), ("39", 9)]
+)
+def test_refusals_are_recorded_where_one_is_answered_they_differ_or_they_are_few(
+    store: Store,
+    serving: Any,
+    asking: Asking,
+    in_no_time: Any,
+    ask: Ask,
+    good: str,
+    count: int,
+    concurrency: int,
+) -> None:
+    requests = asking(*range(count))
+    if good == "39":
+        requests = asking(39, *range(count))
+
+    def reply(text: str, _: int) -> Answer | Failure:
+        own = "abcdefghij"[int(text) % 10] if good.startswith("each") else ""
+        return Answer("ok") if text == good else Failure("permanent", f"HTTP 400: no {own}", status=400)
+
+    counts = in_no_time(ask(store, requests, serving(reply), concurrency=concurrency))
+    answered = sum(text == good for text in map(text_of, (one.request for one in requests)))
+    assert (counts.answered, counts.failed) == (answered, len(requests) - answered)
+    kinds = [getattr(one, "kind", "ok") for one in _known(store, requests)]
+    assert kinds.count("permanent") == counts.failed
     assert counts.stopped == ""
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.engine.selector import is_capacity_refusal
 from sightline.models.chat import failure_of_status, read_response, seconds_until
 from sightline.store.answers import storable
 from sightline.types import Answer, Failure, Usage
@@ -450,3 +451,12 @@ def test_retry_after_in_milliseconds_comes_first_and_a_long_pause_is_said() -> N
     failure = failure_of_status("host", 429, b"", {"retry-after-ms": "1500", "retry-after": "2"})
     assert (failure.retry_after, failure.message) == (1.5, "host: HTTP 429: ")
     assert "(Retry-After: 7,200 s)" in failure_of_status("host", 429, b"", {"retry-after": "2h"}).message
+
+
+def test_a_server_that_loads_its_model_is_asked_again_after_a_pause_as_one_without_room_is() -> None:
+    loading = b'{"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}'
+    failure = failure_of_status("host", 503, loading, {})
+    assert (failure.kind, failure.retry_after) == ("transient", 5.0)
+    assert is_capacity_refusal(failure)
+    assert failure_of_status("host", 503, loading, {"retry-after": "9"}).retry_after == 9.0
+    assert not is_capacity_refusal(failure_of_status("host", 503, b"no healthy upstream", {}))

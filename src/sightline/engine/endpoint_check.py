@@ -121,8 +121,6 @@ def decide(chosen: int, compared: int, differing: int) -> CheckResult:
 def report_changes(earlier: Iterable[ServerReport], now: ServerReport) -> list[str]:
     changes: dict[str, None] = {}
     for report in earlier:
-        if report.id is not None and now.id is None:
-            changes[f"it no longer lists the model {report.id}"] = None
         for field in ("root", "max_model_len"):
             before, current = getattr(report, field), getattr(now, field)
             if before is not None and current is not None and before != current:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import reduce
@@ -37,6 +38,7 @@ from sightline.engine.selector import (
     report_to,
     retry_delay,
 )
+from sightline.errors import UserError, some_of
 from sightline.models.base import ImageTraffic, Model
 from sightline.store.answers import Attempt, KeyedRequest, storable
 from sightline.store.claims import Budget
@@ -79,6 +81,8 @@ class Runner:
         self._counts = counts
         self._jitter = jitter or random.Random()
         self._retrying: dict[str, tuple[Call, Failure]] = {}
+        self._refused: list[tuple[Call, Failure]] = []
+        self._is_deciding = False
         self._recent: dict[str, None] = {}
         self._shared = SharedAnswers(counts)
 
@@ -270,6 +274,8 @@ class Runner:
                 counts.in_flight -= 1
                 results.append(result)
                 self._process(waiting.pop(index), storable(result))
+                if len(self._refused) >= SAME_REFUSALS and not self._is_deciding:
+                    await self._decide_refusals(model)
         finally:
             counts.in_flight -= len(waiting)
         for call in waiting.values():
@@ -281,6 +287,7 @@ class Runner:
         counts = self._counts
         if isinstance(result, Answer):
             counts.answered += 1
+            self._settle_refused()
             self._settle(call, result, count_answer(call.keyed, result, self._options.budget, counts))
             return
         counts.last_error = result.message
@@ -290,7 +297,11 @@ class Runner:
         delay = retry_delay(call, result, self._jitter)
         if delay is None:
             counts.failed += 1
-            self._settle(call, result)
+            if self._is_of_all(result):
+                self._refused.append((call, result))
+                self._finish_if_done()
+            else:
+                self._settle(call, result)
             return
         self._retrying[call.keyed.request.key] = (call, result)
         asyncio.get_running_loop().call_later(delay, self._queue.put, call)
@@ -323,7 +334,39 @@ class Runner:
         if self._committer.error is not None:
             self._finish()
 
+    def _is_of_all(self, failure: Failure) -> bool:
+        """Whether a failure may be a refusal that holds for every request to a server."""
+        counts, capabilities = self._counts, self._models[0].capabilities
+        is_server = (capabilities.endpoint or capabilities.own_process) and not self._options.in_batches
+        is_refusal = failure.kind == "permanent" and failure.status is not None and failure.status < 500
+        return is_server and is_refusal and not (counts.answered or counts.cached)
+
+    async def _decide_refusals(self, model: Model) -> None:
+        """Raise UserError where nothing was ever answered, and the first requests were refused alike."""
+        message, number = self._refused[0][1].message, len(self._refused)
+        words = {_ANY_ID.sub("", refusal.message) for _, refusal in self._refused}
+        self._is_deciding = True
+        report = await model.server_report() if len(words) == 1 else None
+        if len(words) > 1 or self._counts.cached or self._counts.answered:
+            self._is_deciding = False
+            self._settle_refused()
+            return
+        listed = f"; the server lists {some_of(report.listed, LISTED)}" if report and report.listed else ""
+        raise UserError(
+            f"the first {number} requests to {model.name} are refused alike, so that nothing is "
+            f"recorded: {message}{listed}",
+            expected=_remedy(message),
+        )
+
+    def _settle_refused(self) -> None:
+        """Record the refusals that may have been those of every request, and were not."""
+        refused, self._refused = self._refused, []
+        for call, refusal in refused:
+            self._settle(call, refusal)
+
     def _finish_if_done(self) -> None:
+        if self._admission.outstanding == len(self._refused) > 0 and not self._is_deciding:
+            self._settle_refused()
         if not self._is_selecting and self._admission.outstanding == 0:
             self._finish()
 
@@ -334,11 +377,40 @@ class Runner:
     async def _fail_when_all_stop(self, workers: Sequence[asyncio.Task[None]]) -> None:
         """End the run when every host is unavailable; calls that wait for a retry have then failed."""
         await asyncio.wait(workers)
+        self._settle_refused()
         for call, failure in list(self._retrying.values()):
             self._counts.failed += 1
             self._settle(call, failure)
         self._counts.stopped = self._counts.stopped or "host"
         self._finish()
+
+
+# -- Refusals that hold for every request, and what the user can do
+
+SAME_REFUSALS = 8
+"""So many first requests that are refused alike, before anything was answered, end the run."""
+
+LISTED = 10
+"""The most models that a message lists."""
+
+_ANY_ID = re.compile(r"[0-9a-f-]{8,}|\d+")
+"""What differs between the messages of one refusal."""
+
+_REMEDIES = (
+    ("max_tokens", "--gen max_tokens=null --gen max_completion_tokens=N (--judge-gen for a judge)"),
+    ("temperature", "--gen temperature=null, or the value that it takes (--judge-gen for a judge)"),
+    ("stream", "a server or a gateway that can answer without streaming"),
+    ("image", "a model that takes images, or --augment ocr"),
+    ("multimodal", "a model that takes images, or --augment ocr"),
+    ("model", "the name of a model that the server has"),
+)
+"""A word of a refusal, and its remedy; the first ones count."""
+
+
+def _remedy(message: str) -> str:
+    said = message.lower()
+    other = "options that the server takes: --gen NAME=null omits one"
+    return next((remedy for word, remedy in _REMEDIES if word in said), other)
 
 
 def calls_at_a_time(model: Model, concurrency: int) -> int:

@@ -147,12 +147,14 @@ class ServerReport(Struct, frozen=True, omit_defaults=True):
     Attributes:
         root: Where the server has the weights from (vLLM, SGLang).
         max_model_len: The maximum number of tokens of prompt and response.
+        listed: The models that it lists, if this one is none of them.
     """
 
     address: str
     id: str | None = None
     root: str | None = None
     max_model_len: int | None = None
+    listed: tuple[str, ...] = ()
 
 
 class _ListedModel(Struct):
@@ -178,7 +180,7 @@ def read_server_report(raw: bytes, address: str, model: str) -> ServerReport | N
     for one in listed:
         if one.id == model:
             return ServerReport(address, one.id, one.root, one.max_model_len)
-    return ServerReport(address)
+    return ServerReport(address, listed=tuple(one.id for one in listed))
 
 
 # -- References to images in place of their bytes: what a server reads or has cached is not sent

@@ -171,6 +171,10 @@ _TOO_LARGE_FOR_QUOTA = "request too large"
 _MAX_NAME = 200
 """The most characters of a model's version or of a finish reason that are kept."""
 
+_LOADING = ("loading", "not ready", "starting", "warming up")
+LOADING_SECONDS = 5.0
+"""The pause after a 503 of a server that loads its model, which is a lack of capacity and no outage."""
+
 _LONG_PAUSE = 60.0
 """Seconds of Retry-After above which the message of a failure says them."""
 
@@ -300,10 +304,13 @@ def failure_of_status(host: str, status: int, raw: bytes, headers: Mapping[str, 
     """Find the failure that a status outside 200 to 299 means; the names of `headers` are in lower case."""
     pause = seconds_until(headers.get("retry-after-ms"), 0.001)
     pause = seconds_until(headers.get("retry-after")) if pause is None else pause
+    words = raw[:4000].decode("utf-8", "replace").lower()
+    if pause is None and status == 503 and any(sign in words for sign in _LOADING):
+        pause = LOADING_SECONDS
     message = f"{host}: HTTP {status}: {_start(raw)}"
     if pause is not None and pause > _LONG_PAUSE:
         message += f" (Retry-After: {pause:,.0f} s)"
-    return _failure(status, raw[:4000].decode("utf-8", "replace").lower(), message, pause)
+    return _failure(status, words, message, pause)
 
 
 def _failure(status: int, words: str, message: str, pause: float | None) -> Failure:
