@@ -77,7 +77,7 @@ def test_a_judge_with_other_weights_is_refused_too(
     assert run(data, server, sqlite_url, "--judge", "judge") == 2
     told = capsys.readouterr().err
     assert "expected --accept-changed" in told
-    assert "requests sent before this was found: 10, whose answers are kept (run 2, not finished)" in told
+    assert "requests sent before this was found: 10, answers kept: 10 (run 2, not finished)" in told
     assert states(sqlite_url, capsys) == ["complete", "not finished"]
     server.reset()
     assert run(data, server, sqlite_url, "--judge", "judge", "--fingerprint", "off") == 0

@@ -278,10 +278,24 @@ def test_an_error_of_the_judge_ends_the_run_at_its_end(data: Path, models: dict[
         raise UserError("the judge has no licence")
 
     models["judge"].reply = break_down
-    with pytest.raises(UserError, match="the judge has no licence"):
+    with pytest.raises(
+        UserError, match=rf"the judge has no licence; .*answers kept: {VAL} \(run 1, not finished\)"
+    ):
         asyncio.run(run(data))
     models["judge"].reply = judge
-    assert asyncio.run(run(data)).counts.cached == VAL
+    again = asyncio.run(run(data))
+    assert (again.run, again.counts.cached) == (2, VAL)
+
+
+def test_a_run_whose_requests_are_all_refused_leaves_no_run_behind(
+    data: Path, models: dict[str, Endpoint]
+) -> None:
+    models["model"].reply = lambda request: Failure("permanent", "no such model", status=404)
+    with pytest.raises(UserError, match="refused alike") as refused:
+        asyncio.run(run(data))
+    assert "answers kept" not in str(refused.value)
+    with closing(Store.open("out.db", create=False)) as store:
+        assert store.runs.all() == []
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ async def run_evaluation(
         except RefusedLateError:
             raise
         except UserError:
-            # An evaluation that is refused before it sent anything leaves no run behind.
+            # An evaluation that is refused before it has an answer leaves no run behind.
             await run_in_thread(store.runs.drop, run)
             raise
     finally:

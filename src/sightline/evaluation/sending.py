@@ -54,7 +54,7 @@ from sightline.types import Answer
 
 
 class RefusedLateError(UserError):
-    """What is wrong was found after requests were sent; their answers are kept."""
+    """What is wrong was found after some requests were answered; their answers are kept."""
 
 
 class RequestSender:
@@ -179,7 +179,7 @@ class RequestSender:
 
     @contextmanager
     def late_errors(self, kept: str) -> Iterator[None]:
-        """Say of an error how many requests were sent before, if any, and where their answers are kept."""
+        """Say of an error how many requests were sent before, and where their answers, if any, are kept."""
         try:
             yield
         except UserError as error:
@@ -187,13 +187,12 @@ class RequestSender:
             counts = [self.asked, *(judge.counts for judge in self._judges)]
             counts += [replacement.counts] if replacement is not None else []
             sent = sum(one.sent - one.checks for one in counts)
-            if not sent:
+            answered = sum(one.answered for one in counts)
+            if not answered:
                 raise
             message, *quoted = str(error).split("\n")
-            late = (
-                f"{message}; requests sent before this was found: {sent:,}, whose answers are kept ({kept})"
-            )
-            raise RefusedLateError(late, quoted=quoted) from error
+            before = f"requests sent before this was found: {sent:,}, answers kept: {answered:,} ({kept})"
+            raise RefusedLateError(f"{message}; {before}", quoted=quoted) from error
 
     async def _end_early_judging(self) -> None:
         """Wait for the last replies; a host that was given up meanwhile gets another chance."""
