@@ -28,10 +28,7 @@ from sightline.scoring.chosen import read_choice
 
 HERE = Path(__file__).resolve().parent
 LABELLED = HERE.parent / "tests/labelled"
-FILES = [
-    LABELLED / f"{name}.jsonl"
-    for name in ("choices_first", "choices_second", "choices_third", "choices_fourth")
-]
+FILES = [LABELLED / f"choices_{name}.jsonl" for name in ("first", "second", "third", "fourth")]
 TOOLS = ("inspect_ai", "lmms_eval", "lighteval")
 
 Line = Mapping[str, Any]

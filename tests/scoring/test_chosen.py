@@ -623,6 +623,16 @@ def test_refusals_revisions_and_turns_of_others_are_no_statements(
         # A condition that does not hold, and what is less likely
         ("If it were a cat, the answer would be A. It is a dog.", ("a cat", "a dog"), 1),
         ("Most likely: B. Less likely: A.", ("a cat", "a dog"), None),
+        # Polite forms of plain options, and sides with their noun
+        ("本を読んでいます。", ("料理をしている", "本を読んでいる"), 1),
+        ("正しくありません。女性の方が長いです。", ("正しい", "正しくない"), 1),
+        ("소비세는 이미 지났습니다.", ("지났다", "지나지 않았다"), 0),
+        ("右边", ("左", "右"), 1),
+        # Several that are possible
+        ("可能是“人民路”或“解放路”。", ("中山路", "解放路", "人民路"), None),
+        # The list of the options is no answer to 'each option'.
+        ("Analicemos cada opción:\n\nA) Hierba: productor.\nB) Rana: consumidor.", ("Hierba", "Rana"), None),
+        (r"$\boxed{\frac{8}{3}}$", ("2", "8/3", "4", "8"), 1),
         # Japanese suppositions are no denials.
         ("おそらく梅ではないかと思います。", ("桜", "梅", "桃"), 1),
     ],
@@ -631,3 +641,22 @@ def test_forms_conditions_and_suppositions(
     response: str, options: tuple[str, ...], position: int | None
 ) -> None:
     assert read_choice(response, options).position == position
+
+
+@pytest.mark.parametrize(
+    ("question", "response", "position"),
+    [
+        ("Does the MRI show any sign of hemorrhage?", "No evidence of hemorrhage is seen.", 1),
+        ("¿Hay alguna bicicleta?", "No se ve ninguna bicicleta.", 1),
+        ("¿Es el cielo azul?", "No puedo responder con seguridad.", None),
+        ("Is it sarcastic?", "Likely, yes", 0),
+        ("Was it taken at night?", "no no", 1),
+        ("보행자 신호등은 초록불인가요?", "보행자 신호등이 빨간불이므로 '아니요'입니다.", 1),
+        ("这张图片是AI生成的吗？", "我倾向于回答“否”。", 1),
+        ("Is it red?", "Answer with 'yes' or 'no'.", None),
+    ],
+)
+def test_both_sides_of_yes_and_no_are_read_alike(question: str, response: str, position: int | None) -> None:
+    assert read_choice(response, ("yes", "no"), question).position == position
+    mirrored = None if position is None else 1 - position
+    assert read_choice(response, ("no", "yes"), question).position == mirrored

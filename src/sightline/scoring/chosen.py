@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -37,11 +37,13 @@ from sightline.scoring.mentions import (
     SENTENCE,
     TEXT,
     TEXT_SIGN,
-    TOKEN,
     Languages,
     Marked,
     Mention,
     Options,
+    alike,
+    content_of,
+    inflected,
     is_open,
     joining,
     languages_of,
@@ -51,7 +53,9 @@ from sightline.scoring.mentions import (
     position_of,
     prepared_options,
     sentences_of,
+    shared_words,
     stands_alone,
+    tokens_of,
     word_pattern,
     words_of,
 )
@@ -367,6 +371,8 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         sentence, start = _sentence_around(text, label.start())
         if "would" in label[0] and re.search(r"(?i)\bif\b", sentence[: label.start() - start]):
             continue
+        if word_pattern(r"{denied_before}\s*$", languages).search(sentence[: label.start() - start]):
+            continue  # 'No se trata de B'
         turned = re.split(r"[,;，；]|\b(?:but|aber|mais|pero|но)\b", sentence[: label.start() - start])[-1]
         if word_pattern("{tentative}", languages).search(turned):
             continue
@@ -404,6 +410,8 @@ def _after_label(tail: str, label: str, options: Options, languages: Languages) 
     """The option that follows a label; -1 for several, None for none."""
     opening = re.match(_FILL, tail)
     rest = tail[opening.end() :] if opening else tail
+    if opening and "\n" in opening[0] and _LISTS.search(rest):
+        return None  # 'Each option:', and then a list of them
     first = re.match(rf"{LABEL}(?![{EDGE}]|['’][A-Za-z]|[-/.][A-Za-z])", rest)
     place = options.letters.get(first[1].upper()) if first else None
     if first and place is not None and stands_alone(first[1], rest[first.end() :], languages):
@@ -423,6 +431,9 @@ def _after_label(tail: str, label: str, options: Options, languages: Languages) 
     if word_pattern(r"{either_or}\s*(?:\S+\s+){0,2}$", languages).search(shown[: chosen.start]):
         return -1
     return chosen.position
+
+
+_LISTS = re.compile(rf"\n\s*(?:[-•+*]\s+)?[({{]?(?:{LETTER_SIGN}|[B-Z](?=[.):]))")
 
 
 def _is_joined(sentence: str, first: Mention, other: Mention, languages: Languages) -> bool:
@@ -506,10 +517,10 @@ def _said(marked: Marked) -> list[_Statement]:
 
 def _restated(marked: Marked, question: str) -> list[_Statement]:
     """What a sentence names that repeats the question: 'The largest expense is housing, followed by ...'"""
-    asked = _content(question)
+    asked = content_of(question)
     for sentence in sentences_of(marked.text) if len(asked) > 1 else []:
         found = word_pattern(rf"{{links}}{_ADJOINING}({{M}})", marked.languages).search(sentence)
-        if found is None or _shared(asked, sentence[: found.start()]) < 0.66 * len(asked):
+        if found is None or shared_words(asked, sentence[: found.start()]) < 0.66 * len(asked):
             continue
         one = _adjoining(Marked(sentence, marked.languages, False), rf"{{links}}{_ADJOINING}({{M}})")
         return one[:1]
@@ -554,7 +565,10 @@ def _adjoining(marked: Marked, form: str) -> list[_Statement]:
 
 def _is_hedged(sentence: str, mention: Mention, languages: Languages) -> bool:
     """Whether a mention is one of several that are possible: 'either B or ...', 'B or maybe ...'."""
-    before = rf"{{either_or}}\s*(?:\S+\s+){{0,3}}$|(?<![{EDGE}])[A-Z]\s+{{either}}\s+$"
+    before = (
+        rf"{{either_or}}\s*(?:\S+\s+){{0,3}}$|(?<![{EDGE}])[A-Z]\s+{{either}}\s+$"
+        r"|\b(?:or|oder|ou|или)\s+(?:\S+\s+){0,2}$"
+    )
     if word_pattern(before, languages).search(sentence[: mention.start]):
         return True
     behind = sentence[mention.start + 1 :]
@@ -594,53 +608,15 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
             return Choice(None, "several", ", ".join(shown))
         if marked.is_open or _is_hedged(sentence, last, marked.languages):
             return Choice(None, "none")
+        if rank == "option" and inflected(sentence, options, question, marked.languages):
+            return Choice(None, "several", _quoted(_readable(sentence, options)))
         return Choice(last.position, rank, _quoted(_readable(sentence, options)))
-    return Choice(None, "none") if marked.is_open or by_chance else _inflected(marked, options, question)
-
-
-def _inflected(marked: Marked, options: Options, question: str) -> Choice:
-    """The only option whose words one sentence holds in their order, in any form: 'einen Waschbären'."""
-    denies = word_pattern("{denies}|{denied_before}|{either}", marked.languages)
-    texts = [[word for word in TOKEN.findall(text) if not _is_common(word)] for text in options.texts]
-    shared = {
-        *set.intersection(*({word.casefold() for word in words} for words in texts)),
-        *_tokens(question),
-    }
-    own = [
-        any(len(word) > 3 and not any(_alike(word.casefold(), one) for one in shared) for word in words)
-        and not denies.search(text)
-        for words, text in zip(texts, options.texts, strict=True)
-    ]
-    for sentence in sentences_of(marked.text):
-        if sentence.rstrip().endswith(("?", "？")) or denies.search(sentence) or MENTION.search(sentence):
+    for sentence in sentences_of(marked.text) if not marked.is_open and not by_chance else []:
+        if MENTION.search(sentence) or sentence.rstrip().endswith(("?", "？")):
             continue
-        stated = [word for word in TOKEN.findall(sentence) if not _is_common(word)]
-        found = [
-            position
-            for position, words in enumerate(texts)
-            if own[position] and _holds_forms(stated, words, marked.languages)
-        ]
-        if len(found) == 1:
+        if len(found := inflected(sentence, options, question, marked.languages)) == 1:
             return Choice(found[0], "option", _quoted(_readable(sentence, options)))
     return Choice(None, "none")
-
-
-def _is_common(word: str) -> bool:
-    return word.isdecimal() or word.casefold() in words_of("common")
-
-
-def _holds_forms(stated: Sequence[str], words: Sequence[str], languages: Languages) -> bool:
-    """Whether a sentence holds forms of these words in their order; of English names only the same form."""
-    at = 0
-    for word in words:
-        while at < len(stated):
-            other, at = stated[at], at + 1
-            names = "en" in languages and word[0].isupper() and other[0].isupper()
-            if word == other or (not names and _alike(word.casefold(), other.casefold())):
-                break
-        else:
-            return False
-    return True
 
 
 _OTHER_NUMBER = re.compile(r"(?<![^\W\d_])\d+")
@@ -667,7 +643,8 @@ _BEGIN = r"(?:^|(?<=[.!?。！？\n:：→⇒])|(?<=[.!?:→⇒]\s))[\s\"'(\[*#\
 def _stated_polarity(response: str, marked: Marked, options: Options) -> Choice | None:
     """Yes or no as a label states it, or as a sentence begins with it; None if it states neither."""
     by_value = {said: position for position, said in options.polar.items()}
-    plain, languages = plain_text(response), tuple(sorted({*marked.languages, "en"}))
+    languages = tuple(sorted({*marked.languages, "en"}))
+    plain = word_pattern(r"^\W*({yes}|{no})(?:\W+\1)+\W*$", languages).sub(r"\1", plain_text(response))
     both = r"^\W*(?:{yes}\s*(?:{either}|/)\s*{no}|{no}\s*(?:{either}|/)\s*{yes})\W*$"
     if word_pattern(both, languages).match(plain):
         return Choice(None, "several", _quoted(plain))
@@ -681,9 +658,15 @@ def _stated_polarity(response: str, marked: Marked, options: Options) -> Choice 
     forms = (
         rf"{_BEGIN}(?:{polar})(?:{_STOP}|(?=\s+{{after_no}}))",
         rf"{{concludes}}[\s,，]*(?:{polar}){_STOP}",
-        rf"(?<=[,，]\s)(?:{polar})(?=\s*[,，–—.])",
+        rf"(?<=[,，]\s)(?:{polar})(?=\s*(?:[,，–—.!]|$))",
         rf"{{revises}}[\s,:.…]*(?:{polar}){_STOP}",
+        rf"(?<=\s)(?:{polar})(?:입니다|이다)",
+        rf"\bmit\s+(?:{polar})\s+(?:be)?antworten",
     )
+    quoted = [
+        (found.start(), found.end(), bool(found["yes"]), found[0])
+        for found in word_pattern(rf"[\"'“‘「『«„](?:{polar})[\"'”’」』»“]", languages).finditer(plain)
+    ]
     leading = sorted(
         (found.start(), found.end(), bool(found["yes"]), found[0])
         for form in forms
@@ -691,7 +674,7 @@ def _stated_polarity(response: str, marked: Marked, options: Options) -> Choice 
         if form is not forms[2]
         or not word_pattern("{unsure}", languages).search(_sentence_around(plain, found.start())[0])
     )
-    for text, said in ((marked.text, labelled), (plain, leading)):
+    for text, said in ((marked.text, labelled), (plain, leading), (plain, quoted)):
         values = {value for _, _, value, _ in said}
         if not values:
             continue
@@ -735,16 +718,22 @@ def _stated_by_question(question: str, response: str, options: Options) -> Choic
         return Choice(by_value[not elliptic[1]], "option", _quoted(plain))
     question = question[: at + 1] if (at := max(question.find("?"), question.find("？"))) >= 0 else question
     sentences = [part for part in sentences_of(plain) if not part.rstrip().endswith(("?", "？"))]
-    asked, languages = _content(question), languages_of(f"{question} {plain}")
+    asked, languages = content_of(question), languages_of(f"{question} {plain}")
     if not asked or not sentences or word_pattern("{denies}", languages).search(question):
         return nothing
-    sentence = max(sentences, key=lambda one: _shared(asked, one))
-    if word_pattern("{unsure}|{tentative}", languages).search(sentence):
+    unsure = word_pattern("{unsure}|{tentative}", languages)
+    if word_pattern(r"^\W*{no}\s+\w", languages).match(sentences[0]) and not unsure.search(sentences[0]):
+        # 'No fracture is seen', 'No se ve ninguna bicicleta'
+        first = re.split(r"[,，;]|\bbut\b|\bpero\b", sentences[0])[0]
+        if "es" in languages or shared_words(asked, first):
+            return Choice(by_value[False], "option", _quoted(sentences[0]))
+    sentence = max(sentences, key=lambda one: shared_words(asked, one))
+    if unsure.search(sentence):
         return nothing
     denies = word_pattern("{denies}", languages)
-    clauses = [clause for clause in re.split(r"[,，;]|\bbut\b", sentence) if _shared(asked, clause)]
+    clauses = [clause for clause in re.split(r"[,，;]|\bbut\b", sentence) if shared_words(asked, clause)]
     if any(denies.search(clause) for clause in clauses):
-        whole = _shared(asked, sentence) >= 0.75 * len(asked)
+        whole = shared_words(asked, sentence) >= 0.75 * len(asked)
         return Choice(by_value[False], "option", _quoted(sentence)) if whole else nothing
     if denies.search(sentence) or not _repeats(question, sentence, languages):
         return nothing
@@ -760,30 +749,10 @@ _PLACES = lexicon(
 
 def _repeats(question: str, sentence: str, languages: Languages) -> bool:
     """Whether a sentence states what a question asks: all its words, in their order, and the same places."""
-    asked = [word for word in _tokens(question) if word not in words_of("common")]
-    stated = _tokens(sentence)
-    at = [next((i for i, other in enumerate(stated) if _alike(word, other)), -1) for word in asked]
-    places = {word for word in _tokens(question) if word in _PLACES}
+    asked = [word for word in tokens_of(question) if word not in words_of("common")]
+    stated = tokens_of(sentence)
+    at = [next((i for i, other in enumerate(stated) if alike(word, other)), -1) for word in asked]
+    places = {word for word in tokens_of(question) if word in _PLACES}
     same = places == {word for word in stated if word in _PLACES}
     ordered = -1 not in at and (at == sorted(at) or languages[0] in ("ja", "ko", "zh"))
-    return ordered and same and len(stated) <= 2 * len(_tokens(question)) + 4
-
-
-def _tokens(text: str) -> list[str]:
-    return [word.casefold() for word in TOKEN.findall(plain_text(text)) if not word.isdecimal()]
-
-
-def _shared(asked: Iterable[str], sentence: str) -> int:
-    stated = _content(sentence)
-    return sum(any(_alike(word, other) for other in stated) for word in asked)
-
-
-def _content(text: str) -> set[str]:
-    """The words of a text that are not common; of Chinese, Japanese and Korean the signs."""
-    return {word for word in _tokens(text) if word not in words_of("common")}
-
-
-def _alike(word: str, other: str) -> bool:
-    """Whether two words are the same but for their endings."""
-    shared = max(4, min(len(word), len(other)) - 2)
-    return word == other or (len(word) > 3 and len(other) > 3 and word[:shared] == other[:shared])
+    return ordered and same and len(stated) <= 2 * len(tokens_of(question)) + 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from itertools import pairwise
@@ -109,7 +109,10 @@ _MARKUP = re.compile(
     rf"|(?<![{EDGE}])_+|_+(?![{EDGE}])|(?m:^\s*(?:>|#+)\s*)"
 )
 _MARKUP_SIGN = re.compile(r"[\\$`*<>_#]")
-_LATEX = {"\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·"}
+_LATEX = {"\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·"} | {
+    "\\Omega": "Ω"
+}
+_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
 _REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
 _OWN_LABEL = re.compile(
     r"\s*(?:[(\[]\s*([A-Za-zА-Еа-е]|\d{1,2})\s*[)\]]|([A-Za-zА-Еа-е]|\d{1,2})\s*[.):、](?!\d))\s*(?=\S)"
@@ -132,12 +135,23 @@ _SUPPOSED = re.compile(r"(?:では|じゃ)ないか(?=と|な|。|$)")
 """Japanese 'is it not': a supposition, no denial."""
 
 
+_PLAIN = {
+    "ありません": "ない", "ています": "ている", "ていません": "ていない", "でいます": "でいる",
+    "でいません": "でいない", "ております": "ている", "ておりません": "ていない", "があります": "がある",
+    "がいます": "がいる",
+    "습니다": "다", "입니다": "이다", "아닙니다": "아니다",
+}  # fmt: skip
+_POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
+"""Polite forms of Japanese and Korean, as in most responses, and their plain ones, as in most options."""
+
+
 def plain_text(text: str) -> str:
     """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
     folded = text
     if not text.isascii():
         folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).replace("’", "'")
     if "\\" in folded:
+        folded = _FRACTION.sub(r"\1/\2", folded)
         for command, sign in _LATEX.items():
             folded = folded.replace(command, sign)
     previous = "" if _MARKUP_SIGN.search(folded) else folded
@@ -200,6 +214,11 @@ class Options:
         same = len({one[0].replace(",", ".") for one in found if len(one) == 1}) < len(self.texts)
         short = all(len(re.findall(r"[^\W\d_]+", text)) <= 2 for text in self.texts)
         return [] if same or not short else [one[0] for one in found]
+
+    @cached_property
+    def have_plain_forms(self) -> bool:
+        """Whether an option ends in a plain form of Japanese or Korean, which responses turn polite."""
+        return any(re.search(r"(?:[るただい]|다)[。.]?$", text) for text in self.texts)
 
     @cached_property
     def _searched(self) -> tuple[re.Pattern[str] | None, Sequence[int]]:
@@ -310,7 +329,7 @@ def _searched_text(text: str) -> str:
         # One sign of Chinese or Japanese is a word only where nothing of a word stands beside it.
         start, end = (
             r"(?:(?<=[是为は:：「『“\"'«\u3041-\u309f])|(?<![^\W_]))",
-            r"(?=[\s。.,，、！!」』”\"'でだ色]|$)",
+            r"(?=[\s。.,，、！!」』”\"'でだ色]|边|侧|側|信号|$)",
         )
     return start + pattern + end
 
@@ -360,6 +379,8 @@ def mark(response: str, options: Options) -> Marked:
     plain = plain_text(response)
     languages = languages_of(plain)
     text = _SUPPOSED.sub("だ", _QUOTED_QUESTION.sub(" ", _URL.sub(" ", plain)))
+    if options.have_plain_forms:
+        text = _POLITE.sub(lambda found: _PLAIN[found[0]], text)
     if "right" in options.folded:
         text = _IDIOM.sub(" ", text)
     if options.numbers:
@@ -528,7 +549,7 @@ def position_of(sign: str) -> int:
 
 def joining(languages: Languages) -> re.Pattern[str]:
     """What joins mentions to a list: commas, strokes, 'and', 'or'."""
-    blank = r"[\s\"'()\[\]]*"
+    blank = r"[\s\"'()\[\]“”‘’「」『』«»]*"
     return word_pattern(
         rf"{blank}(?:[,，、/&+|]?{blank}(?:{{either}}|{{options}})?{blank}){{1,3}}(?:{{options}}\s*)?",
         languages,
@@ -586,3 +607,65 @@ def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
     if not re.match(r"[\s\"')\]]*,", after) and word_pattern(follows, languages).match(after):
         return "after"
     return ""
+
+
+# -- The words of a text in any form
+
+
+def tokens_of(text: str) -> list[str]:
+    return [word.casefold() for word in TOKEN.findall(plain_text(text)) if not word.isdecimal()]
+
+
+def content_of(text: str) -> set[str]:
+    """The words of a text that are not common; of Chinese, Japanese and Korean the signs."""
+    return {word for word in tokens_of(text) if word not in words_of("common")}
+
+
+def shared_words(asked: Iterable[str], sentence: str) -> int:
+    stated = content_of(sentence)
+    return sum(any(alike(word, other) for other in stated) for word in asked)
+
+
+def alike(word: str, other: str) -> bool:
+    """Whether two words are the same but for their endings."""
+    shared = max(4, min(len(word), len(other)) - 2)
+    return word == other or (len(word) > 3 and len(other) > 3 and word[:shared] == other[:shared])
+
+
+def inflected(sentence: str, options: Options, question: str, languages: Languages) -> list[int]:
+    """The options whose words a sentence holds in their order, in any form ('einen Waschbären'), undenied."""
+    denies = word_pattern("{denies}|{denied_before}", languages)
+    if denies.search(sentence):
+        return []
+    texts = [[word for word in TOKEN.findall(text) if not _is_common(word)] for text in options.texts]
+    same = {
+        *set.intersection(*({word.casefold() for word in words} for words in texts)),
+        *tokens_of(question),
+    }
+    stated = [word for word in TOKEN.findall(sentence) if not _is_common(word)]
+    return [
+        position
+        for position, words in enumerate(texts)
+        # It has a word of its own, of which a form can be told from another word.
+        if any(len(word) > 3 and not any(alike(word.casefold(), one) for one in same) for word in words)
+        and not denies.search(options.texts[position])
+        and _holds_forms(stated, words, languages)
+    ]
+
+
+def _is_common(word: str) -> bool:
+    return word.isdecimal() or word.casefold() in words_of("common")
+
+
+def _holds_forms(stated: Sequence[str], words: Sequence[str], languages: Languages) -> bool:
+    """Whether a sentence holds forms of these words in their order; of English names only the same form."""
+    at = 0
+    for word in words:
+        while at < len(stated):
+            other, at = stated[at], at + 1
+            names = "en" in languages and word[0].isupper() and other[0].isupper()
+            if word == other or (not names and alike(word.casefold(), other.casefold())):
+                break
+        else:
+            return False
+    return True
