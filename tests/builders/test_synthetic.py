@@ -16,7 +16,7 @@ import pytest
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.codis.benchmark import Codis
-from sightline.benchmarks.codis.rules import judge_by_rules
+from sightline.benchmarks.codis.rules import judge_answer_part
 from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.benchmarks.mmr3.benchmark import MMR3
 from sightline.builders.coco import read_instances
@@ -94,8 +94,8 @@ def test_codis_like_pairs_load_as_codis_in_all_five_categories(tmp_path: Path) -
 def test_the_rules_distinguish_the_answers_of_a_pair(tmp_path: Path) -> None:
     for sample in samples_of(Codis(), generate_codis(tmp_path, pairs=60, seed=7), "default", "test"):
         first, second = sample.references
-        assert judge_by_rules(sample.question, first, first) == "right"
-        assert judge_by_rules(sample.question, first, second) != "right"
+        assert judge_answer_part(sample.question, first, first)[0] == "right"
+        assert judge_answer_part(sample.question, first, second)[0] != "right"
 
 
 @pytest.mark.parametrize("kind", KINDS)

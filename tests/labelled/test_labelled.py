@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from sightline.benchmarks.base import Benchmark, defaults
-from sightline.benchmarks.codis.rules import judge_by_rules, same_meaning_by_rules
+from sightline.benchmarks.codis.rules import judge_answer_part, same_meaning_by_rules
 from sightline.benchmarks.groups.mask_words import names_lines
 from sightline.benchmarks.registry import benchmark
 from sightline.scoring.chosen import read_choice
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.reasoning import cut_reasoning
 from sightline.scoring.scorer import ModelScorer, same_or_different
+from sightline.scoring.text import answer_part
 
 Line = Mapping[str, Any]
 HERE = Path(__file__).parent
@@ -34,7 +35,7 @@ def test_the_rules_judge_of_codis_agrees_with_the_labels(pairs: Mapping[str, Any
     def verdict(line: Line) -> str:
         pair = pairs[line["pair"]]
         reference = pair["answer"][line["context"].replace("context", "answer")]
-        return judge_by_rules(pair["question"], reference, line["output"])
+        return judge_answer_part(pair["question"], reference, answer_part(line["output"]))[0]
 
     _check("codis_correct.jsonl", verdict)
 

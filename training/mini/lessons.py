@@ -16,9 +16,9 @@ from sightline.builders.mask import MASKINGS, PixelBox, hidden_pixels, paint
 from sightline.builders.scenes import pictograms, rooms
 from sightline.builders.scenes.boards import BOARDS, Board
 from sightline.builders.scenes.drawing import STYLES, Fact, Phrasings, Scene, is_held_out
-from sightline.builders.scenes.pictograms import MEANINGS, QUESTIONS, layout_name, meaning_scene
+from sightline.builders.scenes.pictograms import MEANINGS, QUESTIONS, Fate, Symbol, layout_name, meaning_scene
 from sightline.builders.scenes.puzzles import KINDS, PuzzleImage
-from sightline.builders.scenes.rooms import Room
+from sightline.builders.scenes.rooms import POSITIONS, Room
 from sightline.builders.scenes.shapes import render
 from sightline.text import fill, load
 
@@ -105,7 +105,7 @@ def meaning_lesson(random: Random, exam: bool = False) -> Lesson:
         pair = pictograms.choose_pictogram(random, held_out=exam)
         meaning = pictograms.pictogram_meaning(*pair)
         scene, _ = meaning_scene(meaning, random)
-        plain = pictograms.pictogram_facts(*pair)
+        plain = pictogram_facts(*pair)
 
         def wrong() -> list[str]:
             return pictograms.distractors(pair, random, held_out=exam)
@@ -130,7 +130,7 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
         room = rooms.room_with_large_thing(random) if big else rooms.random_room(random)
     image = render(room.scene)
     describe = Turn(
-        load("sightline.benchmarks.mmr3")["restyling"]["prompt"], rooms.room_description(room), "describe"
+        load("sightline.benchmarks.mmr3")["restyling"]["prompt"], room_description(room), "describe"
     )
     if big and random.random() < MASKED:
         return Lesson(model_input(masked(image, room, random)), _masked_turns(room, random, exam))
@@ -144,9 +144,9 @@ def room_lesson(random: Random, exam: bool = False) -> Lesson:
             model_input(styled),
             [describe, *(turn._replace(kind=f"styled:{turn.kind}") for turn in questions)],
         )
-    turns = [Turn("List the things in the image.", rooms.room_listing(room, random), "list", 0.6)]
+    turns = [Turn("List the things in the image.", room_listing(room, random), "list", 0.6)]
     if random.random() < 0.7:
-        turns.append(Turn("Describe the image.", rooms.room_description(room, fully=True), "describe fully"))
+        turns.append(Turn("Describe the image.", room_description(room, fully=True), "describe fully"))
     if random.random() < 0.2:
         turns.append(describe)
     turns += [_asked(rooms.existence_fact(room, random, held_out=exam), random, exam) for _ in range(2)]
@@ -220,3 +220,42 @@ def _plain(fact: Fact, random: Random, exam: bool) -> Turn:
 
 def _phrase(phrasings: Phrasings, random: Random, exam: bool) -> str:
     return phrasings.choose_for_test(random) if exam else phrasings.choose_for_training(random)
+
+
+# -- What is asked and said of scenes in training only
+
+
+def pictogram_facts(symbol: Symbol, fate: Fate) -> list[Fact]:
+    """Ask about the symbol and the fate of a pictogram separately."""
+    return [
+        Fact("idea", Phrasings(("What does the thing in this picture stand for?",)), symbol.idea),
+        Fact("fate", Phrasings(("What befalls the idea in this picture?",)), fate.text),
+    ]
+
+
+def room_description(room: Room, *, fully: bool = False) -> str:
+    """Describe a place in two sentences, with its things in reading order."""
+    parts = []
+    for i in sorted(range(len(room.things)), key=room.cells.__getitem__):
+        thing = room.things[i]
+        looks = f"{room.sizes[i]} {thing.colour} " if fully else ""
+        parts.append(f"a {looks}{thing.shape} at the {POSITIONS[room.cells[i]]}")
+    return f"This is a {room.place} by {room.time}. There is {' and '.join(parts)}."
+
+
+def room_listing(room: Room, random: Random) -> str:
+    """List the things of a place in random order, with their attributes in random order."""
+    parts = []
+    for i in random.sample(range(len(room.things)), len(room.things)):
+        thing, size, at = room.things[i], room.sizes[i], POSITIONS[room.cells[i]]
+        parts.append(
+            random.choice(
+                (
+                    f"a {thing.colour} {thing.shape} at the {at}, {size}",
+                    f"a {thing.shape} at the {at}, {thing.colour}, {size}",
+                    f"a {thing.colour} thing at the {at}, {thing.shape}, {size}",
+                    f"at the {at} a {size} {thing.colour} {thing.shape}",
+                )
+            )
+        )
+    return "; ".join(parts)

@@ -12,7 +12,7 @@ from sightline.scoring.chosen import chosen_option
 from sightline.scoring.scorer import flag
 from sightline.scoring.similarity import CONTRADICTION, SIMILAR
 from sightline.scoring.text import normalised
-from sightline.types import Group, Labels, Metric, Outcome, Term, Verdict, difference_range
+from sightline.types import Better, Group, Labels, Metric, Outcome, Term, Verdict, difference_range
 
 # -- The terms of the metrics of accuracy and consistency (MM-R3 3.3); `consistency_metrics` declares them
 
@@ -333,6 +333,19 @@ def _complete(metric: Metric) -> Metric:
     )
 
 
+def _in_failures(metric: Metric, better: Better, absent: str) -> Metric:
+    """The metric over the failures (MM-R3 A.5 and A.8)."""
+    return replace(
+        metric,
+        name=f"{metric.name}_failures",
+        terms=in_failures(metric.terms),
+        meaning=f"{metric.name} over the groups in which at least one answer is not right",
+        better=better,
+        source=_FAILURE,
+        absent=absent,
+    )
+
+
 def _minus_sampling(metric: Metric) -> Metric:
     """The metric as a difference to the unchanged input (MM-R3 4.2, Tables 2-4, in brackets)."""
     return replace(
@@ -485,37 +498,9 @@ _BESIDE = (
         absent=NO_SCORED_PAIR,
     ),
     FAILURES,
-    Metric(
-        name="s_gt_failures",
-        terms=in_failures(s_gt),
-        meaning="s_gt over the groups in which at least one answer is not right",
-        better="higher",
-        range=_COSINE,
-        graded=True,
-        source=_FAILURE,
-        judged=None,
-        absent=NO_FAILURE,
-    ),
-    Metric(
-        name="con_failures",
-        terms=in_failures(con),
-        meaning="con over the groups in which at least one answer is not right",
-        better="neither",
-        source=_FAILURE,
-        judged=SIMILAR,
-        absent=NO_FAILING_PAIR,
-    ),
-    Metric(
-        name="s_c_failures",
-        terms=in_failures(s_c),
-        meaning="s_c over the groups in which at least one answer is not right",
-        better="neither",
-        range=_COSINE,
-        graded=True,
-        source=_FAILURE,
-        judged=SIMILAR,
-        absent=NO_FAILING_PAIR,
-    ),
+    _in_failures(S_GT, "higher", NO_FAILURE),
+    _in_failures(CON, "neither", NO_FAILING_PAIR),
+    _in_failures(S_C, "neither", NO_FAILING_PAIR),
     Metric(
         name="refused",
         terms=refused,

@@ -425,14 +425,7 @@ def mean_by_cluster(
     bounds: Range = (0, 1),
     graded: bool = False,
 ) -> MetricValue:
-    """As `clustered_mean`, for values in an array.
-
-    Args:
-        bounds: The smallest and the largest possible value.
-
-    Returns:
-        100 times the mean over all values; None with the reason if there are no values.
-    """
+    """As `clustered_mean`, for values in an array."""
     if not len(values):
         return MetricValue(name, "all", None, 0, 0, reason=reason)
     positions = cluster_positions(clusters)

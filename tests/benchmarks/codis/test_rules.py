@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.codis.rules import judge_by_rules
+from sightline.benchmarks.codis.rules import judge_answer_part
 from sightline.scoring.offered import offer_of
+from sightline.scoring.text import answer_part
 
 Pairs = dict[str, dict[str, Any]]
 UP_OR_DOWN = "Is the red capsule going up or down?"
 TIME_24 = "Please tell me what time it is on a 24-hour schedule. Precise to minute level."
+
+
+def judge_by_rules(question: str, reference: str, output: str) -> str:
+    """The verdict on an output, of which only the answer part counts."""
+    return judge_answer_part(question, reference, answer_part(output))[0]
 
 
 @pytest.fixture(scope="module")

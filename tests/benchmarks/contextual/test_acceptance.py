@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.benchmarks.contextual.acceptance import accept_by_rules
+from sightline.benchmarks.contextual.acceptance import read_acceptance
 from sightline.benchmarks.contextual.formats import add_judgements
 from sightline.benchmarks.registry import benchmark_class
 from sightline.formats.other_tools import read_predictions
@@ -39,7 +39,7 @@ from sightline.formats.prediction import Prediction
     ],
 )
 def test_every_number_and_content_word_in_the_response_is_right(reference: str, response: str) -> None:
-    assert accept_by_rules(reference, response) == "right"
+    assert read_acceptance(reference, response)[0] == "right"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_every_number_and_content_word_in_the_response_is_right(reference: str, 
     ],
 )
 def test_what_rules_cannot_tell_is_undecided(reference: str, response: str) -> None:
-    assert accept_by_rules(reference, response) == "undecided"
+    assert read_acceptance(reference, response)[0] == "undecided"
 
 
 @pytest.mark.parametrize("reference", ["16", "A reference of many more words than rules compare."])
@@ -101,15 +101,15 @@ def test_what_rules_cannot_tell_is_undecided(reference: str, response: str) -> N
     ],
 )
 def test_an_empty_response_and_one_that_declines_are_wrong(reference: str, response: str) -> None:
-    assert accept_by_rules(reference, response) == "wrong"
+    assert read_acceptance(reference, response)[0] == "wrong"
 
 
 def test_a_refusal_that_names_the_answer_is_in_doubt() -> None:
-    assert accept_by_rules("16", "I can't read it for sure, but it may be 16.") == "undecided"
+    assert read_acceptance("16", "I can't read it for sure, but it may be 16.")[0] == "undecided"
 
 
 def test_an_answer_that_leaves_a_detail_open_in_parentheses_does_not_decline() -> None:
-    assert accept_by_rules("It costs 4500 rupees in all.", "It costs 4500 (currency not specified).") == (
+    assert read_acceptance("It costs 4500 rupees in all.", "It costs 4500 (currency not specified).")[0] == (
         "undecided"
     )
 
@@ -142,7 +142,7 @@ def by_rules_and_as_stated(predictions: list[Prediction], folder: Path) -> list[
     with (folder / "contextual_val.csv").open(newline="") as stream:
         references = {row["image_url"]: row["response"] for row in csv.DictReader(stream)}
     return [
-        (accept_by_rules(references[one.sample], one.response), verdict.verdict)
+        (read_acceptance(references[one.sample], one.response)[0], verdict.verdict)
         for one in predictions
         if one.sample in references
         for verdict in one.verdicts
@@ -250,10 +250,10 @@ AFTER = (
 def test_a_number_in_a_comparison_a_product_or_a_range_is_another_number(
     number: str, before: str, after: str, frame: str
 ) -> None:
-    assert accept_by_rules(number, frame.format(number)) == "right"
+    assert read_acceptance(number, frame.format(number))[0] == "right"
     for words in (f"{before} {number}", f"{number} {after}", f"{before} {number} {after}"):
-        assert accept_by_rules(number, frame.format(words)) == "undecided", words
-        assert accept_by_rules(words, number) == "undecided", words
+        assert read_acceptance(number, frame.format(words))[0] == "undecided", words
+        assert read_acceptance(words, number)[0] == "undecided", words
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_number_in_a_comparison_a_product_or_a_range_is_another_number(
     ],
 )
 def test_a_number_that_is_only_counted_with_is_that_number(response: str) -> None:
-    assert accept_by_rules("10", response) == "right"
+    assert read_acceptance("10", response)[0] == "right"
 
 
 @pytest.mark.parametrize(
@@ -283,4 +283,4 @@ def test_a_number_that_is_only_counted_with_is_that_number(response: str) -> Non
     ["more than 10", "10 million", "10 to 20", "10-20", "over $5", "3 red, 4 blue", "2, 3", "50 m²"],
 )
 def test_a_reference_with_such_a_number_wants_the_same_words(reference: str) -> None:
-    assert accept_by_rules(reference, f"It is {reference}.") == "right"
+    assert read_acceptance(reference, f"It is {reference}.")[0] == "right"

@@ -66,23 +66,18 @@ _THERE_IS_NO = re.compile(r"\bthere (?:is|are|was|were)(?: no\b|n[’']t\b| not 
 _RELATIONS = frozenset({"before", "after", "near", "beside", "behind"})
 
 
-def judge_by_rules(question: str, reference: str, output: str) -> RuleVerdict:
-    """Decide whether the answer part of an output agrees with the ground truth (CODIS 4.2).
+def judge_answer_part(question: str, reference: str, answer: str) -> tuple[RuleVerdict, str]:
+    """Decide whether an answer part agrees with the ground truth (CODIS 4.2), and by which rule.
 
     Whole words are compared. Every ground truth is definite, so an answer is wrong if it is empty, declines
     ('it cannot be determined') or names several options. It is undecided if it uses a synonym, contradicts
     itself or breaks off.
 
-    >>> judge_by_rules("Is it going up or down?", "Up.", "The cabin is rising, so:\\nIt goes upwards")
+    >>> judge_answer_part("Is it going up or down?", "Up.", "It goes upwards")[0]
     'right'
-    >>> judge_by_rules("Does it run clockwise or counterclockwise?", "Clockwise.", "Counterclockwise.")
+    >>> judge_answer_part("Does it run clockwise or counterclockwise?", "Clockwise.", "Counterclockwise.")[0]
     'wrong'
     """
-    return judge_answer_part(question, reference, answer_part(output))[0]
-
-
-def judge_answer_part(question: str, reference: str, answer: str) -> tuple[RuleVerdict, str]:
-    """The verdict on an answer part, and the rule that decided it."""
     if all(map(is_question, statements(answer))):
         return "wrong", "only questions, or empty"
     if words(answer) == words(reference):

@@ -78,8 +78,8 @@ _DOUBT_WORDS = lexicon("or either whether could may might maybe perhaps possibly
 _ORDERED = re.compile(r"[<>→]|\w\s*:\s")
 
 
-def accept_by_rules(reference: str, response: str) -> RuleVerdict:
-    """Decide whether a response says what a reference of up to five words says.
+def read_acceptance(reference: str, response: str) -> tuple[RuleVerdict, str, str]:
+    """Decide whether a response says what a reference of up to five words says, by which rule and words.
 
     Right: statements of the response contain every number and content word of the reference as whole words
     (WH97, A/C, -5, 10%, $500 and C# are one word each), in any case. Each number is followed by the same word
@@ -92,16 +92,11 @@ def accept_by_rules(reference: str, response: str) -> RuleVerdict:
     Undecided: everything else. This includes a refusal that contains the words of the reference, and a
     reference that negates, whose order matters ('X > Y', 'X: Y'), or that has no such word.
 
-    >>> accept_by_rules("WA and MS", "It is above 30 % in MS and in WA.")
+    >>> read_acceptance("WA and MS", "It is above 30 % in MS and in WA.")[0]
     'right'
-    >>> accept_by_rules("WA and MS", "I'm sorry, I can't read it."), accept_by_rules("16", "Number 61.")
+    >>> read_acceptance("WA and MS", "I'm sorry, I can't read it.")[0], read_acceptance("16", "Number 61.")[0]
     ('wrong', 'undecided')
     """
-    return read_acceptance(reference, response)[0]
-
-
-def read_acceptance(reference: str, response: str) -> tuple[RuleVerdict, str, str]:
-    """The verdict, the rule that decided it, and the words that it read."""
     if not response.strip():
         return "wrong", "empty", ""
     expected = _key_words(reference)

@@ -8,7 +8,7 @@ from random import Random
 
 from msgspec import Struct
 
-from sightline.builders.scenes.drawing import TINTS, Fact, Phrasings, Scene, Thing, transformed
+from sightline.builders.scenes.drawing import TINTS, Phrasings, Scene, Thing, transformed
 
 
 class Symbol(Struct, frozen=True):
@@ -158,14 +158,6 @@ def _grids(held_out: bool) -> list[list[SymbolAndFate]]:
             if all(pictogram_is_held_out(symbol, fate) == held_out for symbol, fate in grid):
                 grids.append(grid)
     return grids
-
-
-def pictogram_facts(symbol: Symbol, fate: Fate) -> list[Fact]:
-    """Ask about the symbol and the fate of a pictogram separately."""
-    return [
-        Fact("idea", Phrasings(("What does the thing in this picture stand for?",)), symbol.idea),
-        Fact("fate", Phrasings(("What befalls the idea in this picture?",)), fate.text),
-    ]
 
 
 # -- Pictograms with an implied meaning and the labels of II-Bench

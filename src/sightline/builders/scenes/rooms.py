@@ -137,34 +137,6 @@ def existence_fact(room: Room, random: Random, *, held_out: bool = False) -> Fac
     return Fact("exists", EXISTS.fill(name=name, colour=colour), answer, f"{colour} {name}")
 
 
-def room_description(room: Room, *, fully: bool = False) -> str:
-    """Describe a place in two sentences, with its things in reading order."""
-    parts = []
-    for i in sorted(range(len(room.things)), key=room.cells.__getitem__):
-        thing = room.things[i]
-        looks = f"{room.sizes[i]} {thing.colour} " if fully else ""
-        parts.append(f"a {looks}{thing.shape} at the {POSITIONS[room.cells[i]]}")
-    return f"This is a {room.place} by {room.time}. There is {' and '.join(parts)}."
-
-
-def room_listing(room: Room, random: Random) -> str:
-    """List the things of a place in random order, with their attributes in random order."""
-    parts = []
-    for i in random.sample(range(len(room.things)), len(room.things)):
-        thing, size, at = room.things[i], room.sizes[i], POSITIONS[room.cells[i]]
-        parts.append(
-            random.choice(
-                (
-                    f"a {thing.colour} {thing.shape} at the {at}, {size}",
-                    f"a {thing.shape} at the {at}, {thing.colour}, {size}",
-                    f"a {thing.colour} thing at the {at}, {thing.shape}, {size}",
-                    f"at the {at} a {size} {thing.colour} {thing.shape}",
-                )
-            )
-        )
-    return "; ".join(parts)
-
-
 def backdrop(place: str, random: Random) -> tuple[Thing, ...]:
     return _BACKDROPS[place](random.uniform(0.45, 0.6), random)
 
