@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from sightline.builders import style_network
 from sightline.builders.style_network import Weights, paint, read_weights, shapes
-from sightline.data.styles import NETWORK_STYLES
+from sightline.data.pull import NETWORK_STYLES
 from sightline.errors import UserError
 
 torch = pytest.importorskip("torch", reason="restyling needs the extra `local`")

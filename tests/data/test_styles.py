@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Release, ReleasedFile
 from sightline.cli.main import main
-from sightline.data.pull import pull
-from sightline.data.styles import NETWORK_STYLES, STYLE_WEIGHTS, weights_file
+from sightline.data.pull import NETWORK_STYLES, STYLE_WEIGHTS, pull, weights_file
 from sightline.errors import EnvironmentFailedError, UserError
 
 Pack = Callable[..., bytes]

@@ -19,7 +19,7 @@ from sightline.builders.folder import Form, open_upright, save
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
 from sightline.builders.style_network import Weights, import_torch, on_device, paint, read_weights
-from sightline.data.styles import NETWORK_STYLES, weights_file
+from sightline.data.pull import NETWORK_STYLES, weights_file
 from sightline.errors import UserError, unknown_name
 from sightline.formats.files import file_digest
 from sightline.formats.groups import ORIGINAL, GroupLine

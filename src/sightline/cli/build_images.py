@@ -327,7 +327,7 @@ def register_restyle(parser: argparse.ArgumentParser) -> None:
 def execute_restyle(options: argparse.Namespace) -> int:
     from sightline.builders import restyle
     from sightline.builders.run import BuildSpec
-    from sightline.data.styles import STYLES_FOLDER
+    from sightline.data.pull import STYLES_FOLDER
 
     most = restyle.MAX_PIXELS if options.max_pixels is None else options.max_pixels
     if most < 1:

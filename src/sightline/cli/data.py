@@ -85,8 +85,7 @@ def register_pull(parser: argparse.ArgumentParser) -> None:
 
 def execute_pull(options: argparse.Namespace) -> int:
     """Download the data set or the images of the table; returns 1 if an image is missing."""
-    from sightline.data.pull import releases
-    from sightline.data.styles import STYLE_WEIGHTS
+    from sightline.data.pull import STYLE_WEIGHTS, releases
 
     known = {**releases(), STYLE_WEIGHTS.name: STYLE_WEIGHTS}
     if options.source in known:
