@@ -214,6 +214,9 @@ class Failure(Struct, frozen=True):
     status: int | None = None
 
 
+TIMED_OUT = 408
+"""The `status` of a failure without a reply in time."""
+
 NOT_SENT = "not sent"
 """The `error` of a probe that was not sent: the budget was reached, or the run was interrupted."""
 

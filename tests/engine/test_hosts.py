@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
+from tests.engine.conftest import Scripted, text_of
 
 from sightline.engine.limits import Counts
 from sightline.errors import UserError
 from sightline.store.answers import KeyedRequest
 from sightline.store.claims import Budget
 from sightline.store.store import Store
-from sightline.types import Answer, Failure
+from sightline.types import Answer, Failure, Request
 
 Asking = Callable[..., list[KeyedRequest]]
 Ask = Callable[..., Coroutine[Any, Any, Counts]]
@@ -125,3 +126,42 @@ def test_a_batch_waits_neither_for_what_the_budget_holds_back_nor_for_another_pr
     assert (shared.done, shared.stopped) == (100, "")
     assert (held.answered, held.stopped) == (50, "budget")
     assert model.batches[0] == 70
+
+
+class OneAtATime(Scripted):
+    """A server that takes 0.5 s for each call, one after the other, also for clients that have left."""
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__()
+        self._timeout = timeout
+        self._lock = asyncio.Lock()
+
+    async def _work(self) -> None:
+        async with self._lock:
+            await asyncio.sleep(0.5)
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        self.asked += map(text_of, requests)
+        work = asyncio.ensure_future(self._work())
+        try:
+            await asyncio.wait_for(asyncio.shield(work), self._timeout)
+        except TimeoutError:
+            yield 0, Failure("transient", "no answer in time", status=408)
+        else:
+            yield 0, Answer("ok")
+
+
+@pytest.mark.parametrize("timeout", [3.0, 5.0, 10.0])
+def test_a_server_that_answers_one_call_at_a_time_answers_all(
+    store: Store, asking: Asking, in_no_time: Any, ask: Ask, timeout: float
+) -> None:
+    counts = in_no_time(ask(store, asking(*range(80)), OneAtATime(timeout), concurrency=64))
+    assert (counts.answered, counts.failed, counts.stopped) == (80, 0, "")
+
+
+def test_a_host_that_never_answers_in_time_is_given_up(
+    store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask
+) -> None:
+    model = scripted(lambda *_: Failure("transient", "no answer in time", status=408), seconds=5.0)
+    counts = in_no_time(ask(store, asking(*range(80)), model, concurrency=64))
+    assert (counts.answered, counts.stopped) == (0, "host")

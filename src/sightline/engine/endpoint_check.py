@@ -261,7 +261,7 @@ class EndpointCheck:
             except BaseException:
                 limiter.release()
                 raise
-            report_to(limiter, [result])
+            report_to(limiter, [result], limiter.successes)
             if isinstance(result, Answer):
                 return result
             if is_capacity_refusal(result):

@@ -302,6 +302,7 @@ class Limiter:
         self.host = host
         self.in_flight = 0
         self.given_up = False
+        self.successes = 0
         self._maximum = maximum
         self._limit = float(min(maximum, START))
         self._steady = self._limit
@@ -360,6 +361,7 @@ class Limiter:
     def record_success(self) -> None:
         """Give a slot back: the host accepted the call, and answered or rejected the request itself."""
         self.in_flight -= 1
+        self.successes += 1
         self._alive()
         self._rest, self._last_taken = FIRST_PAUSE, self._loop_time()
         if self._limit < self._maximum:
@@ -383,6 +385,22 @@ class Limiter:
                 # A quota, not a lack of capacity: pause, then double the limit up to half of the peak.
                 self._steady, self._peak = self._peak / 2, 1.0
                 self._wait_for_quota(retry_after)
+        self._wake()
+
+    def record_time_out(self, *, is_answering: bool) -> None:
+        """Give a slot back: the host did not answer in time, but others meanwhile if it `is_answering`.
+
+        A host that answers one call at a time has too many of them.
+        """
+        if is_answering:
+            self.in_flight -= 1
+            self._alive()
+        else:
+            self.record_failure()
+        self._refusals += 1 / MEMORY
+        if self._refusals > TOLERATED:
+            self._ramping = False
+            self._limit = self._steady = float(max(1, self.limit // 2))
         self._wake()
 
     def record_failure(self) -> None:

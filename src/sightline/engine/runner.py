@@ -234,12 +234,13 @@ class Runner:
             for call in calls:
                 self._queue.put(call)
             return
+        successes = limiter.successes
         try:
             results = await self._send(model, calls)
         except BaseException:
             limiter.release()
             raise
-        report_to(limiter, results)
+        report_to(limiter, results, successes)
 
     async def _take_batch(self, model: Model) -> list[Call]:
         capabilities = model.capabilities

@@ -25,7 +25,7 @@ from sightline.store.answers import Attempt, KeyedRequest
 from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store
-from sightline.types import Answer, Failure
+from sightline.types import TIMED_OUT, Answer, Failure
 
 REQUESTS_PER_LOOKUP = 64
 """Requests that are looked up together where some must be sent."""
@@ -673,14 +673,19 @@ def is_capacity_refusal(failure: Failure) -> bool:
     return failure.status == 429 or (failure.status in (503, 529) and failure.retry_after is not None)
 
 
-def report_to(limiter: Limiter, results: Sequence[Answer | Failure]) -> None:
-    """Tell the limiter what the results of a batch show about the host."""
+def report_to(limiter: Limiter, results: Sequence[Answer | Failure], successes: int) -> None:
+    """Tell the limiter what the results of a batch show about the host.
+
+    `successes`: those of the host when the batch was sent.
+    """
     failures = [result for result in results if isinstance(result, Failure)]
     refusals = [failure.retry_after or 0.0 for failure in failures if is_capacity_refusal(failure)]
     if refusals:
         limiter.record_refusal(max(refusals) or None)
     elif len(failures) < len(results) or any(failure.kind != "transient" for failure in failures):
         limiter.record_success()
+    elif all(failure.status == TIMED_OUT for failure in failures):
+        limiter.record_time_out(is_answering=limiter.successes > successes)
     else:
         limiter.record_failure()
 

@@ -41,7 +41,7 @@ from sightline.models.http_client import (
     has_environment_proxy,
     open_client,
 )
-from sightline.types import Answer, Failure, Request
+from sightline.types import TIMED_OUT, Answer, Failure, Request
 
 if TYPE_CHECKING:
     import aiohttp
@@ -55,7 +55,7 @@ CONNECT_SECONDS = 30
 REACHABLE_SECONDS = 10
 """How long the first connection to a server may take."""
 
-_TIME_REMEDY = "--model-arg timeout=SECONDS changes the limit"
+_TIME_REMEDY = "--model-arg timeout=SECONDS changes the limit, --concurrency N the calls at a time"
 
 # Reasoning models use another name for the token limit, and take no sampling options.
 _REASONING_MODEL = re.compile(r"(o\d|gpt-5)(-|$)")
@@ -231,7 +231,7 @@ class OpenAICompatible(Model):
         try:
             reply = await self._client.call(COMPLETIONS, body)
         except NoAnswerError as error:
-            return Failure("transient", f"{self.host}: {error}; {_TIME_REMEDY}")
+            return Failure("transient", f"{self.host}: {error}; {_TIME_REMEDY}", status=TIMED_OUT)
         except CallError as error:
             return Failure("transient", f"{self.host}: {error}")
         raw = self.hide_key(reply.body)
