@@ -165,3 +165,17 @@ def test_a_host_that_never_answers_in_time_is_given_up(
     model = scripted(lambda *_: Failure("transient", "no answer in time", status=408), seconds=5.0)
     counts = in_no_time(ask(store, asking(*range(80)), model, concurrency=64))
     assert (counts.answered, counts.stopped) == (0, "host")
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("bad", [23, 60])
+def test_requests_that_always_fail_do_not_end_a_run_at_a_healthy_host(
+    store: Store, scripted: Any, asking: Asking, in_no_time: Any, ask: Ask, bad: int, concurrency: int
+) -> None:
+    requests = asking(*range(bad + 100))
+
+    def reply(text: str, _: int) -> Answer | Failure:
+        return Answer("ok") if int(text) >= bad else Failure("transient", "HTTP 500", status=500)
+
+    counts = in_no_time(ask(store, requests, scripted(reply), concurrency=concurrency))
+    assert (counts.answered, counts.failed) == (100, bad)

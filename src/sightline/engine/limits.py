@@ -330,6 +330,11 @@ class Limiter:
             return 0
         return self.limit - self.in_flight
 
+    @property
+    def is_on_trial(self) -> bool:
+        """Whether single calls try out if the host answers again."""
+        return self._open
+
     async def wait_for_slot(self) -> None:
         while not self.given_up and self.free <= 0:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

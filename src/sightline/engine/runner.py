@@ -216,7 +216,7 @@ class Runner:
                 await limiter.wait_for_slot()
             except HostUnavailableError:
                 return
-            taken = await self._take_batch(model)
+            taken = await self._take_batch(model, is_trial=limiter.is_on_trial)
             try:
                 await self._work_on(model, limiter, taken)
             finally:
@@ -242,11 +242,15 @@ class Runner:
             raise
         report_to(limiter, results, successes)
 
-    async def _take_batch(self, model: Model) -> list[Call]:
+    async def _take_batch(self, model: Model, *, is_trial: bool) -> list[Call]:
         capabilities = model.capabilities
         host = model.host if len(self._models) > 1 or capabilities.sends_once else None
         return await self._queue.take_batch(
-            model.batch_size, capabilities.gather, host, sends_once=capabilities.sends_once
+            model.batch_size,
+            capabilities.gather,
+            host,
+            sends_once=capabilities.sends_once,
+            is_trial=is_trial,
         )
 
     async def _claim_again(self, calls: Sequence[Call]) -> None:

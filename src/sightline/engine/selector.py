@@ -513,14 +513,27 @@ class CallQueue:
         return [self._take_now(None, sends_once=False) for _ in range(self._places.qsize())]
 
     async def take_batch(
-        self, size: int, gather: float = 0.0, host: str | None = None, *, sends_once: bool = False
+        self,
+        size: int,
+        gather: float = 0.0,
+        host: str | None = None,
+        *,
+        sends_once: bool = False,
+        is_trial: bool = False,
     ) -> list[Call]:
         """Wait for a batch of calls, for a host if it matters.
 
-        An incomplete batch of calls that are sent again waits `gather` seconds for more of them. After
-        `sends_once` (the host must get the bytes of an image only once), `end` must be called.
+        With `is_trial`, the first call is the last one of those that failed least often, because some requests
+        fail at a healthy host. An incomplete batch of calls that are sent again waits `gather` seconds for
+        more of them. After `sends_once` (the host must get the bytes of an image only once), `end` must be
+        called.
         """
         await self._places.get()
+        if is_trial:
+            place = max(range(len(self._waiting)), key=lambda at: (-self._waiting[at].attempts, at))
+            call = self._waiting[place]
+            del self._waiting[place]
+            self._waiting.appendleft(call)
         calls = [self._choose(host, sends_once=sends_once)]
         # First attempts come together; what failed comes back one by one.
         until = asyncio.get_running_loop().time() + (gather if calls[0].attempts else 0.0)
