@@ -97,56 +97,21 @@ def _encode(file: ImageFile) -> msgspec.Raw:
 # -- Reads responses of chat completions servers: an answer, or the kind of failure
 
 _TOO_LONG = (
-    "context_length",
-    "context length",
-    "context window",
-    "contextwindow",
-    "context size",
-    "context overflow",
-    "context the overflows",
-    "maximum model length",
-    "maximum prompt length",
-    "maximum allowed length",
-    "maximum number of tokens",
-    "too large for model",
-    "too many tokens",
-    "too many input tokens",
-    "input length",
-    "input is too long",
-    "prompt is too long",
-    "string too long",
-    "`inputs` must have",
-    "`max_new_tokens` must be",
-)
+    "context_length", "context length", "context window", "contextwindow", "context size",
+    "context overflow", "context the overflows", "maximum model length", "maximum prompt length",
+    "maximum allowed length", "maximum number of tokens", "too large for model", "too many tokens",
+    "too many input tokens", "input length", "input is too long", "prompt is too long", "string too long",
+    "`inputs` must have", "`max_new_tokens` must be",
+)  # fmt: skip
 """Words of refusals of what is too long, in lower case: docs/models.md has their servers."""
 
 _FILTERED = (
-    "content_filter",
-    "content filter",
-    "content_policy",
-    "content policy",
-    "contentpolicy",
-    "content management",
-    "responsibleai",
-    "safety system",
-    "safety filter",
-    "safety setting",
-    "due to safety",
-    "safety reasons",
-    "flagged",
-    "usage polic",
-    "usage guideline",
-    "inappropriate content",
-    "data_inspection",
-    "datainspection",
-    "prohibited content",
-    "prohibited_content",
-    "guardrail policy",
-    "guardrail_intervened",
-    "blockreason",
-    "block_reason",
-    "敏感内容",
-)
+    "content_filter", "content filter", "content_policy", "content policy", "contentpolicy",
+    "content management", "responsibleai", "safety system", "safety filter", "safety setting",
+    "due to safety", "safety reasons", "flagged", "usage polic", "usage guideline", "inappropriate content",
+    "data_inspection", "datainspection", "prohibited content", "prohibited_content", "guardrail policy",
+    "guardrail_intervened", "blockreason", "block_reason", "敏感内容",
+)  # fmt: skip
 """Words of refusals by a filter."""
 
 _STATUSES = (
