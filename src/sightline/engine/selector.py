@@ -523,7 +523,7 @@ class CallQueue:
     ) -> list[Call]:
         """Wait for a batch of calls, for a host if it matters.
 
-        With `is_trial`, the first call is the last one of those that failed least often: some requests may fail
+        With `is_trial`, the first call is the last one of those that failed least often: some requests fail
         at a healthy host. An incomplete batch of calls that are sent again waits `gather` seconds for more of
         them. After `sends_once` (the host must get the bytes of an image only once), `end` must be called.
         """
