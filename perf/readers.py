@@ -25,6 +25,7 @@ from peer_options import read_peers
 from report import Report, new_parser
 from sightline.metrics.statistics import wilson
 from sightline.scoring.chosen import read_choice
+from sightline.scoring.reasoning import cut_reasoning
 
 HERE = Path(__file__).resolve().parent
 LABELLED = HERE.parent / "tests/labelled"
@@ -83,8 +84,13 @@ def main() -> None:
 
 
 def _choices(file: Path) -> list[Line]:
+    """The replies to multiple choice, without their reasoning, which no tool is given."""
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line["kind"] == "choice"]
+    return [
+        {**line, "response": cut_reasoning(line["response"]).answer}
+        for line in lines
+        if line["kind"] == "choice"
+    ]
 
 
 def _own(line: Line) -> int | None:

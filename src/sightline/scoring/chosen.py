@@ -9,11 +9,12 @@ The first rank that finds a statement decides, and two statements of the same ra
 5. `leading letter`: a letter with its sign at the start of a line ('B) a drum').
 6. `conclusion`: what a conclusion or a sentence names at once ('so it is a drum').
 7. `letter`: the only letter that is named.
-8. `option`: the only option whose text is held; of yes and no, the stated word.
+8. `option`: the only option whose text is held, or whose words are in another form; of yes and no, the
+   stated word.
 
 A denied or excluded letter or text is not chosen, and the word 'no' within an option denies nothing. A list
 of the options is no statement. A later statement replaces an earlier one only where the response revises it
-('wait'). `A` and `I` before a word are words. Letters in option texts, URLs and quoted questions are none.
+('wait'), and what is called the answer outranks what led to it. `A` and `I` before a word are words. Letters in option texts, URLs and quoted questions are none.
 What a response only mentions (7 and 8) does not count if it was cut off or asks back.
 """
 
