@@ -14,7 +14,8 @@ The first rank that finds a statement decides, and two statements of the same ra
 
 A denied or excluded letter or text is not chosen, and the word 'no' within an option denies nothing. A list
 of the options is no statement. A later statement replaces an earlier one only where the response revises it
-('wait'), and what is called the answer outranks what led to it. `A` and `I` before a word are words. Letters in option texts, URLs and quoted questions are none.
+('wait'), and what is called the answer outranks what led to it. `A` and `I` before a word are words. Letters
+in option texts, URLs and quoted questions are none.
 What a response only mentions (7 and 8) does not count if it was cut off or asks back.
 """
 
