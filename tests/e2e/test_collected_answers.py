@@ -401,6 +401,7 @@ def test_a_column_that_occurs_twice_is_refused_by_name(tmp_path: Path, suffix: s
         ("null", "miss", "1 of 1 responses are words that tools write for a missing value"),
         ("N/A", "miss", "read as these words"),
         ("True", "miss", ""),
+        ("Nan", "miss", ""),
         ("B", "right", ""),
     ],
 )

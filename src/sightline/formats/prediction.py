@@ -261,8 +261,8 @@ def plain_reply(value: Any, field: str, location: RecordLocation) -> Response:
     raise location.error("is not an answer", field=field, found=value, expected=expected)
 
 
-_NO_VALUE = ("nan", "<na>")
-_WORDS_FOR_NO_VALUE = ("none", "null", "n/a", "#n/a", "na")
+_NO_VALUE = ("nan", "NaN", "NAN", "<NA>")
+_WORDS_FOR_NO_VALUE = ("None", "null", "NULL", "N/A", "n/a", "#N/A", "NA")
 
 NAN = "are 'nan', which pandas writes for a missing value: they were read as empty answers"
 MISSING = (
@@ -273,8 +273,8 @@ EMPTY = "are empty cells, as tools write failed calls too: they were read as emp
 
 def without_missing(one: Prediction, *, has_cells: bool = False) -> Prediction:
     """Say what a response was read as that tools write for a missing value; our own files hold none."""
-    word = one.response.strip().casefold()
-    if one.error is not None or one.key or one.doubt:
+    word = one.response.strip()
+    if one.error is not None or one.key or one.doubt or word in one.options:
         return one
     if word in _NO_VALUE:
         return replace(one, response="", doubt=NAN)

@@ -17,9 +17,16 @@ from sightline.config import BatchSettings
 from sightline.errors import UserError
 from sightline.formats.files import writing
 from sightline.images import BadImage
-from sightline.models.chat import MAX_BYTES, failure_of_status, read_body, read_response, too_deep, too_large
+from sightline.models.chat import (
+    MAX_BYTES,
+    decode_reply,
+    failure_of_status,
+    read_body,
+    read_response,
+    too_deep,
+    too_large,
+)
 from sightline.models.openai import CONNECT_SECONDS, OpenAICompatible
-from sightline.text import lenient_json
 from sightline.types import Answer, Failure, Request
 
 if TYPE_CHECKING:
@@ -423,7 +430,7 @@ def read_line(line: bytes, host: str) -> LineResult | None:
         named = _ID.search(line[:4096])
         return LineResult(named[1].decode("utf-8", "replace"), too_large(host)) if named else None
     try:
-        found = _decode(line)
+        found = decode_reply(_decoder, line)
     except RecursionError:
         named = _ID.search(line[:4096])
         return LineResult(named[1].decode("utf-8", "replace"), too_deep(host)) if named else None
@@ -443,16 +450,6 @@ def _result(line: _Line, host: str) -> Answer | Failure:
         return read_response(body, host, 0.0)
     failure = failure_of_status(host, status, body, {})
     return msgspec.structs.replace(failure, kind="permanent") if status in FINAL else failure
-
-
-def _decode(line: bytes) -> _Line:
-    try:
-        return _decoder.decode(line)
-    except msgspec.ValidationError:
-        raise
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        body = lenient_json(line.decode("utf-8", "replace"), constant=str)
-        return _decoder.decode(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 # -- What a model of batches needs to keep between runs: which requests are in which batch

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -24,6 +24,8 @@ from sightline.types import Answer, Failure, ImageFile, Message, Request, Text
 if TYPE_CHECKING:
     import aiohttp
 
+
+T = TypeVar("T")
 
 DETAIL = "image_detail"
 """Our sampling option for OpenAI's `detail`, which goes with each image and not into the body."""
@@ -185,7 +187,7 @@ def read_response(raw: bytes, host: str, latency: float) -> Answer | Failure:
     if is_event_stream(raw):
         return Failure("transient", f"{host} replies with an event stream: {_start(raw)}", status=200)
     try:
-        reply = _decode(raw)
+        reply = decode_reply(_decoder, raw)
         return _stated_failure(_error_in(reply), host) or _answer(reply, raw, host, latency)
     except RecursionError:
         return too_deep(host)
@@ -327,15 +329,15 @@ def _without_comments(raw: bytes) -> bytes:
     return raw
 
 
-def _decode(raw: bytes) -> _Reply:
-    """Decode a response; text cut within a character, and numbers outside JSON, do not lose the answer."""
+def decode_reply(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
+    """Decode a reply; text cut within a character, and numbers outside JSON, do not lose the answer."""
     try:
-        return _decoder.decode(raw)
+        return decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if isinstance(error, msgspec.ValidationError) and "out of range" not in str(error):
             raise
         body = lenient_json(raw.decode("utf-8", "replace"), constant=str)
-        return _decoder.decode(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+        return decoder.decode(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _start(raw: bytes) -> str:
