@@ -236,9 +236,13 @@ def _answer(reply: _Reply, raw: bytes, host: str, latency: float) -> Answer | Fa
 def _content(choice: _Choice) -> Content:
     """The text and the reasoning of a choice; ValueError if its message is not understood."""
     message = choice.message
-    if message is None or (found := content_of(message.content)) is None:
-        raise ValueError("no text in a message")
+    if message is None:
+        raise ValueError("a choice has no message")
     fields = (message.reasoning_content, message.reasoning, message.reasoning_details)
+    if message.content and isinstance(message.content, str) and not any(fields):
+        return Content(message.content, "")
+    if (found := content_of(message.content)) is None:
+        raise ValueError("no text in a message")
     apart = (content_of(field) for field in fields if field and not isinstance(field, bool))
     reasoning = next((one.joined for one in apart if one is not None and one.joined), "")
     text = found.text or (message.refusal if isinstance(message.refusal, str) else "")
