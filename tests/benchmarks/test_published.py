@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.benchmarks.published import papers, published, rows
+from sightline.benchmarks.released import papers, published, rows
 from sightline.errors import UserError
 from sightline.types import PublishedValue
 

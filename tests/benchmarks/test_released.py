@@ -16,7 +16,7 @@ from sightline.benchmarks.codis.benchmark import Codis
 from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.benchmarks.mmr3.benchmark import MMR3, assigned_values
-from sightline.benchmarks.published import pinned_digests, record_digest
+from sightline.benchmarks.released import pinned_digests, record_digest
 from sightline.formats.groups import GroupLine, by_group
 from sightline.types import Result
 

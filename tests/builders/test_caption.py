@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image
 
-from sightline.benchmarks.records import read_captions
+from sightline.benchmarks.released import read_captions
 from sightline.builders.read import refuse_other_captions, write_captions
 from sightline.builders.sources import CheckedImages, check_images, images_in
 from sightline.cli.main import main

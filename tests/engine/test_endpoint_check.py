@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.engine.endpoint_check import CheckPolicy, EndpointCheck, choose, decide, report_changes
 from sightline.engine.limits import Counts
+from sightline.engine.runner import CheckPolicy, EndpointCheck, choose, decide, report_changes
 from sightline.errors import UserError
 from sightline.models.base import Capabilities, ServerReport, read_server_report
 from sightline.store.answers import KeyedRequest, with_key

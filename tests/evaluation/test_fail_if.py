@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import UserError
-from sightline.evaluation.fail_if import check_condition_metrics, conditions_met, parse_conditions
+from sightline.evaluation.options import check_condition_metrics, conditions_met, parse_conditions
 from sightline.metrics.statistics import TOO_FEW
 from sightline.types import MetricValue, Result
 

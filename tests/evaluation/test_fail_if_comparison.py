@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sightline.errors import UserError
-from sightline.evaluation.fail_if import parse_difference_conditions
+from sightline.evaluation.options import parse_difference_conditions
 from sightline.metrics.significance import MarginVerdict, Significance
 from sightline.types import PERCENT, MetricDefinition, MetricValue
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evaluation.fail_if import split_condition
+from sightline.evaluation.options import split_condition
 from sightline.metrics.tally import MOST_VALUES, LabelSubsets
 from sightline.types import JUDGE_PARTS, split_subset, subset_name
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.published import add_published, published, rows
+from sightline.benchmarks.released import add_published, published, rows
 from sightline.errors import UserError
 from sightline.types import MetricValue, PublishedValue, Result
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from sightline.benchmarks.published import published, rows
+from sightline.benchmarks.released import published, rows
 from sightline.reporting.comparison import over_models
 from sightline.reporting.table import Cell, ReportTable, Value
 from sightline.types import MetricValue, Result

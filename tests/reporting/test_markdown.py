@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sightline.benchmarks.published import add_published
+from sightline.benchmarks.released import add_published
 from sightline.reporting.tables import markdown, report_markdown, summary
 from sightline.types import Result
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.published import add_published
+from sightline.benchmarks.released import add_published
 from sightline.errors import UserError
 from sightline.reporting.notes import ResultPoint, result_points, short_names
 from sightline.reporting.pivot import pivot

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sightline.benchmarks.published import add_published
+from sightline.benchmarks.released import add_published
 from sightline.errors import UserError
 from sightline.reporting.table import (
     Column,

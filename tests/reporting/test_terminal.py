@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from sightline.benchmarks.published import add_published
+from sightline.benchmarks.released import add_published
 from sightline.reporting.table import Cell, Column, ReportTable, Value, aligned, parts, shortened, show
 from sightline.reporting.tables import summary
 from sightline.types import Result

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 from tests.viewer.counted_runs import run
 
-from sightline.benchmarks.published import published
+from sightline.benchmarks.released import published
 from sightline.types import MetricValue
 from sightline.viewer.leaderboard import Choice, Leaderboard, build_leaderboard
 

@@ -7,7 +7,7 @@ import io
 
 from tests.viewer.counted_runs import run
 
-from sightline.benchmarks.published import published
+from sightline.benchmarks.released import published
 from sightline.reporting.table import csv_text
 from sightline.reporting.tables import latex
 from sightline.viewer.leaderboard import Choice, build_leaderboard, csv_table, paper_table, remarks

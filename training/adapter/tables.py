@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from sightline.benchmarks.published import published
+from sightline.benchmarks.released import published
 from sightline.metrics.significance import LEVEL, holm
 from training.adapter.design import (
     KINDS,

@@ -17,7 +17,7 @@ from sightline.annotation.types import Item
 from sightline.annotation.types import Values as ItemValues
 from sightline.benchmarks.contextual.data import IMAGE
 from sightline.benchmarks.iibench.data import LABELS, VALUES, IIBenchQuestion, IIBenchRecord, ImageMetadata
-from sightline.benchmarks.records import read_records
+from sightline.benchmarks.released import read_records
 from sightline.builders.folder import IMAGES, BuildManifest, Contents, build_identity, write_folder
 from sightline.builders.sources import CheckedImages, check_images, ids_of
 from sightline.errors import UserError, did_you_mean

@@ -25,7 +25,7 @@ from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.types import Item, Values
 from sightline.benchmarks.contextual.data import ANSWER, COLUMNS, IMAGE, image_path
-from sightline.benchmarks.records import read_captions
+from sightline.benchmarks.released import read_captions
 from sightline.builders.equivalence import VariantPair, draw_pairs, read_pairs
 from sightline.builders.sources import folder_sources
 from sightline.errors import UserError

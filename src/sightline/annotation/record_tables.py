@@ -24,7 +24,7 @@ from sightline.annotation.records import RecordsRequest
 from sightline.annotation.types import Item, Values
 from sightline.benchmarks.codis.data import RECORDS, CodisRecord, ContextAnswers, Contexts
 from sightline.benchmarks.contextual.data import COLUMNS, IMAGE, NAME, image_path, table_name
-from sightline.benchmarks.published import published
+from sightline.benchmarks.released import published
 from sightline.builders.folder import (
     BuildManifest,
     Contents,

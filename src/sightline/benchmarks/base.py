@@ -131,7 +131,7 @@ class Benchmark(ABC):
     release: Release | None = None
     """The public data set that `sightline data` fetches and checks."""
     published: Path | None = None
-    """The JSON file with the figures that its paper printed (`benchmarks.published` declares its format)."""
+    """The JSON file with the figures that its paper printed (`benchmarks.released` declares its format)."""
     released_digests: Path | None = None
     """The JSON list of the digests of `released_records`, as the paper released them. Other data get no
     published figures."""

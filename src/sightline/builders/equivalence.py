@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field, structs
 
-from sightline.benchmarks.published import published_equivalence
+from sightline.benchmarks.released import published_equivalence
 from sightline.builders.folder import MANIFEST, read_manifest
 from sightline.builders.run import Execution
 from sightline.engine.client import ModelClient

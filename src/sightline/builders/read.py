@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sightline.benchmarks.records import read_captions
+from sightline.benchmarks.released import read_captions
 from sightline.builders.folder import SUFFIXES
 from sightline.builders.run import Execution
 from sightline.builders.sources import CheckedImages, images_in

@@ -90,8 +90,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the table; returns the exit status, 5 if a condition of --fail-if holds."""
     from sightline.cli.printing import print_conditions_met, print_tables
-    from sightline.evaluation.fail_if import not_applicable, parse_difference_conditions
     from sightline.evaluation.folder import is_stored
+    from sightline.evaluation.options import not_applicable, parse_difference_conditions
     from sightline.evaluation.reports import compare_words
 
     chart = chart_request(options)

@@ -56,8 +56,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     from sightline.benchmarks.registry import benchmark as find_benchmark
     from sightline.errors import UserError
-    from sightline.evaluation.description import doubts
     from sightline.evaluation.options import reasoning_names, setting_of, variant_of
+    from sightline.evaluation.prepare import doubts
     from sightline.evaluation.result import ReasoningCounts
     from sightline.evaluation.score import import_answers, read_answers
     from sightline.evaluation.spec import Spec

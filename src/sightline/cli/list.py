@@ -53,8 +53,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    from sightline.benchmarks.published import rows
     from sightline.benchmarks.registry import benchmark as find_benchmark
+    from sightline.benchmarks.released import rows
     from sightline.evaluation.options import effective
     from sightline.evaluation.spec import Spec
 

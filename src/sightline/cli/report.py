@@ -23,7 +23,7 @@ from sightline.errors import UserError, needs_extra
 from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
-    from sightline.evaluation.fail_if import Condition
+    from sightline.evaluation.options import Condition
     from sightline.store.store import Store
     from sightline.types import Result
 
@@ -90,8 +90,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the tables; returns the exit status, 5 if a condition of --fail-if holds."""
     from sightline.cli.printing import print_conditions_met, print_saved, print_tables
-    from sightline.evaluation.fail_if import check_condition_metrics, parse_conditions
     from sightline.evaluation.folder import is_stored
+    from sightline.evaluation.options import check_condition_metrics, parse_conditions
     from sightline.evaluation.reports import report_runs
 
     conditions = parse_conditions(options.fail_if)
@@ -163,7 +163,7 @@ def _write_html(options: argparse.Namespace, store: Store, numbers: Sequence[int
 def _describe_met(
     conditions: Sequence[Condition], results: Sequence[Result], runs: Sequence[str]
 ) -> list[str]:
-    from sightline.evaluation.fail_if import conditions_met
+    from sightline.evaluation.options import conditions_met
     from sightline.reporting.tables import run_names
 
     names = [f"{name}: " for name in run_names(results, runs)] if len(results) > 1 else [""]
@@ -204,7 +204,7 @@ def write_html(
 
     Without `groups`, each part has the default number; without `against`, the published rows of each run.
     """
-    from sightline.benchmarks.published import add_published
+    from sightline.benchmarks.released import add_published
     from sightline.evaluation.runs import name_or_number
     from sightline.viewer.index import OutcomeIndex, index_run
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.benchmarks.base import Release, ReleasedRecords, UserRecords
-from sightline.benchmarks.records import data_folder
+from sightline.benchmarks.released import data_folder
 from sightline.data.pull import load_samples
 from sightline.errors import unknown_name
 from sightline.formats.files import file_digest

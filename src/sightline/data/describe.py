@@ -12,8 +12,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from sightline.benchmarks.base import Release
-from sightline.benchmarks.records import cluster_of, data_folder, inspect_sample
 from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.benchmarks.released import cluster_of, data_folder, inspect_sample
 from sightline.data.check import find_records
 from sightline.data.pull import load_samples
 from sightline.progress import progress

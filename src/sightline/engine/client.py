@@ -11,9 +11,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.config import load_config
-from sightline.engine.endpoint_check import NAMED_REMEDY, CheckPolicy, EndpointCheck
 from sightline.engine.limits import Account, Counts, Limiter
-from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
+from sightline.engine.runner import (
+    NAMED_REMEDY,
+    CheckPolicy,
+    EndpointCheck,
+    Runner,
+    RunnerOptions,
+    calls_at_a_time,
+)
 from sightline.engine.selector import OpenModels
 from sightline.errors import UserError
 from sightline.images import transform_for

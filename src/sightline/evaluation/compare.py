@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sightline.benchmarks.published import add_published, paper_of
 from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.benchmarks.released import add_published, paper_of
 from sightline.errors import UserError, some_of
 from sightline.evaluation.folder import JudgedRun, StoredGroups, read_judged_run
 from sightline.evaluation.result import UNFINISHED, recompute

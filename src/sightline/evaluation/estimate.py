@@ -11,7 +11,6 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from sightline.config import DEFAULT_FILE, BatchSettings, Price
-from sightline.engine.endpoint_check import CLOSED, choose, is_comparable
 from sightline.engine.limits import (
     CHARACTERS_PER_TOKEN,
     DEFAULT_MAX_TOKENS,
@@ -19,11 +18,19 @@ from sightline.engine.limits import (
     prompt_tokens,
     token_limit,
 )
-from sightline.evaluation.description import judge_sampling, model_identity, prepared_panel
+from sightline.engine.runner import CLOSED, choose, is_comparable
 from sightline.evaluation.image_texts import UncachedImages, cached_images_as_text
 from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
-from sightline.evaluation.prepare import Prepared, images_to_show, make_plan, prepare_evaluation
+from sightline.evaluation.prepare import (
+    Prepared,
+    images_to_show,
+    judge_sampling,
+    make_plan,
+    model_identity,
+    prepare_evaluation,
+    prepared_panel,
+)
 from sightline.evaluation.runs import readable_runs
 from sightline.evaluation.sending import price_note
 from sightline.evaluation.spec import Spec

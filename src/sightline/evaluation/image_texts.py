@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sightline.benchmarks.base import Benchmark
-from sightline.benchmarks.records import read_captions
+from sightline.benchmarks.released import read_captions
 from sightline.engine.client import SAMPLING, Captioner, ClientOptions, ModelClient
 from sightline.engine.limits import Account, Counts
 from sightline.errors import UserError

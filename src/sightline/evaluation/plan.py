@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
-from sightline.benchmarks.records import cluster_of
+from sightline.benchmarks.released import cluster_of
 from sightline.errors import UserError, some_of
 from sightline.evaluation.options import EffectiveOptions
 from sightline.formats.files import json_digest

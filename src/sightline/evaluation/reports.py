@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from sightline.benchmarks.published import add_published
 from sightline.benchmarks.registry import export_formats
+from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.compare import RunName, compare_runs, margin_verdicts, significance_of

@@ -14,12 +14,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 import sightline
-from sightline.benchmarks.published import add_published
+from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts, token_limit
 from sightline.errors import UserError, hide_secrets, some_of
 from sightline.evaluation.corrected import corrected_values
-from sightline.evaluation.description import prepared_panel
-from sightline.evaluation.fail_if import conditions_met
 from sightline.evaluation.folder import ResultsFolder
 from sightline.evaluation.judges import (
     HumanJudge,
@@ -38,9 +36,9 @@ from sightline.evaluation.measures import (
     recorded_measures,
     with_text_scores,
 )
-from sightline.evaluation.options import EvaluationDescription, judge_names, recorded_tags
+from sightline.evaluation.options import EvaluationDescription, conditions_met, judge_names, recorded_tags
 from sightline.evaluation.plan import AnswerLookup, CollectedAnswers, read_stored_probes
-from sightline.evaluation.prepare import Prepared
+from sightline.evaluation.prepare import Prepared, prepared_panel
 from sightline.evaluation.runs import latest_finished_run, read_stored_run
 from sightline.formats.files import SetDigest, data_digest
 from sightline.formats.jsonl import ANSWERS, read_outcomes
@@ -597,10 +595,7 @@ class AnswerCounts(Struct):
 
 
 class Examples(Struct):
-    """The first examples of what notes and error lists name.
-
-    `unanswered` holds sample, variant and error.
-    """
+    """The first examples of what notes and error lists name. `unanswered`: sample, variant, error."""
 
     undecided_replies: list[str] = field(default_factory=list)
     without_reference: list[str] = field(default_factory=list)

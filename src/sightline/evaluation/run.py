@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from sightline.engine.limits import Account, Counts
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.evaluation.description import describe_evaluation, judge_model, with_notes
 from sightline.evaluation.folder import refuse_name_of_other_run
 from sightline.evaluation.image_texts import images_as_text
 from sightline.evaluation.measures import identities_of
@@ -26,9 +25,12 @@ from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
     Prepared,
     check_results_folder,
+    describe_evaluation,
     images_to_show,
+    judge_model,
     make_plan,
     prepare_evaluation,
+    with_notes,
 )
 from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.runs import read_stored_run

@@ -11,10 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import FILE, Benchmark, Setting
-from sightline.benchmarks.records import cluster_of, inspect_sample
 from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.benchmarks.released import cluster_of, inspect_sample
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.description import describe_evaluation, recorded_notes, with_notes
 from sightline.evaluation.options import (
     EvaluationDescription,
     effective,
@@ -33,7 +32,15 @@ from sightline.evaluation.plan import (
     stored_probe,
     with_images_of,
 )
-from sightline.evaluation.prepare import Prepared, PreparedTask, check_results_folder, prepare_evaluation
+from sightline.evaluation.prepare import (
+    Prepared,
+    PreparedTask,
+    check_results_folder,
+    describe_evaluation,
+    prepare_evaluation,
+    recorded_notes,
+    with_notes,
+)
 from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.sending import RequestSender, run_account
 from sightline.evaluation.spec import Spec, spec_data_folder

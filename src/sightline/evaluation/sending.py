@@ -17,7 +17,6 @@ import msgspec
 from msgspec.structs import replace
 
 from sightline.config import DEFAULT_FILE, Config
-from sightline.engine.endpoint_check import MODEL_REMEDY, NAMED_REMEDY, CheckPolicy, EndpointCheck
 from sightline.engine.limits import (
     CHARACTERS_PER_TOKEN,
     PIXELS_PER_TOKEN,
@@ -26,10 +25,17 @@ from sightline.engine.limits import (
     Limiter,
     shared_account,
 )
-from sightline.engine.runner import Runner, RunnerOptions, calls_at_a_time
+from sightline.engine.runner import (
+    MODEL_REMEDY,
+    NAMED_REMEDY,
+    CheckPolicy,
+    EndpointCheck,
+    Runner,
+    RunnerOptions,
+    calls_at_a_time,
+)
 from sightline.engine.selector import OpenModels, RequestFeed
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.evaluation.description import prepared_panel
 from sightline.evaluation.judges import JudgePanel
 from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import (
@@ -40,7 +46,7 @@ from sightline.evaluation.plan import (
     StoredProbe,
     sample_index,
 )
-from sightline.evaluation.prepare import Prepared
+from sightline.evaluation.prepare import Prepared, prepared_panel
 from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batches import BatchEndpoint

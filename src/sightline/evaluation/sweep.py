@@ -18,10 +18,9 @@ from msgspec.structs import replace
 
 from sightline.engine.limits import Account
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
-from sightline.evaluation.description import describe_evaluation
 from sightline.evaluation.estimate import KeySet, RunEstimate, estimate_run
 from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord, refuse_other_sweep
-from sightline.evaluation.prepare import check_results_folder, prepare_evaluation
+from sightline.evaluation.prepare import check_results_folder, describe_evaluation, prepare_evaluation
 from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import check_name, run_evaluation
 from sightline.evaluation.sending import run_account

@@ -37,8 +37,8 @@ from msgspec.structs import replace
 from rich.markup import escape
 
 from sightline.benchmarks.base import Benchmark
-from sightline.benchmarks.records import cluster_of, inspect_sample
 from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.benchmarks.released import cluster_of, inspect_sample
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.judges import (
     AnswersByKey,

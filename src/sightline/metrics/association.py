@@ -88,9 +88,7 @@ def roc_curve(scores: Floats, truth: Floats) -> tuple[tuple[float, float], ...]:
 
 
 def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Spearman's rank correlation, with mean ranks for ties; NaN where a series does not vary within a
-    resample.
-    """
+    """Spearman's rank correlation, with mean ranks for ties; NaN where a series does not vary."""
     one, other = _centred_ranks(first, weights), _centred_ranks(second, weights)
     squares = [(weights * ranks * ranks).sum(axis=1) for ranks in (one, other)]
     # The root of a product of equal squares is exact: series of one order correlate with exactly 1.

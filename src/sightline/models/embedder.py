@@ -69,9 +69,7 @@ class SentenceEmbedder:
         self._loaded: SentenceTransformer | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts as unit vectors, shape (len(texts), dimensions), float32; equal texts are embedded
-        once.
-        """
+        """Embed texts as unit vectors, shape (len(texts), dimensions), float32; equal texts once."""
         import numpy as np
 
         model = self._model()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from sightline.benchmarks.published import papers, published
+from sightline.benchmarks.released import papers, published
 from sightline.metrics.significance import Comparison
 from sightline.reporting.comparison import NOTE, TOGETHER, comparison_notes, each_pair
 from sightline.reporting.table import Column, Field, ReportTable, Value, build_table, n_cell, value_cell

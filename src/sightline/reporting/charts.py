@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from sightline.benchmarks.published import paper_of
 from sightline.benchmarks.registry import benchmark_class
+from sightline.benchmarks.released import paper_of
 from sightline.errors import UserError, unknown_name
 from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import are_named

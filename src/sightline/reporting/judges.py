@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.published import published_judges
+from sightline.benchmarks.released import published_judges
 from sightline.metrics.association import JudgeDifference
 from sightline.reporting.notes import interval_notes, null_notes, short_names, value_notes
 from sightline.reporting.table import (

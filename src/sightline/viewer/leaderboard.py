@@ -10,8 +10,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sightline.benchmarks.published import NOT_THEIRS, add_published, paper_of
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
+from sightline.benchmarks.released import NOT_THEIRS, add_published, paper_of
 from sightline.reporting.notes import judge_errors, options_text
 from sightline.reporting.table import Cell, Column, PublishedCell, ReportTable, csv_text, n_cell, value_cell
 from sightline.reporting.tables import latex, leading_metrics

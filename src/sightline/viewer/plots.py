@@ -11,8 +11,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sightline.benchmarks.published import paper_of
 from sightline.benchmarks.registry import benchmark_class
+from sightline.benchmarks.released import paper_of
 from sightline.reporting.judges import JudgeResult
 from sightline.reporting.notes import label_of
 from sightline.reporting.tables import leading_metrics

@@ -19,8 +19,8 @@ from sightline.benchmarks.base import (
     Shares,
     Together,
 )
-from sightline.benchmarks.published import add_published, paper_of
 from sightline.benchmarks.registry import benchmark_class
+from sightline.benchmarks.released import add_published, paper_of
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENTS
 from sightline.reporting.notes import judge_errors, label_of, null_notes, published_notes
 from sightline.reporting.tables import BIAS, CORRECTED, MOST_ROWS

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.published import add_published, published, published_judges, rows
+from sightline.benchmarks.released import add_published, published, published_judges, rows
 from sightline.types import MetricValue, PublishedValue, Result
 
 MISCELLANEOUS = "category=Miscellaneous Natural Scenes"

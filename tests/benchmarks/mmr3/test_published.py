@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.benchmarks.published import published, rows
+from sightline.benchmarks.released import published, rows
 
 MASKS = {
     "colour": {"blue": 821, "red": 746, "green": 735, "yellow": 744, "white": 697, "black": 757},

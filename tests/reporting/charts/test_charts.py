@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from tests.reporting.conftest import estimate
 
-from sightline.benchmarks.published import add_published
+from sightline.benchmarks.released import add_published
 from sightline.errors import UserError
 from sightline.reporting.chart_kinds import forest, matrix, metric_pairs, radar, scatter
 from sightline.reporting.chart_parts import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from sightline.benchmarks.records import data_folder, read_captions, read_records, refuse_repeated_ids
+from sightline.benchmarks.released import data_folder, read_captions, read_records, refuse_repeated_ids
 from sightline.errors import UserError, did_you_mean
 from sightline.formats.export import AnswersToExport, ExportFormat, counted_notes, repeats_note
 from sightline.formats.files import json_list, write_atomically

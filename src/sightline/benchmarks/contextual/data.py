@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.records import data_folder, refuse_repeated_ids
+from sightline.benchmarks.released import data_folder, refuse_repeated_ids
 from sightline.errors import UserError
 from sightline.formats.files import read_bytes, text_digest
 from sightline.formats.tables import read_table, table_rows

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, SPLITS
-from sightline.benchmarks.records import data_folder, read_records, refuse_repeated_ids
+from sightline.benchmarks.released import data_folder, read_records, refuse_repeated_ids
 from sightline.errors import UserError
 from sightline.formats.files import read_bytes
 from sightline.formats.other_tools import read_predictions
