@@ -548,6 +548,9 @@ class Metric(Struct, frozen=True, kw_only=True):
 JUDGE_PARTS = ("judge", "judges", "repeated_judge", "responder")
 """What subsets that no label makes begin with: the values of each judge, of two judges, of each responder."""
 
+_RESERVED = (*JUDGE_PARTS, "answers")
+"""Labels that are quoted: 'answers=first' is the value before truncated requests were sent again."""
+
 _SUBSET = re.compile(r'("(?:[^"\\]|\\.)*"|[^=]*)=(.*)', re.DOTALL)
 
 
@@ -555,18 +558,18 @@ def subset_name(label: str, value: str) -> str:
     """The name of the subset with one value of one label: each subset has one name, and each name one subset.
 
     A label or a value that holds '=' or begins with a quotation mark is quoted, as JSON is; so is a label
-    that is called like a part by judges.
+    that is called like a part of results.
 
     >>> print(subset_name("style", "oil"), subset_name("a=b", "c"), subset_name("judge", "rules"))
     style=oil "a=b"=c "judge"=rules
     """
-    return f"{_quoted(label, JUDGE_PARTS)}={_quoted(value)}"
+    return f"{_quoted(label, _RESERVED)}={_quoted(value)}"
 
 
 def split_subset(subset: str) -> tuple[str, str]:
     """The label and the value that a subset's name is made of; ('', '') for 'all'.
 
-    A label that is called like a part by judges stays quoted.
+    A label that is called like a part of results stays quoted.
 
     >>> split_subset('"a=b"=c'), split_subset("judge=rules"), split_subset('"judge"=rules')
     (('a=b', 'c'), ('judge', 'rules'), ('"judge"', 'rules'))
@@ -575,7 +578,7 @@ def split_subset(subset: str) -> tuple[str, str]:
     if match is None:
         return "", ""
     label, value = map(_unquoted, match.groups())
-    return (match[1] if label in JUDGE_PARTS else label), value
+    return (match[1] if label in _RESERVED else label), value
 
 
 def _quoted(text: str, reserved: Container[str] = ()) -> str:

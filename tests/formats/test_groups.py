@@ -168,7 +168,12 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "references", "field"),
-    [(["a", "b"], ["c"], "references"), (["a", "b"], ["C"], "references"), (["a", "a "], ["a"], "options")],
+    [
+        (["a", "b"], ["c"], "references"),
+        (["a", "b"], ["C"], "references"),
+        (["B. x", "A. y"], ["B"], "references"),
+        (["a", "a "], ["a"], "options"),
+    ],
 )
 def test_references_name_options_and_no_option_stands_twice(
     tmp_path: Path, options: list[str], references: list[str], field: str

@@ -660,3 +660,20 @@ def test_both_sides_of_yes_and_no_are_read_alike(question: str, response: str, p
     assert read_choice(response, ("yes", "no"), question).position == position
     mirrored = None if position is None else 1 - position
     assert read_choice(response, ("no", "yes"), question).position == mirrored
+
+
+@pytest.mark.parametrize(
+    "no", ["(B) No", "B) No, it is closed.", "Answer: **(B) No**", r"\boxed{(B) No}", "No. (B)"]
+)
+def test_the_letter_and_the_word_of_one_side_are_one_choice(no: str) -> None:
+    assert read_choice(no, ("Yes", "No"), "Is it open?").position == 1
+    yes = no.replace("B", "A").replace("No", "Yes")
+    assert read_choice(yes, ("Yes", "No"), "Is it open?").position == 0
+    if not no.startswith("No"):
+        assert read_choice(no.replace("B", "A"), ("Yes", "No"), "Is it open?").position is None
+
+
+def test_an_option_may_say_that_nothing_is_known() -> None:
+    options = ("red", "blue", "Cannot be determined")
+    assert read_choice("It cannot be determined.", options).position == 2
+    assert read_choice("I cannot determine it.", ("red", "blue")).position is None

@@ -24,6 +24,11 @@ from sightline.scoring.free_answers import read_free_answer
         ("The object is not present.", "not present"),
         ("It's not red, it is blue.", "blue"),
         ("I can't read all of it, but it is a bus.", "bus"),
+        ("图中是一只猫。", "猫"),
+        ("猫が見えます。", "猫"),
+        ("Das ist eine Straße.", "Straße"),
+        ("eine STRASSE", "Straße"),
+        ("a bus and a car", "bus"),
     ],
 )
 def test_what_a_response_gives(response: str, reference: str) -> None:
@@ -47,6 +52,15 @@ def test_what_a_response_gives(response: str, reference: str) -> None:
         ("1.5", "5"),
         ("twenty", "two"),
         ("a catalog", "cat"),
+        ("不是猫", "猫"),
+        ("猫ではありません。", "猫"),
+        ("2 or 3", "2"),
+        ("2-3", "2"),
+        ("1/2", "2"),
+        ("at least 2", "2"),
+        ("2 million", "2"),
+        ("Either a bus or a tram", "bus"),
+        ("red or blue, I can't tell", "red"),
         ("", "bus"),
     ],
 )

@@ -153,6 +153,11 @@ def check_options(line: GroupLine, record: str, path: Path) -> None:
                 f"'{line.options[by_letter]}' and the text of another one",
                 "options that are letters in the order A, B, C, or with more words, such as 'letter B'",
             )
+        elif by_letter is not None and read_choice(reference, texts).position not in (by_letter, None):
+            text, expected = (
+                "has a reference that is a letter, and the options carry other letters of their own",
+                "the text of the right option, or options without letters",
+            )
         elif by_letter is None and len(named) > 1:
             text, expected = (
                 "has a reference that is the text of several options, in another spelling",

@@ -152,7 +152,9 @@ def _read_choice(response: str, texts: tuple[str, ...], question: str) -> Choice
     if letter := _bare_letter(response.strip(" \t\n.()[]:*_\"'`{}") if len(response) < 20 else "", options):
         return letter
     if same := options.whole(response):
-        return _decided(same, "text", response)
+        led = _LED.match(response)
+        letters = [options.letters[led[1]]] if led and led[1] in options.letters else []
+        return _decided([*same, *letters], "text", response)
     if letter := _bare_letter(plain_text(response).strip(" \t\n.()[]:。「」【】『』\"'<>{}《》"), options):
         return letter
     if len(set(listed := re.findall(r"[A-Z]", response))) > 1 and _ONLY_LETTERS.fullmatch(response):
@@ -162,6 +164,8 @@ def _read_choice(response: str, texts: tuple[str, ...], question: str) -> Choice
     return _from_text(response, options, question)
 
 
+_LED = re.compile(r"[\s*_(\[]*([A-Z])[)\].:]\s*\S")
+"""The letter before a text: '(A) No' contradicts itself where No is B."""
 _ONLY_LETTERS = re.compile(r"\W*[A-Z](?:[\s,/;&]+[A-Z])+\W*")
 
 
@@ -256,7 +260,8 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
         if left:
             return _the_one(left, rule, marked, options)
     # What a response says is there is not what a negated question asks for.
-    if negated or is_refusal(response):
+    declined = is_refusal(response) and not any(is_refusal(options.texts[one.position]) for one, _ in held)
+    if negated or declined:
         return Choice(None, "none")
     return _only_mentioned(marked, held, options, question)
 
@@ -560,12 +565,12 @@ def _adjoining(marked: Marked, form: str) -> list[_Statement]:
                 sentence[min(other.start, mention.start) + 1 : max(other.start, mention.start)]
             )
             for other in beside
-        ) or _is_hedged(sentence, mention, languages)
+        ) or is_hedged(sentence, mention, languages)
         statements.append(_Statement(-1 if joined else mention.position, found.start(1), sentence))
     return statements
 
 
-def _is_hedged(sentence: str, mention: Mention, languages: Languages) -> bool:
+def is_hedged(sentence: str, mention: Mention, languages: Languages) -> bool:
     """Whether a mention is one of several that are possible: 'either B or ...', 'B or maybe ...'."""
     before = (
         rf"{{either_or}}\s*(?:\S+\s+){{0,3}}$|(?<![{EDGE}])[A-Z]\s+{{either}}\s+$"
@@ -582,9 +587,17 @@ def _is_hedged(sentence: str, mention: Mention, languages: Languages) -> bool:
     )
 
 
+_UNREAL = re.compile(r"\W*if\b.*\b(?:were|was|had)\b", re.IGNORECASE)
+"""The beginning of a condition that does not hold: 'If it were round, B'."""
+
+
 def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str) -> Choice:
     """The only letter that is named, or else the only option whose text is held, outside of questions."""
-    held = [(mention, sentence) for mention, sentence in held if not sentence.rstrip().endswith(("?", "？"))]
+    held = [
+        (mention, sentence)
+        for mention, sentence in held
+        if not sentence.rstrip().endswith(("?", "？")) and not _UNREAL.match(sentence)
+    ]
     denied = {mention.position for mention, _ in held if mention.denied}
     # A letter that the question names is a thing in the image: 'the region marked C'.
     asked = {options.letters[letter] for letter in ALONE.findall(question) if letter in options.letters}
@@ -608,7 +621,7 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
         if len(set(positions)) > 1 and not _revises_all(marked, last.position):
             shown = dict.fromkeys(_name(position, options, is_letter) for position in positions)
             return Choice(None, "several", ", ".join(shown))
-        if marked.is_open or _is_hedged(sentence, last, marked.languages):
+        if marked.is_open or is_hedged(sentence, last, marked.languages):
             return Choice(None, "none")
         if rank == "option" and inflected(sentence, options, question, marked.languages):
             return Choice(None, "several", _quoted(_readable(sentence, options)))

@@ -314,7 +314,7 @@ def _formula(text: str) -> str:
 
 def _searched_text(text: str) -> str:
     """The pattern of a normalised text in a response, with or without an article."""
-    words = [re.escape(word).replace(_APOSTROPHE, "['’]?") for word in text.split()]
+    words = [re.escape(word).replace(_APOSTROPHE, "['’]?").replace("ss", "(?:ss|ß)") for word in text.split()]
     pattern = words[0]
     for previous, word in pairwise(words):
         # A unit may stand at its number: '6Ω' is '6 Ω'.
@@ -386,7 +386,21 @@ def mark(response: str, options: Options) -> Marked:
     if options.numbers:
         text = _with_digits(text, languages)
     text = _mark_letters(options.mark_texts(text), options, languages)
+    if options.polar:
+        text = _without_own_word(text, options, languages)
     return Marked(_without_lists(text, languages), languages, is_open(text))
+
+
+def _without_own_word(text: str, options: Options, languages: Languages) -> str:
+    """Leave out the yes or no behind the letter of its own option: in '(B) No' it denies nothing."""
+    of_word = {said: chr(ord(LETTER) + position) for position, said in options.polar.items()}
+
+    def letter(found: re.Match[str]) -> str:
+        said = of_word[found["yes"] is not None]
+        return said if said == found[1] else f"{found[1]}/{said}"  # a contradiction is no choice
+
+    form = rf"({LETTER_SIGN})[\s.)\]:：,\-–—*]*(?:(?P<yes>{{yes}})|(?P<no>{{no}}))"
+    return word_pattern(form, tuple(sorted({*languages, "en"}))).sub(letter, text)
 
 
 def _with_digits(text: str, languages: Languages) -> str:

@@ -35,7 +35,10 @@ from msgspec.structs import replace
 from sightline.errors import UserError
 from sightline.types import Answer
 
-NAMES = ("think", "thinking", "thought", "reasoning", "seed:think", "longcat_think", "mm:think")
+NAMES = (
+    "think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis",
+    "seed:think", "longcat_think", "mm:think",
+)  # fmt: skip
 """The names of tags around reasoning; --reasoning-tags adds others."""
 
 TOKENS = {
