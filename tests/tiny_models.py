@@ -163,29 +163,65 @@ def instructblip() -> tuple[Any, Any]:
     return t.InstructBlipForConditionalGeneration(config), processor
 
 
-def qwen2_vl() -> tuple[Any, Any]:
-    marks = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
-    t, words = _library("transformers"), tokenizer(*marks)
-    words.add_special_tokens({"additional_special_tokens": list(marks)})
+QWEN_MARKS = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+QWEN_IDS = {"image_token_id": 5, "video_token_id": 6}
+AXES = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 3, 3]}
+GRID = {"depth": 2, "num_heads": 2, "patch_size": 8, "hidden_size": 32}
+
+
+def _qwen_processor(words: Any) -> Any:
+    """Patches of 8 pixels, and four of them a token, as all families with M-RoPE take them."""
+    words.add_special_tokens({"additional_special_tokens": list(QWEN_MARKS)})
     images = _pil(
         "qwen2_vl", "Qwen2VLImageProcessorPil", patch_size=8, merge_size=2, min_pixels=256, max_pixels=4096
-    )
-    config = t.Qwen2VLConfig(
-        text_config=llama(
-            len(words),
-            rope_parameters={"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 3, 3]},
-        ),
-        vision_config={"depth": 2, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "patch_size": 8},
-        vision_start_token_id=3,
-        vision_end_token_id=4,
-        image_token_id=5,
-        video_token_id=6,
     )
     template = CHAT.replace("MARK", "<|vision_start|><|image_pad|><|vision_end|>")
     # Without films, whose part of the processor needs torchvision.
     parts = classmethod(lambda _: ["image_processor", "tokenizer"])
-    processor = type("Qwen2VLProcessor", (t.Qwen2VLProcessor,), {"get_attributes": parts})
-    return t.Qwen2VLForConditionalGeneration(config), processor(images, words, chat_template=template)
+    kind = _library("transformers").Qwen2VLProcessor
+    return type("Qwen2VLProcessor", (kind,), {"get_attributes": parts})(images, words, chat_template=template)
+
+
+def _qwen(name: str, vision: dict[str, Any], **marks: int) -> tuple[Any, Any]:
+    t, words = _library("transformers"), tokenizer(*QWEN_MARKS)
+    text = llama(len(words), rope_parameters=AXES)
+    more = QWEN_IDS | (marks or {"vision_start_token_id": 3, "vision_end_token_id": 4})
+    config = getattr(t, f"{name}Config")(text_config=text, vision_config=GRID | vision, **more)
+    return getattr(t, f"{name}ForConditionalGeneration")(config), _qwen_processor(words)
+
+
+def qwen2_vl() -> tuple[Any, Any]:
+    return _qwen("Qwen2VL", {"embed_dim": 32})
+
+
+def qwen2_5_vl() -> tuple[Any, Any]:
+    sizes = {"intermediate_size": 64, "out_hidden_size": 32, "window_size": 32, "fullatt_block_indexes": [1]}
+    return _qwen("Qwen2_5_VL", sizes)
+
+
+def qwen3_vl() -> tuple[Any, Any]:
+    layers = {"deepstack_visual_indexes": [0], "num_position_embeddings": 64}
+    return _qwen("Qwen3VL", layers | {"intermediate_size": 64, "out_hidden_size": 32})
+
+
+def qwen3_5() -> tuple[Any, Any]:
+    t, words = _library("transformers"), tokenizer(*QWEN_MARKS)
+    linear = {"linear_key_head_dim": 16, "linear_value_head_dim": 16, "linear_num_key_heads": 2}
+    kinds = {
+        "layer_types": ["linear_attention", "full_attention"],
+        "linear_num_value_heads": 2,
+        "head_dim": 16,
+    }
+    text = llama(len(words), rope_parameters=AXES | {"partial_rotary_factor": 1.0}) | linear | kinds
+    sizes = {"intermediate_size": 64, "out_hidden_size": 32, "num_position_embeddings": 64}
+    marks = QWEN_IDS | {"vision_start_token_id": 3, "vision_end_token_id": 4}
+    config = t.Qwen3_5Config(text_config=text, vision_config=GRID | sizes, **marks)
+    return t.Qwen3_5ForConditionalGeneration(config), _qwen_processor(words)
+
+
+def glm4v() -> tuple[Any, Any]:
+    sizes = {"intermediate_size": 64, "out_hidden_size": 32, "image_size": 64}
+    return _qwen("Glm4v", sizes, image_start_token_id=3, image_end_token_id=4)
 
 
 def paligemma() -> tuple[Any, Any]:
@@ -228,7 +264,10 @@ def idefics3() -> tuple[Any, Any]:
 
 ARCHITECTURES = {
     made.__name__: made
-    for made in (llava, chat, blip2, blip2_t5, instructblip, qwen2_vl, paligemma, idefics3)
+    for made in (
+        *(llava, chat, blip2, blip2_t5, instructblip, paligemma, idefics3),
+        *(qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_5, glm4v),
+    )
 }
 
 

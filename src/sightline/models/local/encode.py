@@ -287,8 +287,10 @@ def pad_tensors(tensors: Sequence[Any], value: int, *, left: bool = True) -> lis
     return filled
 
 
-def with_placeholders(inputs: Mapping[str, Any], length: int, pad: int) -> dict[str, Any]:
-    """Put padding before a prompt, for vectors that an adapter writes there."""
+def with_placeholders(
+    inputs: Mapping[str, Any], length: int, pad: int, *, left: bool = True
+) -> dict[str, Any]:
+    """Put padding that counts before or after a prompt, for vectors or tokens that are written there."""
     import torch
 
     tokens = inputs["input_ids"].shape[1]
@@ -297,7 +299,7 @@ def with_placeholders(inputs: Mapping[str, Any], length: int, pad: int) -> dict[
     for name, tensor in inputs.items():
         if is_token_aligned(name, tensor, tokens) and not name.startswith("qformer_"):
             room = tensor.new_full((tensor.shape[0], length, *tensor.shape[2:]), values.get(name, 0))
-            wider[name] = torch.cat((room, tensor), dim=1)
+            wider[name] = torch.cat((room, tensor) if left else (tensor, room), dim=1)
     return wider
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -17,6 +18,7 @@ from sightline.models.local.encode import (
     share_images,
     takes_encoded,
     to_device,
+    with_placeholders,
 )
 from sightline.models.local.load import Loaded, Sampling
 from sightline.types import Answer, Usage
@@ -220,30 +222,102 @@ def choice_tokens(loaded: Loaded, encoded: Encoded) -> list[list[int]]:
 def _score_decoder(
     loaded: Loaded, batch: Sequence[Encoded], choices: Sequence[Sequence[list[int]]]
 ) -> list[list[float]]:
-    """Mean log-likelihoods; the prompt is read once, and all choices continue from its cache."""
+    """Mean log-likelihoods; the prompt is read once, and all choices continue from copies of its cache."""
     inputs = batch_inputs(loaded, batch)
     if loaded.prefix_vectors is not None:
         loaded.prefix_vectors.activate(inputs["attention_mask"])
-    if "past_key_values" in inputs:
+    if (prefix := inputs.get(cache_name(loaded.model))) is not None:
         # The prompts have one length, so no padding needs a mask.
         del inputs["attention_mask"]
-        inputs["input_ids"] = inputs["input_ids"][:, inputs["past_key_values"].get_seq_length() :]
+        inputs["input_ids"] = inputs["input_ids"][:, prefix.get_seq_length() :]
+    positions = _rotary_positions(loaded, inputs)
+    if positions is not None:
+        inputs["position_ids"] = positions
     output = loaded.model(**inputs, use_cache=True, logits_to_keep=1)
     first = output.logits[:, -1].float().log_softmax(-1)
     rows = [(row, tokens) for row, several in enumerate(choices) for tokens in several]
     sums = [float(first[row, tokens[0]]) if tokens else float("-inf") for row, tokens in rows]
-    continued = [position for position, (_, tokens) in enumerate(rows) if len(tokens) > 1]
-    if continued:
-        cache = getattr(output, "past_key_values", None) or output.language_model_outputs.past_key_values
-        cache.batch_select_indices(_tensor([rows[position][0] for position in continued], loaded))
-        decoder = loaded.model if hasattr(output, "past_key_values") else loaded.model.language_model
-        token_ids = _pad_right([rows[position][1][:-1] for position in continued], loaded)
-        logits = decoder(input_ids=token_ids, past_key_values=cache, use_cache=True).logits
-        for position, extra in zip(
-            continued, _sums(logits, [rows[position][1][1:] for position in continued]), strict=True
-        ):
-            sums[position] += extra
+    longer = [place for place, (_, tokens) in enumerate(rows) if len(tokens) > 1]
+    parts = [rows[place] for place in longer]
+    output, decoder = _decoding(output, loaded.model)
+    name = cache_name(decoder)
+    cache: Any = getattr(output, name, None)
+    if not _can_be_copied(cache) or (positions is None and _keeps_positions(loaded)):
+        for start in range(0, len(longer), len(batch)):
+            part = slice(start, start + len(batch))
+            for place, total in zip(longer[part], _sums_in_one_pass(loaded, batch, parts[part]), strict=True):
+                sums[place] = total
+    elif longer:
+        row_of = _tensor([row for row, _ in parts], loaded)
+        cache.batch_select_indices(row_of)
+        token_ids = _pad_right([tokens[:-1] for _, tokens in parts], loaded)
+        more: dict[str, Any] = {"input_ids": token_ids, name: cache}
+        if positions is not None:
+            after = positions.amax(dim=(0, 2))[row_of][:, None] + 1
+            steps = _tensor(range(token_ids.shape[1]), loaded)
+            more["position_ids"] = (after + steps).expand(len(positions), -1, -1)
+        logits = decoder(**more, use_cache=True).logits
+        for place, extra in zip(longer, _sums(logits, [tokens[1:] for _, tokens in parts]), strict=True):
+            sums[place] += extra
     return _means(sums, choices)
+
+
+def _sums_in_one_pass(
+    loaded: Loaded, batch: Sequence[Encoded], rows: Sequence[tuple[int, list[int]]]
+) -> list[float]:
+    """The log-likelihoods of choices, each (row of its prompt, tokens), read with their prompts."""
+    token_ids = _pad_right([tokens[:-1] for _, tokens in rows], loaded)
+    width = token_ids.shape[1]
+    prompts = collate([batch[row] for row, _ in rows], loaded.pad)
+    inputs = to_device(with_placeholders(prompts, width, loaded.pad, left=False), loaded)
+    inputs["input_ids"][:, -width:] = token_ids
+    if loaded.prefix_vectors is not None:
+        loaded.prefix_vectors.activate(inputs["attention_mask"])
+    logits = loaded.model(**inputs, use_cache=False, logits_to_keep=width + 1).logits
+    return _sums(logits[:, -width - 1 :], [tokens for _, tokens in rows])
+
+
+def _decoding(output: Any, model: Any) -> tuple[Any, Any]:
+    """The output that holds the cache, and the model that continues from it: BLIP models hold another one."""
+    inner = getattr(output, "language_model_outputs", None)
+    return (output, model) if inner is None else (inner, model.language_model)
+
+
+def cache_name(model: Any) -> str:
+    """The name of a model's cache in its inputs and outputs, which transformers 5.24 changed."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+
+def _can_be_copied(cache: Any) -> bool:
+    """Whether a cache holds keys and values only: other states (linear attention, convolutions) are not
+    copied with them, and not every model continues from them with several tokens.
+    """
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    kinds = {type(layer) for layer in getattr(cache, "layers", ())}
+    return bool(kinds) and kinds <= {DynamicLayer, DynamicSlidingWindowLayer}
+
+
+def _keeps_positions(loaded: Loaded) -> bool:
+    """Whether a model keeps the offset of its latest images (M-RoPE) for the next call, whoever makes it."""
+    return hasattr(loaded.model.base_model, "rope_deltas")
+
+
+def _rotary_positions(loaded: Loaded, inputs: Mapping[str, Any]) -> Any:
+    """The positions of prompts, shape (axes, rows, tokens), for models that would keep an offset of them.
+
+    None for other models, and for those that need more than grids of images for it.
+    """
+    if not _keeps_positions(loaded):
+        return None
+    ids = inputs["input_ids"]
+    if not any(name.startswith(("pixel_", "image_", "mm_encoder_")) for name in inputs):
+        return _tensor(range(ids.shape[1]), loaded).expand(3, len(ids), -1)
+    compute = getattr(loaded.model.base_model, "get_rope_index", None)
+    names = ("input_ids", "mm_token_type_ids", "image_grid_thw", "attention_mask")
+    if compute is None or not {*names} <= {*inputs} & {*inspect.signature(compute).parameters}:
+        return None
+    return compute(**{name: inputs[name] for name in names})[0]
 
 
 def _score_encoder_decoder(
@@ -307,7 +381,7 @@ MIN_PREFIX = 16
 def batch_inputs(loaded: Loaded, batch: Sequence[Encoded]) -> dict[str, Any]:
     """Build the inputs of a batch, with shared parts computed once as far as the architecture allows.
 
-    If prompts begin with the same tokens, `past_key_values` holds that beginning and `input_ids` are padded
+    If prompts begin with the same tokens, a cache holds that beginning and `input_ids` are padded
     after it; otherwise shared images are encoded once. Prompts that begin with vectors of an adapter have no
     common beginning.
     """
@@ -352,6 +426,8 @@ def _reads_in_order(loaded: Loaded, encoded: Encoded) -> bool:
     names = {name for name in encoded.inputs if not name.startswith(("pixel_", "image_"))}
     if loaded.is_seq2seq or names != {"input_ids", "attention_mask"} or not takes_encoded(loaded.model):
         return False
+    if _keeps_positions(loaded):
+        return False
     cache = DynamicCache(config=loaded.model.config.get_text_config())
     return all(type(layer) is DynamicLayer for layer in cache.layers)
 
@@ -371,10 +447,11 @@ def _read_once(
     images = [images_of(encoded.inputs, encoded.tokens) for encoded in firsts]
     image_inputs = {name: torch.cat([each[name] for each in images]) for name in images[0]}
     inputs = to_device({"input_ids": ids, "attention_mask": torch.ones_like(ids), **image_inputs}, loaded)
-    cache = loaded.model(**inputs, use_cache=True, logits_to_keep=1).past_key_values
+    name = cache_name(loaded.model)
+    cache = getattr(loaded.model(**inputs, use_cache=True, logits_to_keep=1), name)
     cache.batch_select_indices(torch.tensor(group_of, device=loaded.device))
     rests = [encoded.inputs["input_ids"][:, length:] for encoded in batch]
     token_ids = torch.cat((ids[group_of], torch.cat(pad_tensors(rests, loaded.pad))), dim=1)
     gaps = torch.cat(pad_tensors([torch.ones_like(rest) for rest in rests], 0))
     mask = torch.cat((torch.ones_like(token_ids[:, :length]), gaps), dim=1)
-    return {**to_device({"input_ids": token_ids, "attention_mask": mask}, loaded), "past_key_values": cache}
+    return {**to_device({"input_ids": token_ids, "attention_mask": mask}, loaded), name: cache}
