@@ -15,11 +15,11 @@ EXAMPLE = """examples:
   sightline import master.json --task contextual --judgements gpt4_judgments.json --allow-missing \\
       --data data/contextual --out answers.jsonl --verdicts verdicts.jsonl
 
-FILE is a file in the released format of CODIS, ConTextual or II-Bench, sample logs of lmms-eval, a table of
-VLMEvalKit, or JSON lines of {"id", "variant", "response"}; it may be gzipped. `import` does not judge;
-`sightline score` does. --verdicts receives the verdicts that FILE contains, for `--judge human:FILE`.
-If FILE has answers of several models, the field `version` names the model: `score --model NAME` reads those
-of one model, `judge-report --task` reads all.
+FILE is a file in the released format of CODIS, ConTextual or II-Bench, sample logs of lm-eval or lmms-eval,
+a log of inspect_ai, a table of VLMEvalKit, or JSON lines of {"id", "variant", "response"}; it may be gzipped.
+`import` does not judge; `sightline score` does. --verdicts receives the verdicts that FILE contains, for
+`--judge human:FILE`. If FILE has answers of several models, the field `version` names the model:
+`score --model NAME` reads those of one model, `judge-report --task` reads all.
 """
 
 

@@ -57,6 +57,7 @@ from sightline.evaluation.registry import human_judge
 from sightline.evaluation.spec import Spec, recorded_options, spec_data_folder
 from sightline.formats.export import counted_notes
 from sightline.formats.files import SetDigest, is_synthetic
+from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import as_asked, check_run_name, check_tags, prompt_text, verdict_line
 from sightline.formats.prediction import Prediction
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
@@ -739,7 +740,7 @@ def recorded_notes(
 ) -> list[str]:
     """Notes on what a file of answers says, or does not say, about the probes that it answers."""
     answers: list[Prediction] = []
-    prompts, other_prompts, with_options, without_order, without_right = 0, 0, 0, 0, 0
+    prompts, other_prompts, with_options, without_order, without_right, other_right = 0, 0, 0, 0, 0, 0
     for probe, prediction in recorded:
         answers.append(prediction)
         asked = as_asked(probe, prediction)
@@ -750,6 +751,8 @@ def recorded_notes(
         with_options += bool(probe.options)
         without_order += bool(probe.options) and not prediction.options
         without_right += bool(probe.references) and not asked.references
+        right = (right_positions(one, asked.options) for one in (asked.references, prediction.references))
+        other_right += bool(prediction.references and asked.references) and len(set(right)) > 1
     return counted_notes(
         (other_prompts, f"of {prompts:,} prompts in the file are not those of {task}"),
         (
@@ -761,6 +764,11 @@ def recorded_notes(
             without_right,
             f"of {len(answers):,} answers have options in the file without the right one of the data: they "
             "have no reference",
+        ),
+        (
+            other_right,
+            f"of {len(answers):,} answers have a right option in the file that is not the one of the data, "
+            "which counts",
         ),
     ) + doubts(answers, counts)
 

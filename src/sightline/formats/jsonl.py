@@ -479,24 +479,27 @@ def as_asked(probe: Probe, prediction: Prediction | None) -> Probe:
     """Describe a probe as its recorded answer says it was asked.
 
     The file always wins: its question, its options in their order, and the letters of the references in that
-    order. A benchmark's own order applies only to an answer without options. What was sent is what the file
-    says; where it says nothing, it is unknown and the messages are empty.
+    order. A benchmark's own order applies only to an answer without options. The file's own references count
+    where the data hold none. What was sent is what the file says; where it says nothing, it is unknown and
+    the messages are empty.
 
     Args:
         prediction: The recorded answer; None for a probe that a model is asked now.
     """
     if prediction is None:
         return probe
-    probe = replace(
+    options = _as_in_data(prediction, probe.options)
+    references = probe.references or prediction.references
+    if probe.references and options != probe.options:
+        references = _carried(probe, options)
+    return replace(
         probe,
         messages=sent_messages(prediction),
         question=prediction.question or probe.question,
         context=prediction.context or probe.context,
+        options=options,
+        references=references,
     )
-    options = _as_in_data(prediction, probe.options)
-    if options == probe.options:
-        return probe
-    return replace(probe, options=options, references=_carried(probe, options))
 
 
 TRUTH_VALUES = "are true or false: they were read as the options yes and no"

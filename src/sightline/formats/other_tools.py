@@ -28,6 +28,7 @@ from sightline.formats.prediction import (
     optional_text,
     options_in,
     plain_reply,
+    texts,
     variant_of,
     without_missing,
 )
@@ -62,7 +63,14 @@ def is_inspect_log(path: Path, content: bytes) -> bool:
 def read_inspect_log(source: PredictionFile) -> list[Prediction]:
     """Read an answer of each sample and epoch."""
     log = _log(source.path)
-    return [_prediction_of_sample(sample, log.eval.model, source) for sample in log.samples or ()]
+    if not log.samples:
+        ended = f", and its run ended with: {log.error.message}" if log.error else ""
+        raise UserError(
+            f"is a log without samples (status {log.status}){ended}",
+            file=source.path,
+            expected="a log of a run that asked samples, with --log-samples",
+        )
+    return [_prediction_of_sample(sample, log.eval.model, source) for sample in log.samples]
 
 
 def _log(path: Path) -> EvalLog:
@@ -89,16 +97,27 @@ def _prediction_of_sample(sample: EvalSample, model: str, source: PredictionFile
     known = source.conventions.sample_id
     found = known([named["sample"], *metadata.values()]) if known and named is not probe else None
     output = sample.output
+    choices = tuple(sample.choices or ())
     return Prediction(
         sample=found or identifier(named["sample"], "id", location),
         variant=variant_of(named.get("variant"), source, location),
         draw=sample.epoch - 1,
         **_response(sample)._asdict(),
+        # `shuffle_choices` of a data set changes choices and target; our own tasks name theirs in the probe.
+        options=choices or (texts(probe.get("options"), "probe.options", location) if named is probe else ()),
+        references=_target_letters(sample.target, len(choices)),
         finish_reason="" if output.empty else finish_reason(output.stop_reason),
         version=output.model,
         usage=_usage(output),
         model=model,
     )
+
+
+def _target_letters(target: str | list[str], choices: int) -> tuple[str, ...]:
+    """The letters of a target, 'B' or 'A, C', as inspect_ai reads it; () if it is a text."""
+    written = [target] if isinstance(target, str) else target
+    letters = tuple(letter for one in written for letter in one.replace(",", " ").split())
+    return letters if set(letters) <= set(LETTERS[:choices]) else ()
 
 
 def _response(sample: EvalSample) -> Response:
@@ -114,7 +133,36 @@ def _usage(output: ModelOutput) -> Usage:
     return Usage() if output.usage is None else Usage(output.usage.input_tokens, output.usage.output_tokens)
 
 
-# -- lmms-eval's sample logs (`*_samples_<task>.jsonl`, written with --log_samples)
+# -- The sample logs of lm-eval (`samples_TASK_DATE.jsonl`) and lmms-eval (`DATE_samples_TASK.jsonl`), written
+#    with --log_samples
+
+
+def is_lm_eval(record: dict[str, Any]) -> bool:
+    return {"doc_id", "resps", "arguments"} <= record.keys()
+
+
+def read_lm_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
+    """Read one answer a repeat, as the model gave it: from `resps`.
+
+    `filtered_resps` is what a filter extracted, often of the first repeat only, and a record is written again
+    for each filter: the records of other filters are left out.
+    """
+    predictions: list[Prediction] = []
+    filters: dict[tuple[str, str], object] = {}
+    for where, record in rows:
+        found = _record(record, "resps", _first_prompt(record["arguments"]), where, source)
+        key = found[0].sample, found[0].variant
+        if filters.setdefault(key, record.get("filter")) == record.get("filter"):
+            predictions.extend(found)
+    return predictions
+
+
+def _first_prompt(arguments: object) -> object:
+    """The prompt in {"gen_args_0": {"arg_0": ...}}; older versions wrote lists."""
+    for _ in range(2):
+        members = list(arguments.values()) if isinstance(arguments, dict) else arguments
+        arguments = members[0] if isinstance(members, list) and members else None
+    return arguments
 
 
 def is_lmms_eval(record: dict[str, Any]) -> bool:
@@ -126,19 +174,41 @@ def read_lmms_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
     """Read one answer a repeat. The id is that of `doc`, or of the metric that carries one.
 
     The task ii_bench (lmms_eval/tasks/ii_bench/utils.py) carries it in its metric `submission`; the options
-    that the model saw are read from `input`.
+    that the model saw are read from `input`. lmms-eval 0.7.3 writes a call that it did not make, or that
+    failed (Claude, Reka), as a response '' without token counts, where other responses of the file have them.
     """
-    return [prediction for where, record in rows for prediction in _record(record, where, source)]
+    counted = any(any(_token_counts(record)) for _, record in rows)
+    predictions: list[Prediction] = []
+    for where, record in rows:
+        named = "filtered_resps" if "filtered_resps" in record else "resps"
+        found = _record(record, named, record.get("input"), where, source)
+        counts = _token_counts(record)
+        if len(counts) == len(found):
+            found = [_as_counted(one, tokens, counted) for one, tokens in zip(found, counts, strict=True)]
+        predictions.extend(found)
+    return predictions
 
 
-def _record(record: dict[str, Any], where: str, source: PredictionFile) -> list[Prediction]:
+def _as_counted(one: Prediction, tokens: object, others_are_counted: bool) -> Prediction:
+    if one.response or one.error is not None or tokens or (tokens is None and not others_are_counted):
+        return one
+    return replace(one, error="lmms-eval recorded neither a response nor its tokens")
+
+
+def _token_counts(record: Mapping[str, Any]) -> list[Any]:
+    counts = record.get("token_counts")
+    return counts if isinstance(counts, list) else []
+
+
+def _record(
+    record: dict[str, Any], named: str, prompt: object, where: str, source: PredictionFile
+) -> list[Prediction]:
     objects = [entry for entry in (record.get("doc"), *record.values()) if isinstance(entry, dict)]
     sample = _lmms_eval_sample(record, objects, source.at(where), source.conventions)
     location = source.at(sample)
-    prompt, question_in = record.get("input"), source.conventions.question_in
+    question_in = source.conventions.question_in
     question, options = question_in(prompt) if question_in and isinstance(prompt, str) else ("", ())
     variant = next((entry["variant"] for entry in objects if "variant" in entry), None)
-    named = "filtered_resps" if "filtered_resps" in record else "resps"
     return [
         Prediction(
             sample=sample,
@@ -193,11 +263,8 @@ def _responses(record: dict[str, Any], named: str, location: RecordLocation) -> 
     return responses
 
 
-LMMS_EVAL = Layout(
-    "lmms-eval's sample logs (doc_id, filtered_resps)",
-    is_lmms_eval,
-    read_lmms_eval,
-)
+LM_EVAL = Layout("lm-eval's sample logs (doc_id, arguments, resps)", is_lm_eval, read_lm_eval)
+LMMS_EVAL = Layout("lmms-eval's sample logs (doc_id, filtered_resps)", is_lmms_eval, read_lmms_eval)
 
 
 # -- VLMEvalKit's result tables: xlsx (its default), tsv, csv or json
@@ -257,14 +324,10 @@ def _text(record: dict[str, Any], column: str) -> str:
     return cell if isinstance(cell, str) else ""
 
 
-VLMEVALKIT = Layout(
-    "VLMEvalKit's tables (index, prediction)",
-    is_vlmevalkit,
-    read_vlmevalkit,
-)
+VLMEVALKIT = Layout("VLMEvalKit's tables (index, prediction)", is_vlmevalkit, read_vlmevalkit)
 
 
-LAYOUTS = (LMMS_EVAL, VLMEVALKIT, jsonl.LAYOUT)
+LAYOUTS = (LM_EVAL, LMMS_EVAL, VLMEVALKIT, jsonl.LAYOUT)
 """The layouts for answers to any benchmark, those with the most specific fields first."""
 
 
@@ -279,9 +342,9 @@ def read_predictions(
 ) -> list[Prediction]:
     """Read the answers in a file, whatever tool wrote it.
 
-    Reads our answers.jsonl and plain JSON (Lines), the benchmark's released layouts, lmms-eval's sample logs,
-    VLMEvalKit's tables (xlsx, tsv, csv, json) and logs of inspect_ai; text may be gzipped. A file may hold
-    the answers of several models: `of_model` selects one.
+    Reads our answers.jsonl and plain JSON (Lines), the benchmark's released layouts, sample logs of lm-eval
+    and lmms-eval, VLMEvalKit's tables (xlsx, tsv, csv, json) and logs of inspect_ai; text may be gzipped. A
+    file may hold the answers of several models: `of_model` selects one.
 
     Args:
         setting: The variant of answers that name none, where a sample has one probe.

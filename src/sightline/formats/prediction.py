@@ -22,7 +22,7 @@ class Prediction(Struct, frozen=True):
 
     `question`, `context` and `options` are those that the model saw, in the order it saw them; `image` is
     the path of the record's image, `images` are the paths of the images sent, `image_sizes` their sizes,
-    `prompt` is the text sent.
+    `prompt` is the text sent. `references` are the letters of the right options, in the order of `options`.
     Each is empty if the file does not hold it, and so are `key`, `finish_reason`, `version`, `usage` and
     `reasoning`, which our own answers.jsonl holds. An option that is '' was an empty cell between others;
     `empty_options` are all empty cells of options, also those after the last one (`jsonl.as_asked`
@@ -39,6 +39,7 @@ class Prediction(Struct, frozen=True):
     draw: int = 0
     question: str = ""
     options: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
     labels: Labels = field(default_factory=dict)
     image: str = ""
     images: tuple[str, ...] = ()

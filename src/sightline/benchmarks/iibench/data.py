@@ -49,7 +49,7 @@ def read_samples(
     return [
         Sample(
             id=question.id,
-            question=_as_collected(question, collected).question,
+            question=_as_collected(question, collected).question or question.question,
             images=(ImageRef(os.path.join(root, record.local_path), root),),
             references=(key[question.id],) if question.id in key else (),
             options=question.options,

@@ -1,0 +1,142 @@
+"""Logs that inspect_ai 0.3.285, lm-eval 0.4.9.1 and lmms-eval 0.7.3 wrote, against the tools' own scores.
+
+They are in `written_by_tools`, with mock models. The question is "Question N: which one?" with the options
+bus N, car N, train N (and ship N). The first option is right in inspect's logs, `answer` in lm-eval's.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sightline
+from sightline.errors import UserError
+from sightline.formats.jsonl import as_asked, read_outcomes
+from sightline.formats.other_tools import read_predictions
+from sightline.formats.prediction import AnswerFiles, Prediction
+from sightline.types import Outcome, Probe
+
+WRITTEN = Path(__file__).with_name("written_by_tools")
+LM_EVAL = WRITTEN / "lm-eval-0.4.9.1.jsonl"
+
+
+def inspect_log(name: str) -> Path:
+    pytest.importorskip("inspect_ai")
+    return WRITTEN / f"inspect-0.3.285-{name}"
+
+
+def groups(folder: Path, right: list[str], options: int) -> Path:
+    """The questions as a groups file, in the order in which they were before anything shuffled them."""
+    file = folder / "groups.jsonl"
+    lines = [
+        {
+            "group": f"q{number}",
+            "variant": "v",
+            "images": [],
+            "prompt": f"Question {number}: which one?",
+            "references": [letter],
+            "options": [f"{name} {number}" for name in ("bus", "car", "train", "ship")[:options]],
+        }
+        for number, letter in enumerate(right)
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def scored(file: Path, groups_file: Path, folder: Path) -> list[Outcome]:
+    sightline.score(
+        f"groups:{groups_file}",
+        file,
+        set={"embedder": "none"},
+        out=folder / "out",
+        store=folder / "s.db",
+    )
+    return list(read_outcomes(folder / "out/answers.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["shuffled.eval", "shuffled-by-solver.eval"])
+def test_shuffled_choices_have_the_scores_of_inspect(tmp_path: Path, name: str) -> None:
+    from inspect_ai.log import read_eval_log
+
+    file = inspect_log(name)
+    own = {str(one.id): (one.scores or {})["choice"].value for one in read_eval_log(str(file)).samples or ()}
+    ours = scored(file, groups(tmp_path, ["A"] * 8, 4), tmp_path)
+    assert {one.sample: "C" if one.verdict == "right" else "I" for one in ours} == own
+    assert len(set(own.values())) == 2
+
+
+def test_a_target_counts_where_the_data_hold_no_reference_and_a_different_one_is_said(tmp_path: Path) -> None:
+    file = inspect_log("shuffled.eval")
+    [first, *_] = read_predictions(file, AnswerFiles(), setting="v")
+    right = first.options["ABCD".index(first.references[0])]
+    assert right == "bus 0"
+    probe = Probe("q0", "v", (), "which?", options=("bus 0", "car 0", "train 0", "ship 0"))
+    assert as_asked(probe, first).references == first.references
+    task = f"groups:{groups(tmp_path, ['B'] + ['A'] * 7, 4)}"
+    notes = sightline.score(task, file, set={"embedder": "none"}, store=tmp_path / "s.db").result.notes
+    assert any("1 of 8 answers have a right option in the file that is not" in note for note in notes)
+
+
+def test_a_filtered_answer_and_one_without_context_left_are_failures_as_in_a_run() -> None:
+    found = read_predictions(inspect_log("failures.json"), AnswerFiles(), setting="v")
+    assert [(one.sample, bool(one.error), one.finish_reason) for one in found] == [
+        ("q0", False, "stop"),
+        ("q1", True, "content_filter"),
+        ("q2", True, "model_length"),
+        ("q3", False, "length"),
+    ]
+    assert not any(one.response for one in found if one.error)
+
+
+def test_a_log_without_samples_is_named() -> None:
+    with pytest.raises(UserError, match="is a log without samples"):
+        read_predictions(inspect_log("no-samples.json"), AnswerFiles(), setting="v")
+
+
+def test_lm_eval_answers_are_what_the_model_said_once_for_all_filters() -> None:
+    lines = [json.loads(line) for line in LM_EVAL.open()]
+    assert {line["filter"] for line in lines} == {"strict-match", "flexible-extract"}
+    found = read_predictions(LM_EVAL, AnswerFiles(), setting="v")
+    assert [(one.sample, one.draw, one.response) for one in found] == [
+        (line["doc"]["id"], draw, text)
+        for line in lines
+        if line["filter"] == "strict-match"
+        for draw, text in enumerate(line["resps"][0])
+    ]
+
+
+def test_lm_eval_answers_have_the_scores_of_lm_eval(tmp_path: Path) -> None:
+    """Its filter `flexible-extract` takes the last letter in parentheses of the first repeat."""
+    own = {
+        line["doc"]["id"]: line["exact_match"]
+        for line in map(json.loads, LM_EVAL.open())
+        if line["filter"] == "flexible-extract"
+    }
+    ours = scored(LM_EVAL, groups(tmp_path, list("ABCABC"), 3), tmp_path)
+    assert len(ours) == 18
+    assert {one.sample: float(one.verdict == "right") for one in ours if one.draw == 0} == own
+
+
+def test_log_likelihoods_of_lm_eval_are_no_answers(tmp_path: Path) -> None:
+    line = json.loads(LM_EVAL.read_text().splitlines()[0])
+    file = tmp_path / "samples.jsonl"
+    for resps in ([[["-1.5", "False"]], [["-0.2", "True"]]], [[["-1.5", "False"]]]):
+        file.write_text(json.dumps({**line, "resps": resps}))
+        with pytest.raises(UserError, match="log-likelihoods of options are no responses"):
+            read_predictions(file, AnswerFiles(), setting="v")
+
+
+def test_failed_calls_of_lmms_eval_are_failures() -> None:
+    """It wrote: an answer; two calls it did not make; a failed call; a cached answer; an empty answer."""
+    found = read_predictions(WRITTEN / "lmms-eval-0.7.3.jsonl", AnswerFiles(), setting="v")
+    assert [bool(one.error) for one in found] == [False, True, True, True, False, False]
+    assert [one.response for one in found] == ["(A)", "", "", "", "(A)", ""]
+
+
+def test_an_empty_response_is_an_answer_where_the_file_counts_no_tokens(tmp_path: Path) -> None:
+    line = {"doc_id": 0, "submission": {"id": "q0"}, "filtered_resps": "", "token_counts": [None]}
+    file = tmp_path / "samples.jsonl"
+    file.write_text(json.dumps(line))
+    assert read_predictions(file, AnswerFiles(), setting="v") == [Prediction("q0", "v", "")]
