@@ -18,8 +18,8 @@ from sightline.types import Case, VerdictName
 def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str]) -> str | None:
     """The letter of an option in another order of the same options.
 
-    Options correspond by equal text (equal texts in their order), then by elimination if one is left on
-    each side: some texts were edited after the release.
+    Options correspond by equal text (equal texts in their order), then by texts that differ only in case and
+    occur once on each side, then by elimination if one is left: some texts were edited after the release.
 
     Args:
         letter: The letter in `source`, A-Z, or None.
@@ -28,6 +28,8 @@ def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str
         The letter in `target`; None if the letter names no option, or one without a counterpart or a letter.
 
     >>> carry_letter("A", ["rain", "sun"], ["sun", "rain"])
+    'B'
+    >>> carry_letter("A", ["Rain", "sun", "fog"], ["fog", "rain", "Sun"])
     'B'
     """
     positions = dict(zip(LETTERS, _positions(source, target), strict=False))
@@ -45,6 +47,12 @@ def _positions(source: Sequence[str], target: Sequence[str]) -> list[int | None]
         if same is not None:
             free.remove(same)
         positions.append(same)
+    left = Counter(text.casefold() for text, same in zip(source, positions, strict=True) if same is None)
+    there = Counter(target[position].casefold() for position in free)
+    for number, text in enumerate(source):
+        if positions[number] is None and left[text.casefold()] == there[text.casefold()] == 1:
+            positions[number] = next(one for one in free if target[one].casefold() == text.casefold())
+    free = [position for position in free if position not in positions]
     if len(free) == 1 and positions.count(None) == 1:
         positions[positions.index(None)] = free[0]
     return positions

@@ -152,6 +152,9 @@ def test_an_answers_file_is_right_to_the_count_though_the_shown_order_differs(
 def _letter_of(wanted: str, order: list[str], shown: list[str]) -> str | None:
     if wanted in shown:
         return "ABCDEF"[shown.index(wanted)]
+    alike = [option for option in shown if option.casefold() == wanted.casefold()]
+    if len(alike) == 1:
+        return "ABCDEF"[shown.index(alike[0])]
     lost = [option for option in order if option not in shown]
     new = [option for option in shown if option not in order]
     return "ABCDEF"[shown.index(new[0])] if lost == [wanted] and len(new) == 1 else None
