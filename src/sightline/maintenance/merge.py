@@ -18,7 +18,7 @@ from sightline.evaluation.runs import read_stored_run
 from sightline.maintenance.verify import RowChecks, missing_in, read_pages, row_name
 from sightline.progress import Advance, progress
 from sightline.store import schema
-from sightline.store.answers import COMMON, Dictionaries, Requests, decode_result, list_models
+from sightline.store.answers import COMMON, KEY_PART, Dictionaries, Requests, decode_result, list_models
 from sightline.store.connect import display, sqlite_path
 from sightline.store.database import (
     change_rows_in,
@@ -181,6 +181,9 @@ class _Merge:
                     content = self._checks.dictionaries.decompress(
                         plain(core), row["body"], "answers", row["id"]
                     )
+                    if content[:KEY_PART] != request.key[:KEY_PART]:
+                        self._leave_out(schema.answers, row, "it is the result of another request")
+                        continue
                     attempts[request.key].append(_Attempt(row["created"], content, row["state"]))
             numbers_here = self._requests.add(self.target, dict(requests.values()))
             list_models(self.target, [request.canonical for request in requests.values()])
@@ -222,7 +225,7 @@ class _Merge:
         texts: set[str] = set()
         for one, row in attempts.items():
             try:
-                result = decode_result(one.state, one.content)
+                result = decode_result(one.state, one.content[KEY_PART:])
             except msgspec.MsgspecError as error:
                 raise damage(self._dictionaries.name, "answers", row, str(error)) from None
             texts.update([result.text] if isinstance(result, Answer) else ())

@@ -38,7 +38,7 @@ from sightline.maintenance.merge import MERGE_LOCK
 from sightline.maintenance.verify import read_pages
 from sightline.progress import progress
 from sightline.store import claims, runs, schema
-from sightline.store.answers import Dictionaries, Requests, model_of
+from sightline.store.answers import Dictionaries, Requests, model_of, result_for
 from sightline.store.connect import connect, display, sqlite_path
 from sightline.store.database import LOOKUP, StoreFailedError, check_sqlite_file, damage, parts, plain
 from sightline.store.runs import Labels, keys_of_row, no_run, split_keys
@@ -505,10 +505,14 @@ def _answers(store: Store, run: int | None) -> Iterator[Record]:
             if (request := found.get(row["request"])) is None:
                 reason = f"its request {row['request']} does not exist"
                 raise damage(store.name, "answers", row["id"], reason)
+            try:
+                result = result_for(request.key, body)
+            except ValueError as error:
+                raise damage(store.name, "answers", row["id"], str(error)) from None
             yield {
                 "key": request.key.hex(),
                 "created": row["created"],
-                "result": msgspec.Raw(body),
+                "result": msgspec.Raw(result),
                 "request": msgspec.Raw(request.canonical),
             }
 

@@ -21,11 +21,13 @@ from sightline.formats.jsonl import decode_verdict
 from sightline.progress import progress
 from sightline.store import schema
 from sightline.store.answers import (
+    KEY_PART,
     PLAIN,
     Dictionaries,
     EndpointRecord,
     Requests,
     decode_result,
+    result_for,
     state_of,
     text_digest,
 )
@@ -119,6 +121,9 @@ class RowChecks:
             case "requests":
                 self._check_requests(connection, [row])
             case "answers":
+                keys = connection.rows("SELECT key FROM requests WHERE id = ?", (row["request"],))
+                # A request that does not exist is reported with the references.
+                body = result_for(keys[0][0], body) if keys else body[KEY_PART:]
                 state = state_of(_decoded(partial(decode_result, row["state"]), body))
                 _require(state == row["state"], f"its state {row['state']} is not that of its body")
             case "probes":

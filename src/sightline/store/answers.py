@@ -367,6 +367,9 @@ class State(IntEnum):
 _ANSWERED = int(State.ANSWERED)
 """Compared with many rows, where a member of the enumeration takes longer."""
 
+KEY_PART = 8
+"""The first bytes of its request's key, which a result in the store begins with."""
+
 _ANSWER = msgspec.json.Decoder(Answer)
 _FAILURE = msgspec.json.Decoder(Failure)
 
@@ -411,7 +414,7 @@ class Answers:
         columns = "requests.key, answers.state, answers.id, answers.body"
         with self._database.read() as connection:
             return {
-                key.hex(): self._result(connection, row, state, body)
+                key.hex(): self._result(connection, key, row, state, body)
                 for key, state, row, body in _counting(connection, columns, _binary(keys))
             }
 
@@ -432,7 +435,7 @@ class Answers:
             for binary, row, state, body, created in _attempts(connection, columns, _binary(keys)):
                 key = binary.hex()
                 if created < time and key not in found:
-                    result = self._result(connection, row, state, body)
+                    result = self._result(connection, binary, row, state, body)
                     if isinstance(result, Answer):
                         found[key] = CachedAnswer(result, created)
         return found
@@ -454,7 +457,7 @@ class Answers:
                 (
                     numbers[bytes.fromhex(attempt.key)],
                     state_of(attempt.result),
-                    self._dictionaries.compress(connection, msgspec.json.encode(attempt.result), COMMON),
+                    self._dictionaries.compress(connection, _content(attempt), COMMON),
                     now,
                 )
                 for attempt in attempts
@@ -485,16 +488,32 @@ class Answers:
         with self._database.write() as connection:
             self._requests.texts.train(connection)
 
-    def _result(self, connection: Connection, row: int, state: int, body: bytes) -> Answer | Failure:
+    def _result(
+        self, connection: Connection, key: bytes, row: int, state: int, body: bytes
+    ) -> Answer | Failure:
         content = self._dictionaries.decompress(connection, body, "answers", row)
         try:
-            return decode_result(state, content)
-        except msgspec.MsgspecError as error:
+            return decode_result(state, result_for(key, content))
+        except ValueError as error:
             raise damage(self._database.name, "answers", row, str(error)) from None
 
 
 def state_of(result: Answer | Failure) -> State:
     return State[result.kind.upper()] if isinstance(result, Failure) else State.ANSWERED
+
+
+def _content(attempt: Attempt) -> bytes:
+    return bytes.fromhex(attempt.key)[:KEY_PART] + msgspec.json.encode(attempt.result)
+
+
+def result_for(key: bytes, content: bytes) -> bytes:
+    """The JSON of a result. ValueError if it is that of another request than the one with this key.
+
+    Rows of two files get mixed where one is copied over the other while a process uses it.
+    """
+    if content[:KEY_PART] != key[:KEY_PART]:
+        raise ValueError("it is the result of another request")
+    return content[KEY_PART:]
 
 
 def decode_result(state: int, content: bytes) -> Answer | Failure:

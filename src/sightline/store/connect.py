@@ -204,8 +204,7 @@ def _check_file(path: Path, *, create: bool) -> None:
         )
     if not all(os.access(part, os.R_OK | os.W_OK) for part in (folder, path) if part.exists()):
         raise UserError("the store cannot be written", file=path, expected="a --store in a writable folder")
-    if path.exists():
-        check_sqlite_file(path, create=create)
+    check_sqlite_file(path, create=create)
 
 
 def filesystem(folder: Path, mounts: str = "/proc/mounts") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shlex
 import sqlite3
 import struct
@@ -14,7 +15,7 @@ from functools import wraps
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, BinaryIO, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Engine, create_engine, event, inspect
 from sqlalchemy.engine import Connection as CoreConnection
@@ -81,20 +82,32 @@ class Database:
             database_errors(self.name),
             core_errors(self.name),
             self._connect(writer) as connection,
-            connection.begin(),
         ):
-            yield connection
+            self._check_file()
+            with connection.begin():
+                count_transaction(plain(connection))
+                yield connection
+            self._check_file()
 
     def core_engine(self) -> Engine:
         with self._engine_change:
             if self._engine is None:
                 self._engine = self._make_engine()
+                if (file := self._file) is not None:
+                    event.listen(self._engine, "do_connect", lambda *_: file.check(is_open=False))
+                    event.listen(self._engine, "connect", lambda *_: file.check())
             return self._engine
 
+    def _check_file(self) -> None:
+        if self._file is not None:
+            self._file.check()
+
     def check_connection(self) -> None:
-        """Connect to a database server, without waiting for one that restarts; a file needs no server."""
-        if not self.is_file:
+        """Connect to a server, without waiting for one that restarts; see that a file is still there."""
+        if self._file is None:
             check_server(self.core_engine(), self.name)
+        else:
+            self._file.check(is_open=False)
 
     def close(self) -> None:
         if self._file is not None:
@@ -270,6 +283,7 @@ class SqliteConnections:
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
         self._idle: list[sqlite3.Connection] = []
+        self._identity: tuple[int, int] | None = None
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[FileConnection]:
@@ -278,9 +292,14 @@ class SqliteConnections:
         driver = self._take(idle)
         try:
             driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-            yield FileConnection(driver)
+            connection = FileConnection(driver)
+            if writes:
+                self.check()
+                count_transaction(connection)
+            yield connection
             if writes:
                 driver.commit()
+                self.check()  # afterwards: what this transaction wrote is in the file of this name
             else:
                 driver.rollback()
         except BaseException:
@@ -297,6 +316,26 @@ class SqliteConnections:
         else:
             driver.close()
 
+    def check(self, *, is_open: bool = True) -> None:
+        """Raise StoreFailedError unless the path names the file that the first connection opened."""
+        if self._identity is None and not is_open:
+            return
+        try:
+            found = self._path.stat()
+        except OSError as error:
+            what, identity = f"cannot be found any more ({error.strerror})", None
+        else:
+            what, identity = "was replaced by another one", (found.st_dev, found.st_ino)
+        self._identity = self._identity or identity
+        if identity is None or identity != self._identity:
+            raise StoreFailedError(
+                f"the store {self._path} failed: the file {what} while this process worked with it. What "
+                "it would have stored since then is not saved; what was stored before is in the file "
+                "that was here, and in its -wal. Put that file, or a backup, here (docs/store.md, "
+                "Backup); then run the same command again",
+                f"the file {what}",
+            )
+
     def close(self) -> None:
         """Close the connections that no transaction uses; the others are closed with their transactions."""
         idle, self._idle = self._idle, []
@@ -307,13 +346,26 @@ class SqliteConnections:
         # Another thread may take the last one after a check.
         with suppress(IndexError):
             return idle.pop()
+        self.check(is_open=False)  # SQLite would create another file
         driver = sqlite3.connect(self._path, timeout=LOCK_SECONDS, check_same_thread=False)
         try:
             set_up(driver)
+            self.check()
         except BaseException:
             driver.close()
             raise
         return driver
+
+
+def count_transaction(connection: Connection) -> None:
+    """Count a transaction that writes to a file in `user_version`, which begins at a random number.
+
+    The first page holds it. So the write-ahead log shows which state of which file it continues.
+    """
+    if connection.is_file:
+        ((count,),) = connection.rows("PRAGMA user_version")
+        # 31 bits: SQLite takes the number as signed.
+        connection.change(f"PRAGMA user_version = {(count or secrets.randbits(31)) % (2**31 - 1) + 1}")
 
 
 def set_up(driver: sqlite3.Connection) -> None:
@@ -624,11 +676,14 @@ _LOG_HEADER = struct.Struct(">8I")
 def check_sqlite_file(path: Path, *, create: bool) -> None:
     """Check that a file is a store, or may become one. Nothing is written."""
     log = path.with_name(f"{path.name}-wal")
-    size, has_log = path.stat().st_size, log.exists()
-    if has_log and (problem := _log_problem(size, log)):
+    has_log = log.exists()
+    size = path.stat().st_size if path.exists() else 0  # after the log, which a new store gets last
+    if has_log and (problem := _log_problem(size, log) or _foreign_log(path, log)):
         raise damaged_store(
             str(path), f"{problem}: put both files of one backup here, or move {log.name} away"
         )
+    if not path.exists():
+        return
     try:
         tables = _tables(path, has_log=has_log)
     except sqlite3.DatabaseError:
@@ -665,7 +720,7 @@ def _log_problem(size: int, log: Path) -> str:
     if len(header) < _LOG_HEADER.size:
         return ""  # no transaction is in it
     if not size:
-        return f"the file is empty, and its write-ahead log {log.name} is not"
+        return f"the file is empty or missing, and its write-ahead log {log.name} is not"
     magic, *_, sum_1, sum_2 = _LOG_HEADER.unpack(header)
     # Section 4.2 of SQLite's file format; the last bit of the magic number is the order of the bytes.
     words = struct.unpack(f"{'>' if magic & 1 else '<'}6I", header[:24])
@@ -674,6 +729,53 @@ def _log_problem(size: int, log: Path) -> str:
         a = (a + x + b) & 0xFFFFFFFF
         b = (b + y + a) & 0xFFFFFFFF
     return "" if (a, b) == (sum_1, sum_2) else f"{log.name} is no write-ahead log, or its header is damaged"
+
+
+_FRAME_HEADER = struct.Struct(">6I")
+_USER_VERSION = 60
+"""Where the first page of a file holds `user_version`."""
+
+
+def _foreign_log(path: Path, log: Path) -> str:
+    """Why a log does not continue the file that it stands beside; '' if it does.
+
+    It continues the state before its first transaction; the file may have got some of them already.
+    """
+    while True:
+        with log.open("rb") as file:
+            header = file.read(_LOG_HEADER.size)
+        state = _state_alone(path)
+        with log.open("rb") as file:
+            if file.read(_LOG_HEADER.size) != header:
+                continue  # another process began the log anew
+            states = list(_logged_states(file, header))
+        # The file of a new store, which is empty, has no count.
+        if not state or not states or state in states or states[0] == state % (2**31 - 1) + 1:
+            return ""
+        return f"{log.name} is the write-ahead log of another file, or of another state of this one"
+
+
+def _logged_states(file: BinaryIO, header: bytes) -> Iterator[int]:
+    """The counts of transactions in a log that stands behind its header."""
+    if len(header) < _LOG_HEADER.size:
+        return
+    size, salts = _LOG_HEADER.unpack(header)[2], header[16:24]
+    while len(frame := file.read(_FRAME_HEADER.size + size)) == _FRAME_HEADER.size + size:
+        if frame[8:16] != salts:
+            return  # of an earlier log
+        if _FRAME_HEADER.unpack_from(frame)[0] == 1:
+            yield int.from_bytes(frame[_FRAME_HEADER.size + _USER_VERSION :][:4])
+
+
+def _state_alone(path: Path) -> int | None:
+    """The count of transactions in a file without its log; None if SQLite cannot read it."""
+    with suppress(sqlite3.DatabaseError), closing(_immutable(path)) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    return None
+
+
+def _immutable(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
 
 
 def _tables(path: Path, *, has_log: bool) -> set[str] | None:

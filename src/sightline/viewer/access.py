@@ -27,6 +27,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sightline.annotation.links import Problem
+from sightline.errors import EnvironmentFailedError
 from sightline.formats.files import text_digest
 from sightline.viewer.projects import Holder, Projects
 
@@ -182,7 +183,11 @@ class AccessControl:
         cookies = read_cookies(headers.get("cookie", ""))
         if self._gate is not None and self._gate.is_for(scope["path"]):
             # It reads the store, which can take long.
-            answer = await run_in_threadpool(self._gate.answer, scope, cookies)
+            try:
+                answer = await run_in_threadpool(self._gate.answer, scope, cookies)
+            except EnvironmentFailedError:
+                text = "The server cannot read its store now. Nothing was saved. Try again in a minute."
+                return refusal(503, text, "Not saved")
         else:
             answer = await self._owner_answer(scope, cookies)
         if answer is None and scope["method"] not in ("GET", "HEAD") and not _same_origin(headers):

@@ -157,6 +157,7 @@ def _bound(viewer: Viewer, page: Page) -> Callable[[Request], Response]:
     """The page as a synchronous endpoint, which Starlette calls in a thread."""
 
     def endpoint(request: Request) -> Response:
+        viewer.store.database.check_connection()
         return page(viewer, request)
 
     return endpoint

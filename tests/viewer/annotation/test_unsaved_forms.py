@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -112,3 +113,20 @@ def test_a_view_of_the_page_keeps_the_item_in_hand(
     assert other.item != item
     writer.send(fields, path)
     assert [(one.item, one.values) for one in site.log(writing)] == [(item, {"note": TEXT})]
+
+
+@pytest.mark.parametrize("way", ["removed", "moved", "replaced"])
+def test_nothing_is_confirmed_when_the_file_of_the_store_is_gone(
+    site: Site, writing: ProjectRow, writer: Visitor, way: str
+) -> None:
+    file = Path(site.store.name)
+    if way == "removed":
+        file.unlink()
+    else:
+        file.rename(file.with_name("moved.db"))
+    if way == "replaced":
+        file.write_bytes(b"")
+    assert writer.judge(f_note=TEXT).status == 503
+    _says_what_was_typed(writer)
+    assert writer.open(f"/annotate/{writing.number}/item").status == 503
+    assert file.name not in writer.text
