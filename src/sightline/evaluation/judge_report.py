@@ -381,7 +381,10 @@ def rating_quality(answers: Sequence[JudgedAnswer], ratings: Mapping[str, Floats
             )
             for one in found.annotators
         ],
-        answers=[_rated(answers[int(one.item)], by_answer[one.item], one) for one in found.items],
+        answers=[_rated(answers[int(one.item)], by_answer[one.item], one) for one in found.items]
+        if found.orders
+        else [],
+        notes=found.notes(),
     )
 
 

@@ -45,13 +45,27 @@ class AnnotatorQuality(Struct, frozen=True):
 
 
 class LabelQuality(Struct, frozen=True):
-    """Items and annotators as the model of Dawid and Skene sees them."""
+    """Items and annotators as the model of Dawid and Skene sees them.
+
+    Attributes:
+        items: By descending loss; in the order of the votes if there are fewer than FEWEST_ITEMS.
+    """
 
     items: list[ItemLabel]
     annotators: list[AnnotatorQuality]
     prior: Mapping[str, float]
     iterations: int
     converged: bool
+
+    @property
+    def orders(self) -> bool:
+        """Whether there are enough items to say which to adjudicate first."""
+        return len(self.items) >= FEWEST_ITEMS
+
+    def notes(self) -> list[str]:
+        few = f"{len(self.items)} items, fewer than {FEWEST_ITEMS}: too few to order for adjudication"
+        doubt = f"the estimate did not converge in {self.iterations:,} iterations"
+        return [*([] if self.orders else [few]), *([] if self.converged else [doubt])]
 
 
 def label_quality(votes: Iterable[Vote]) -> LabelQuality | str:
@@ -74,7 +88,7 @@ def label_quality(votes: Iterable[Vote]) -> LabelQuality | str:
     }
     items = [_item_label(item, by_item[item], posterior) for item, posterior in posteriors.items()]
     return LabelQuality(
-        items=sorted(items, key=lambda one: -one.loss),
+        items=sorted(items, key=lambda one: -one.loss) if len(items) >= FEWEST_ITEMS else items,
         annotators=_annotators(model, cast, posteriors),
         prior=dict(zip(model.labels, model.prior.tolist(), strict=True)),
         iterations=model.iterations,
@@ -117,8 +131,16 @@ FEWEST_ANNOTATORS = 3
 TOO_FEW_ANNOTATORS = f"error rates need {FEWEST_ANNOTATORS} annotators who share items with others"
 ONE_LABEL = "error rates need two labels: all votes are the same"
 
+PSEUDO_COUNTS = 1.0
+"""The prior of the error rates, in votes: so many in each cell of an annotator's table, and as many again on
+its diagonal. Without it the rates of few votes are extreme: of 60 items with three annotators (right in
+0.9, 0.8 and 0.7 of them) the model has 53.4 right, with it 54.1, the majority 54.2 (means of 60 draws)."""
+
+FEWEST_ITEMS = 100
+"""Of fewer items, the model does not say which to adjudicate first."""
+
 LEAST_COUNT = 1e-10
-"""Counts are at least this large, so that a label that an annotator never gave stays possible."""
+"""Counts are at least this large, so that without a prior a label that was never given stays possible."""
 
 MOST_ITERATIONS = 2_000
 TOLERANCE = 1e-9
@@ -136,7 +158,7 @@ class Vote(NamedTuple):
 
 
 class LabelModel(Struct, frozen=True):
-    """The maximum-likelihood estimate of the model: i items, a annotators, k labels.
+    """The estimate of the model: i items, a annotators, k labels.
 
     Attributes:
         posteriors: The probability of each label of each item, shape (i, k).
@@ -154,11 +176,16 @@ class LabelModel(Struct, frozen=True):
     converged: bool
 
 
-def dawid_skene(votes: Iterable[Vote], most_iterations: int = MOST_ITERATIONS) -> LabelModel | str:
+def dawid_skene(
+    votes: Iterable[Vote], most_iterations: int = MOST_ITERATIONS, pseudo_counts: float = PSEUDO_COUNTS
+) -> LabelModel | str:
     """Estimate the true labels and the error rates of the annotators by expectation maximisation.
 
     The true label of each item is unknown; given the true label, the annotators err independently, each with
     rates of their own (Dawid and Skene 1979). EM starts from the shares of the votes on each item.
+
+    Args:
+        pseudo_counts: As PSEUDO_COUNTS; 0 gives the maximum-likelihood estimate of the paper.
 
     Returns:
         The estimate, or the reason why there is none: a single label, or fewer than FEWEST_ANNOTATORS.
@@ -174,17 +201,17 @@ def dawid_skene(votes: Iterable[Vote], most_iterations: int = MOST_ITERATIONS) -
         return ONE_LABEL
     number = {label: position for position, label in enumerate(labels)}
     given = np.array([number[vote.label] for vote in cast], dtype=np.intp)
-    shape = len(annotators), len(labels)
+    votes_before = np.tile(pseudo_counts * (1 + np.eye(len(labels))), (len(annotators), 1, 1))
 
     posteriors = np.zeros((len(items), len(labels)))
     np.add.at(posteriors, (item_of, given), 1.0)
     posteriors /= posteriors.sum(axis=1, keepdims=True)
     iterations, change = 0, np.inf
-    prior, confusion = _maximise(posteriors, item_of, annotator_of, given, shape)
+    prior, confusion = _maximise(posteriors, item_of, annotator_of, given, votes_before)
     while iterations < most_iterations and change > TOLERANCE:
         before, iterations = posteriors, iterations + 1
         posteriors = _expect(prior, confusion, item_of, annotator_of, given, len(items))
-        prior, confusion = _maximise(posteriors, item_of, annotator_of, given, shape)
+        prior, confusion = _maximise(posteriors, item_of, annotator_of, given, votes_before)
         change = float(np.abs(posteriors - before).max())
     return LabelModel(
         items, annotators, labels, posteriors, prior, confusion, iterations, converged=change <= TOLERANCE
@@ -225,11 +252,10 @@ def _maximise(
     items: NDArray[np.intp],
     annotators: NDArray[np.intp],
     given: NDArray[np.intp],
-    shape: tuple[int, int],
+    votes_before: Floats,
 ) -> tuple[Floats, Floats]:
-    """The M step, equations 2.3 and 2.4: the shares of the labels, and the error rates."""
-    size, labels = shape
-    counts = np.zeros((size, labels, labels))  # annotator, given, true
+    """The M step, equations 2.3 and 2.4 with a prior: the shares of the labels, and the error rates."""
+    counts = votes_before.copy()  # annotator, given, true; it is symmetric
     np.add.at(counts, (annotators, given), posteriors[items])
     rates = np.maximum(counts.transpose(0, 2, 1), LEAST_COUNT)
     return posteriors.mean(axis=0), rates / rates.sum(axis=2, keepdims=True)

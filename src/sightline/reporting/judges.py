@@ -256,7 +256,8 @@ LEAST_LOSS = 5.0
 
 MODEL = (
     "estimated by the model of Dawid and Skene (1979): raters err independently of each other, each with"
-    " rates of their own. The intervals take the estimated labels as known"
+    " rates of their own, with a prior of a rating in each cell and a second one on the diagonal. The"
+    " intervals take the estimated labels as known"
 )
 RATES = "accepts right, refuses wrong: how often the rater is right about right and about wrong answers"
 LOSS = "loss: the probability that the label that counts is wrong (the majority, for a tie the likely label)"
@@ -280,7 +281,7 @@ def _raters(quality: RatingQuality) -> ReportTable:
         (Column("count", "clusters", "clusters"), lambda one: clusters_cell(one.accuracy)),
     ]
     values = [one.accuracy for one in quality.raters]
-    notes = [MODEL, RATES, *null_notes(values), *interval_notes(values)]
+    notes = [MODEL, *quality.notes, RATES, *null_notes(values), *interval_notes(values)]
     return build_table("Estimated accuracy of the humans", fields, quality.raters, notes)
 
 
@@ -348,10 +349,15 @@ class RatedAnswer(Struct, frozen=True):
 
 
 class RatingQuality(Struct, frozen=True):
-    """The quality of the ratings, by the model of Dawid and Skene."""
+    """The quality of the ratings, by the model of Dawid and Skene.
+
+    Attributes:
+        answers: By descending loss; empty where they are too few for an order.
+    """
 
     raters: list[RaterAccuracy]
     answers: list[RatedAnswer]
+    notes: list[str]
 
 
 class AnnotatorAgreement(Struct, frozen=True):

@@ -90,6 +90,7 @@ def project_page(viewer: Viewer, request: Request) -> Response:
             "names": {one.number: one.name for one in annotators},
             "gold": sum(is_gold(state, item) for item in state.items.values()),
             "quality": {} if isinstance(quality, str) else {one.annotator: one for one in quality.annotators},
+            "quality_notes": [] if isinstance(quality, str) else quality.notes(),
             "doubtful": doubtful_items(state, seen, annotators, quality),
             "links": personal_links(row, annotators, base, viewer.projects.clock()),
         },
@@ -339,7 +340,7 @@ def quality_of(seen: Overview) -> LabelQuality | str:
 def doubtful_items(
     state: State, seen: Overview, annotators: Sequence[Annotator], quality: LabelQuality | str
 ) -> list[Doubtful]:
-    """List the items to adjudicate: those without a decision, then those whose majority is doubtful."""
+    """List the items to adjudicate: those without a decision, then, of enough items, doubtful majorities."""
     names = {one.number: one.name for one in annotators}
     labels = {} if isinstance(quality, str) else {int(one.item): one for one in quality.items}
     order = [*labels, *(number for number in seen.decisions if number not in labels)]
@@ -347,7 +348,10 @@ def doubtful_items(
     doubted = [
         number
         for number, label in labels.items()
-        if seen.decisions[number].status == "decided" and label.loss >= DOUBTFUL
+        if isinstance(quality, LabelQuality)
+        and quality.orders
+        and seen.decisions[number].status == "decided"
+        and label.loss >= DOUBTFUL
     ]
     found = []
     for number in (*ties, *doubted[:MOST_DOUBTFUL]):
