@@ -486,3 +486,15 @@ def test_sizes_of_images_are_those_of_the_file(tmp_path: Path) -> None:
     replayed(groups, answers)
     (line,) = map(json.loads, (tmp_path / "replayed" / "answers.jsonl").read_text().splitlines())
     assert line["image_sizes"] == [[30, 20], None]
+
+
+def test_options_of_the_file_that_lack_the_reference_are_said(tmp_path: Path) -> None:
+    groups = lines(
+        tmp_path / "g.jsonl", [question(number, ["3", "4", "5"], str(number)) for number in (3, 5)]
+    )
+    given = [{"group": str(n), "variant": "v", "options": ["3", "4", "6"], "response": "A"} for n in (3, 5)]
+    assert verdicts(groups, lines(tmp_path / "a.jsonl", given)) == ["right", "unscored"]
+    assert "1 answers are not scored: the options that their file gives lack the reference: 5" in notes(
+        groups
+    )
+    assert "humans judged" not in notes(groups)

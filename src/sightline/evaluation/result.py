@@ -41,6 +41,7 @@ from sightline.evaluation.plan import AnswerLookup, CollectedAnswers, read_store
 from sightline.evaluation.prepare import Prepared, prepared_panel
 from sightline.evaluation.runs import latest_finished_run, read_stored_run
 from sightline.formats.files import SetDigest, data_digest
+from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import ANSWERS, read_outcomes
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
@@ -579,6 +580,7 @@ class AnswerCounts(Struct):
     undecided_replies: int = 0
     judge_errors: int = 0
     not_sampled: int = 0
+    other_options: int = 0
     invalid_usage: int = 0
     reasoning: ReasoningCounts = field(default_factory=ReasoningCounts)
     retried: int = 0
@@ -599,6 +601,7 @@ class Examples(Struct):
 
     undecided_replies: list[str] = field(default_factory=list)
     without_reference: list[str] = field(default_factory=list)
+    other_options: list[str] = field(default_factory=list)
     unanswered: list[tuple[str, str, str]] = field(default_factory=list)
 
 
@@ -663,8 +666,13 @@ class Summary:
             examples.unanswered.append((outcome.sample, outcome.variant, outcome.error or ""))
 
     def _add_unscored(self, outcome: Outcome) -> None:
-        """Only a sample that humans judged leaves out an answer with a reference."""
-        if outcome.references:
+        """The file's options may lack the reference; otherwise humans judged only a sample."""
+        right = right_positions(outcome.references, outcome.options)
+        if outcome.options and outcome.references and not right:
+            self.counts.other_options += 1
+            if len(self.examples.other_options) < MAX_EXAMPLES:
+                self.examples.other_options.append(outcome.sample)
+        elif outcome.references:
             self.counts.not_sampled += 1
         elif len(self.examples.without_reference) < MAX_EXAMPLES:
             self.examples.without_reference.append(outcome.sample)
@@ -727,7 +735,13 @@ def _unscored_notes(counts: AnswerCounts, examples: Examples) -> list[str]:
             "answers have no verdict and are left out of all metrics; the values are those of the sample, "
             "unweighted. Name a judge that reads everything before human:FILE to correct its values"
         )
-    unscored = counts.verdicts["unscored"] - counts.not_sampled
+    if counts.other_options:
+        names = some_of(examples.other_options, counts.other_options, total=counts.other_options)
+        notes.append(
+            f"{counts.other_options:,} answers are not scored: the options that their file gives lack the "
+            f"reference: {names}"
+        )
+    unscored = counts.verdicts["unscored"] - counts.not_sampled - counts.other_options
     if 0 < unscored < counts.sent:
         names = some_of(examples.without_reference, unscored, total=unscored)
         notes.append(f"{unscored} answers have no reference and are not scored: {names}")
