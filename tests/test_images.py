@@ -373,6 +373,24 @@ def test_an_image_is_read_whole_however_little_the_system_gives_at_a_time(
     assert file.digest == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.parametrize("kind", ["JPEG", "progressive", "PNG", "WEBP", "GIF"])
+def test_a_truncated_image_is_refused_before_it_is_sent(tmp_path: Path, kind: str) -> None:
+    options = {"progressive": True} if kind == "progressive" else {}
+    form = "JPEG" if kind == "progressive" else kind
+    file = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x010E] = "\xff\xd9"  # an end marker within the EXIF data
+    noise = Image.effect_noise((90, 70), 50).convert("RGB")
+    noise.save(file, form, **options, **({"exif": exif} if form == "JPEG" else {}))
+    whole, path = file.getvalue(), tmp_path / "a"
+    path.write_bytes(whole + b"\0" * 3)
+    assert _look(path).width == 90
+    for part in (0.5, 0.8, 0.95):
+        path.write_bytes(whole[: int(len(whole) * part)])
+        with pytest.raises(BadImage, match=r"ends too early|not an image"):
+            _look(path)
+
+
 def test_a_truncated_image_is_refused_when_it_is_decoded(tmp_path: Path) -> None:
     path = _save(tmp_path / "a.bmp", (100, 100))
     path.write_bytes(path.read_bytes()[:500])

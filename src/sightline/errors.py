@@ -182,12 +182,16 @@ def is_key_shaped(text: str) -> bool:
 
 
 def hide_key(text: str, key: str, shown: str = "[key]") -> str:
-    """Hide a key in a text, also where the text has only the greater part of it.
+    r"""Hide a key in a text, in every spelling of JSON, also where the text has only the greater part of it.
 
     >>> hide_key("invalid: abcdefghijkl****", "abcdefghijklmnop")
     'invalid: [key]****'
+    >>> hide_key(r'{"error": "no key ab\/\u0063+"}', "ab/c+")
+    '{"error": "no key [key]"}'
     """
     text = text.replace(key, shown)
+    if "\\" in text:
+        text = _spellings(key).sub(lambda _: shown, text)
     if len(key) < SHORTEST_KEY:
         return text
     # A part that is longer than half of the key contains one of these.
@@ -198,6 +202,18 @@ def hide_key(text: str, key: str, shown: str = "[key]") -> str:
     for found in sorted(_common_parts(text, key, parts), key=len, reverse=True):
         text = text.replace(found, shown)
     return text
+
+
+@cache
+def _spellings(key: str) -> re.Pattern[str]:
+    """A key in JSON, and in JSON within a text of JSON: each character as it is, escaped, or as its code."""
+    units = [(sign, sign.encode("utf-16-be").hex()) for sign in key]
+    codes = ["".join(rf"\\+u{code[at : at + 4]}" for at in range(0, len(code), 4)) for _, code in units]
+    return re.compile(
+        "".join(
+            rf"(?:\\*{re.escape(sign)}|(?i:{code}))" for (sign, _), code in zip(units, codes, strict=True)
+        )
+    )
 
 
 def _common_parts(text: str, key: str, parts: list[str]) -> Iterator[str]:

@@ -381,6 +381,7 @@ def _facts(name: str, image: Image, data: bytes) -> _Content:
         raise BadImage(
             f"{name}: {width} x {height} pixels, more than {MAX_SIDE:,} a side or {MAX_PIXELS:,} in all"
         )
+    _check_whole(name, image, data)
     try:
         _white(image)
     except ValueError as error:
@@ -401,6 +402,40 @@ def _facts(name: str, image: Image, data: bytes) -> _Content:
     if not is_transparent and (image.mode.startswith("I") or _depth(data) > 8) and _is_dark(name, image):
         hidden.append("levels")
     return _Content(kind, width, height, _conversion(width, height) if converted else "", tuple(hidden))
+
+
+def _check_whole(name: str, image: Image, data: bytes) -> None:
+    """Refuse an image whose file ends too early: some servers fill what is missing with grey.
+
+    Only a file without its end is decoded: all pixels may be there nevertheless.
+    """
+    match image.format:
+        case "JPEG" | "MPO":
+            ends = _jpeg_ends(data)
+        case "PNG":
+            ends = b"IEND" in data
+        case "GIF":
+            ends = data.rstrip(b"\0").endswith(b";")
+        case "WEBP":
+            ends = int.from_bytes(data[4:8], "little") + 8 <= len(data)
+        case _:
+            return  # is decoded anyway, to be sent
+    if not ends:
+        try:
+            image.load()
+        except Exception as error:  # as in _inspect_content
+            raise BadImage(f"{name}: the file ends too early: {error}; expected the whole file") from None
+
+
+def _jpeg_ends(data: bytes) -> bool:
+    """Whether a JPEG has its end marker behind the first scan; its EXIF data may hold a preview with one."""
+    at = 2
+    while data[at : at + 1] == b"\xff" and at + 4 <= len(data):
+        if data[at + 1] == 0xDA:
+            return data.find(b"\xff\xd9", at) > 0
+        # A marker may follow bytes of 0xFF that fill up.
+        at += 1 if data[at + 1] == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4])
+    return False
 
 
 def _may_be_turned(image: Image, kind: str, data: bytes) -> bool:

@@ -195,3 +195,25 @@ def test_a_reference_is_a_letter_or_the_text_of_an_option(tmp_path: Path, refere
     }
     (tmp_path / "groups.jsonl").write_text(json.dumps({**line, "references": [reference]}))
     assert read_groups(tmp_path / "groups.jsonl")[0].references == (reference,)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ('{"group": "g", "variant": "a", "prompt": "x", "prompt": "y"}', "prompt"),
+        (r'{"group": "g", "variant": "a", "prompt": "x", "\u0070rompt": "y"}', "prompt"),
+        ('{"group": "g", "variant": "a", "prompt": "x", "labels": {"k": "1", "k": "2"}}', "k"),
+    ],
+)
+def test_a_key_that_occurs_twice_in_an_object_is_refused(tmp_path: Path, line: str, name: str) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_text('{"group": "g", "variant": "0", "prompt": "x"}\n' + line)
+    with pytest.raises(UserError, match=f"line 2, field {name}: occurs twice"):
+        list(read_groups(path))
+
+
+def test_what_looks_like_a_key_in_a_text_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "g.jsonl"
+    prompt = json.dumps('say {"prompt": 1, "prompt": 2}, "a": "a":')
+    path.write_text(f'{{"group": "g", "variant": "a", "prompt": {prompt}, "options": ["prompt", ":"]}}')
+    list(read_groups(path))

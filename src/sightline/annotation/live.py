@@ -123,11 +123,11 @@ class LiveProject:
 
     def settle(self, item: int, given: Given, form: str) -> Entry:
         values = checked_values(self.row.project.task, self.state.items[item], given)
-        entry = Entry(0, item, OWNER, "judge", form, self._clock(), values)
+        entry = Entry(0, item, OWNER, "judge", _form_id(form), self._clock(), values)
         return self._store.append(self.row.number, [entry])[0]
 
     def consent(self, annotator: Annotator, form: str) -> None:
-        entry = Entry(0, 0, annotator.number, "consent", form, self._clock())
+        entry = Entry(0, 0, annotator.number, "consent", _form_id(form), self._clock())
         self._store.append(self.row.number, [entry])
 
     def _advance(self, transaction: Transaction) -> None:
@@ -143,7 +143,16 @@ class LiveProject:
         seconds = min(max(form.seconds, 0.0), ITEM_LEASE_SECONDS)
         again = judged and is_reconsidered(self.state, annotators, annotator, form.item)
         return Entry(
-            0, form.item, annotator.number, form.action, form.id, now, values, seconds, reason, again
+            0,
+            form.item,
+            annotator.number,
+            form.action,
+            _form_id(form.id),
+            now,
+            values,
+            seconds,
+            reason,
+            again,
         )
 
     def _require_item(self, annotator: Annotator, form: Form, transaction: Transaction, now: float) -> None:
@@ -227,6 +236,15 @@ def _texts_of(item: Item) -> list[str]:
 def _filled(state: State, given: Given) -> list[str]:
     names = [field.name for field in state.project.task.fields if field.kind == "text"]
     return [text for name in names for text in given.get(name, ()) if text]
+
+
+def _form_id(given: str) -> str:
+    """The id of a form, by which one that is sent twice is added once."""
+    if not given.strip():
+        raise UserError(
+            "the form has no id", field="form", expected="the form of a page: load the page again"
+        )
+    return given
 
 
 # -- Checks what an annotator filled in: a form comes from a browser, and can hold anything

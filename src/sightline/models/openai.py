@@ -267,7 +267,9 @@ class OpenAICompatible(Model):
 
     def hide_key(self, raw: bytes) -> bytes:
         """Replace the key in what the server sent."""
-        return raw.replace(self._key.encode(), b"[key]") if self._key else raw
+        if not self._key or (b"\\" not in raw and self._key.encode() not in raw):
+            return raw
+        return hide_key(raw.decode("utf-8", "surrogateescape"), self._key).encode("utf-8", "surrogateescape")
 
     def refuse_key(self, status: int) -> UserError:
         """The error where the server does not accept the key, or asks for one."""

@@ -101,6 +101,16 @@ def test_what_was_written_is_shown_when_the_store_fails(
     assert "Saved" in _send_again(writer, path).text
 
 
+def test_a_form_without_an_id_is_refused(site: Site, writing: ProjectRow, writer: Visitor) -> None:
+    """Two of them would be one: the second would be confirmed and not stored."""
+    fields = writer.form(f_note=TEXT)
+    for without in ({"form": ""}, {"form": " "}):
+        path = f"/annotate/{writing.number}/items/{writer.item}"
+        assert writer.send(fields | without, path).status == 422
+        assert "the form has no id" in writer.text
+    assert site.log(writing) == []
+
+
 def test_a_view_of_the_page_keeps_the_item_in_hand(
     site: Site, writing: ProjectRow, writer: Visitor, visit: Visit
 ) -> None:
