@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from typing import NoReturn
 
 import numpy as np
@@ -117,6 +118,44 @@ def test_a_image_is_read_as_its_exif_turns_it(images: Path) -> None:
     )
 
 
+def drawn_line(length: int) -> tuple[str, Image.Image]:
+    words = [
+        "the",
+        "quick",
+        "brown",
+        "fox",
+        "jumps",
+        "over",
+        "lazy",
+        "dogs",
+        "near",
+        "stone",
+        "bridges",
+        "where",
+    ]
+    draw, line = Random(length), ""
+    while len(line) < length:
+        line += draw.choice(words) + " "
+    font = ImageFont.load_default(22)
+    page = Image.new("RGB", (int(font.getlength(line)) + 80, 100), "white")
+    ImageDraw.Draw(page).text((40, 36), line, fill="black", font=font)
+    return line, page
+
+
+@installed
+@pytest.mark.slow
+@pytest.mark.parametrize(("lengths", "turned"), [(range(70, 124, 3), 0), (range(5, 30, 5), 180)])
+def test_long_lines_are_not_turned_and_lines_that_are_upside_down_are(
+    tmp_path: Path, lengths: range, turned: int
+) -> None:
+    reader = RapidOcr(threads=1)
+    for length in lengths:
+        line, page = drawn_line(length)
+        page.rotate(turned).save(tmp_path / "line.png")
+        read = plain_text(reader.read(file_of(tmp_path / "line.png")))
+        assert read.replace(" ", "") == line.replace(" ", "")
+
+
 @installed
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(1, 1), (3, 900), (900, 3)])
@@ -143,7 +182,7 @@ def test_two_processes_read_the_same_and_a_second_pass_reads_nothing(
 @installed
 def test_the_identity_is_of_engine_version_and_weights_and_costs_no_engine() -> None:
     reader = RapidOcr(threads=2)
-    name, version, digest = reader.identity.split()
+    name, version, digest, _ = reader.identity.split()
     assert (name, len(digest)) == ("rapidocr", 64)
     assert version[0].isdigit()
     assert RapidOcr().identity == reader.identity

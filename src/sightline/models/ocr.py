@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from itertools import pairwise
@@ -90,7 +90,7 @@ class RapidOcr:
         version, self._weights = _packaged()
         folder = Path(self._weights[0]).parent
         digest = digest_of_files(folder, [Path(Path(path).name) for path in self._weights])
-        self.identity = f"{PACKAGE} {version} {digest}"
+        self.identity = f"{PACKAGE} {version} {digest} both-ways"
         self._threads = threads
 
     def read(self, image: ImageFile) -> tuple[Word, ...]:
@@ -139,9 +139,27 @@ def _engine(weights: tuple[str, ...], threads: int) -> Any:
     try:
         from rapidocr import RapidOCR
 
-        return RapidOCR(params={**named, **how})
+        engine: Any = RapidOCR(params={**named, **how})
     except Exception as error:  # an installation may be broken in any way
         raise UserError(f"{PACKAGE} cannot be loaded: {_last_line(error)}", expected=_INSTALL) from None
+    engine.cls_and_rotate = partial(_turned_if_better, engine.cls_and_rotate, engine.recognize_txt)
+    return engine
+
+
+def _turned_if_better(turn: Any, recognize: Any, lines: list[Any]) -> tuple[list[Any], Any]:
+    """RapidOCR's step between detection and recognition: lines that its classifier takes for upside down are
+    read both ways, because it sees long upright lines too small to tell.
+    """
+    import numpy as np
+
+    turned, directions = turn(lines)
+    doubtful = [n for n, line in enumerate(lines) if not np.array_equal(line, turned[n])]
+    if doubtful:
+        scores = recognize([each[n] for n in doubtful for each in (lines, turned)]).scores
+        for n, upright, upside_down in zip(doubtful, scores[::2], scores[1::2], strict=True):
+            if upright >= upside_down:
+                turned[n] = lines[n]
+    return turned, directions
 
 
 def _check(engine: Any) -> None:
