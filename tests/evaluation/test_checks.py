@@ -37,6 +37,7 @@ TEXT = {"group": "a", "variant": "v", "prompt": "Why?", "options": ["x", "y"]}
     [
         (Capabilities(images=False), {"images": ["i.png"]}, {}, "does not accept images"),
         (Capabilities(several_images=False), {"images": ["i.png", "i.png"]}, {}, "accepts one image"),
+        (Capabilities(needs_image=True), {"images": []}, {}, "answers nothing without an image"),
         (Capabilities(likelihood=True), {"options": []}, {"answer_by": "likelihood"}, "has no options"),
     ],
 )
@@ -51,7 +52,8 @@ def test_a_probe_that_the_model_cannot_take_is_refused_wherever_it_is(
     monkeypatch.setattr(Limited, "capabilities", capabilities)
     monkeypatch.setattr("sightline.evaluation.prepare.resolve_on", lambda *_: [Limited()])
     Image.new("RGB", (8, 8)).save(tmp_path / "i.png")
-    lines = [TEXT, {**TEXT, "variant": "w"}, {**TEXT, "group": "b", **last}]
+    usual = TEXT | ({"images": ["i.png"]} if capabilities.needs_image else {})
+    lines = [usual, {**usual, "variant": "w"}, {**TEXT, "group": "b", **last}]
     (tmp_path / "g.jsonl").write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(UserError, match=f"record b v: .*{message}"):
         sightline.run(

@@ -19,7 +19,7 @@ from sightline.adapter.examples import source_digests
 from sightline.adapter.trainer import Trainer, TrainingStep, Validation
 from sightline.errors import UserError
 from sightline.formats.files import AtomicFile, write_atomically
-from sightline.models.local.load import Loaded, parameter_count, refusal_text
+from sightline.models.local.load import Loaded, parameters_by_dtype, refusal_text
 from sightline.models.model_files import digest_of_files
 from sightline.text import UNDECODABLE, fault
 from sightline.types import Request
@@ -54,7 +54,7 @@ class SavedAdapter:
 
     @property
     def parameters(self) -> int:
-        return parameter_count(self.folder / WEIGHTS)
+        return parameters_by_dtype(self.folder / WEIGHTS).total()
 
     @property
     def memory(self) -> int:

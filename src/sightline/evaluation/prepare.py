@@ -409,6 +409,8 @@ def _check_capabilities(probe: Probe, model: Model, *, sees_images: bool) -> Non
     images = sum([isinstance(part, ImageRef) for message in probe.messages for part in message.parts])
     if sees_images and images and not able.images:
         raise _unfit(probe, f"{model.name} does not accept images", "a setting without images, or --augment")
+    if able.needs_image and not (sees_images and images):
+        raise _unfit(probe, f"{model.name} answers nothing without an image", "a setting with an image")
     if sees_images and images > 1 and not able.several_images:
         raise _unfit(probe, f"{model.name} accepts one image per request", "a setting with one image")
     if not able.system_role and any(message.role == "system" for message in probe.messages):

@@ -20,6 +20,7 @@ class Capabilities(Struct, frozen=True):
     """What a model accepts, checked before the first call.
 
     Attributes:
+        needs_image: Whether it answers no prompt without an image.
         likelihood: Whether it can choose the most likely of several answers.
         own_sampling: Whether it has sampling options of its own, which `effective` checks.
         replays: Whether it answers by the name of a probe, whatever the probe shows.
@@ -41,6 +42,7 @@ class Capabilities(Struct, frozen=True):
 
     images: bool = True
     several_images: bool = True
+    needs_image: bool = False
     system_role: bool = True
     seed: bool = True
     likelihood: bool = False

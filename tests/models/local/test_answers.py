@@ -434,3 +434,9 @@ def test_a_window_that_is_given_up_ends_at_its_next_token_and_cuts_off_no_later_
     monkeypatch.undo()
     (alone,) = ask(LocalModel(folder("llava"), name="hf/tiny"), [fine])
     assert (after.text, after.finish_reason) == (alone.text, alone.finish_reason)
+
+
+@pytest.mark.parametrize("name", ["blip2", "instructblip"])
+def test_a_model_that_needs_an_image_says_so(name: str, folder: Folder, asking: Asking) -> None:
+    (failure,) = ask(LocalModel(folder(name), name="hf/tiny"), [asking("what is this")])
+    assert failure == Failure("permanent", "this architecture answers nothing without an image")

@@ -338,6 +338,11 @@ def test_capabilities_are_read_from_the_files(folder: Folder) -> None:
     chat, blip = _hf(folder("chat")).capabilities, _hf(folder("blip2")).capabilities
     assert (chat.images, chat.several_images, chat.likelihood) == (True, True, True)
     assert (blip.images, blip.several_images) == (True, False)
+    assert [_hf(folder(name)).capabilities.needs_image for name in ("chat", "blip2", "instructblip")] == [
+        False,
+        True,
+        True,
+    ]
     assert "TIFF" in chat.limits.formats
 
 
@@ -346,6 +351,49 @@ def test_the_number_type_is_the_checkpoint_s_own(copy: Callable[[str], Path]) ->
     _change(folder / "config.json", dtype="bfloat16")
     assert _hf(folder).identity.endswith("bfloat16")
     assert LocalModel(folder, name="mini", version="mini").name == "mini"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_the_number_type_is_that_of_most_weights_where_the_config_names_none(
+    copy: Callable[[str], Path], dtype: str
+) -> None:
+    library, torch = import_module("safetensors.torch"), import_module("torch")
+    folder = copy("llava")
+    config = json.loads((folder / "config.json").read_text())
+    for part in (config, config["text_config"], config["vision_config"]):
+        part.pop("dtype", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = library.load_file(folder / "model.safetensors")
+    kept = next(iter(weights))
+    changed = {
+        name: one.to(torch.float32 if name == kept else getattr(torch, dtype))
+        for name, one in weights.items()
+    }
+    library.save_file(changed, folder / "model.safetensors", metadata={"format": "pt"})
+    assert _hf(folder).identity.endswith(dtype)
+
+
+def test_the_library_that_resizes_images_is_part_of_the_identity(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = _hf(folder("llava")).identity
+    monkeypatch.setattr(load, "_torchvision", lambda: " torchvision 0.28")
+    assert _hf(folder("llava")).identity != without
+
+
+def test_a_torchvision_that_does_not_fit_torch_is_named_as_the_cause(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("Could not import module 'LlavaProcessor'.")
+
+    (tmp_path / "torchvision").mkdir()
+    fault = 'raise RuntimeError("operator torchvision::nms does not exist")'
+    (tmp_path / "torchvision" / "__init__.py").write_text(fault)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(import_module("transformers").AutoProcessor, "from_pretrained", refuse)
+    with pytest.raises(UserError, match=r"torchvision does not fit torch.*torchvision::nms"):
+        _enter(_hf(folder("llava")))
 
 
 # The hub

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from sightline.images import BadImage, read_image
-from sightline.models.local.load import Loaded, Sampling, is_out_of_memory, read_sampling
+from sightline.models.local.load import NEEDS_IMAGE, Loaded, Sampling, is_out_of_memory, read_sampling
 from sightline.types import Failure, ImageFile, ImageRef, Message, Request, Text
 
 CACHED_IMAGES = 8
@@ -54,6 +54,8 @@ class Encoder:
     def encode(self, request: Request) -> Encoded | Failure:
         try:
             prompt = prompt_of(request, self._processor, self._loaded.kind, self._template)
+            if self._loaded.kind in NEEDS_IMAGE and not prompt.images:
+                raise UnsupportedRequestError("this architecture answers nothing without an image")
             images = [self._open(file) for file in prompt.images]
             inputs = self._inputs(prompt.text, images)
         except (BadImage, UnsupportedRequestError) as error:

@@ -6,9 +6,11 @@ import contextlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -178,6 +180,7 @@ def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Ex
             found=why.rpartition("following error: ")[2],
             expected="`pip install flash-attn` on a machine with CUDA, or attention=sdpa",
         )
+    _check_torchvision(checkpoint.folder)
     is_other_kind = "Unrecognized configuration" in str(error)
     return UserError(
         "is not an image-text-to-text model" if is_other_kind else "cannot be loaded",
@@ -306,6 +309,7 @@ def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
             kind = _without_video(library, folder) or library.AutoProcessor
             processor = kind.from_pretrained(str(folder), **options)
     except ImportError as error:
+        _check_torchvision(folder)
         raise UserError(
             "its processor needs a package that is not installed",
             file=folder,
@@ -314,6 +318,7 @@ def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
         ) from None
     # The libraries raise many types of errors for a folder that they cannot load.
     except Exception as error:
+        _check_torchvision(folder)
         raise UserError(
             "its processor cannot be loaded",
             file=folder,
@@ -330,6 +335,22 @@ def load_processor(checkpoint: Checkpoint, args: LocalArgs) -> Any:
     if checkpoint.chat_template is not None and args.template != "plain":
         _check_template(folder, processor)
     return processor
+
+
+def _check_torchvision(folder: Path) -> None:
+    """Raise UserError if torchvision is installed and cannot be imported: transformers names other causes."""
+    if find_spec("torchvision") is None:
+        return
+    try:
+        import_module("torchvision")
+    # One that was built for another torch fails in its compiled part, with errors of any type.
+    except Exception as error:
+        raise UserError(
+            "cannot be loaded: the installed torchvision does not fit torch",
+            file=folder,
+            found=f"{type(error).__name__}: {first_line(error)}",
+            expected="`pip install torchvision` of the release that belongs to torch, or no torchvision",
+        ) from None
 
 
 def _check_template(folder: Path, processor: Any) -> None:
@@ -415,6 +436,7 @@ IMAGE_SIZES = ("min_pixels", "max_pixels", "size")
 _VISION = ("vision_config", "image_token_id", "image_token_index")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _ONE_IMAGE = ("blip", "blip-2", "git", "instructblip", "kosmos-2", "pix2struct", "udop")
+NEEDS_IMAGE = ("blip-2", "instructblip")
 _DOWNLOADED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.bin"]
 _IGNORED = ["*/*"]
 _IGNORED_WITH_SAFETENSORS = [*_IGNORED, "*.bin"]
@@ -442,6 +464,7 @@ class Checkpoint(Struct, frozen=True):
             own_sampling=True,
             images=self.takes_images,
             several_images=self.takes_images and self.kind not in _ONE_IMAGE,
+            needs_image=self.kind in NEEDS_IMAGE,
             system_role=self.chat_template is not None and "system" in self.chat_template,
             likelihood=True,
             # Pillow reads all formats, and nothing is sent over a network.
@@ -452,7 +475,16 @@ class Checkpoint(Struct, frozen=True):
     def identity(self) -> str:
         """Compute the digest of every file that affects the answers; the folder's name does not matter."""
         digest = digest_of_files(self.folder, {*answer_files(self.folder), *self.weights})
-        return f"{self.architecture} sha256:{digest} {self.dtype}"
+        # With torchvision, transformers resizes images to other pixels than with Pillow.
+        library = _torchvision() if self.takes_images else ""
+        return f"{self.architecture} sha256:{digest} {self.dtype}{library}"
+
+
+def _torchvision() -> str:
+    try:
+        return f" torchvision {version('torchvision')}"
+    except PackageNotFoundError:
+        return ""
 
 
 def find_folder(name: str, args: LocalArgs, *, fetch: bool) -> Path:
@@ -555,13 +587,17 @@ def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
         )
     architectures = config.get("architectures") or [kind]
     weights = _weights(folder)
+    parameters: Counter[str] = Counter()
+    for name in weights:
+        parameters += parameters_by_dtype(folder / name)
+    own = _own_dtype(config) or _NAMES.get(next(iter(parameters.most_common(1)), ("", 0))[0], "float32")
     return Checkpoint(
         folder=folder,
         kind=kind,
         architecture=str(architectures[0]),
-        dtype=args.dtype if args.dtype != "auto" else _own_dtype(config),
+        dtype=args.dtype if args.dtype != "auto" else own,
         weights=weights,
-        parameters=sum(parameter_count(folder / name) for name in weights),
+        parameters=parameters.total(),
         chat_template=_chat_template(folder),
         takes_images=has_vision or has_processor,
     )
@@ -579,14 +615,14 @@ def _json(folder: Path, name: str, what: str) -> dict[str, Any]:
     return content
 
 
-def _own_dtype(config: dict[str, Any]) -> str:
-    """The number type in which the weights were published, as far as the config says."""
+def _own_dtype(config: dict[str, Any]) -> str | None:
+    """The number type in which the weights were published, None if the config does not say it."""
     inner = config.get("text_config")
     for part in (config, inner if isinstance(inner, dict) else {}):
         dtype = part.get("dtype") or part.get("torch_dtype")
         if dtype in ("float32", "bfloat16", "float16"):
             return str(dtype)
-    return "float32"
+    return None
 
 
 def _weights(folder: Path) -> tuple[Path, ...]:
@@ -621,13 +657,17 @@ def _chat_template(folder: Path) -> str | None:
 _POINTER = b"version https://git-lfs"
 
 
+_NAMES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+
+
 class _Tensor(Struct):
+    dtype: str = ""
     shape: list[int] = []
     data_offsets: tuple[int, int] = (0, 0)
 
 
-def parameter_count(file: Path) -> int:
-    """Count the parameters in a weight file."""
+def parameters_by_dtype(file: Path) -> Counter[str]:
+    """Count the parameters in a weight file by number type; those of .bin files are not known."""
     size = file.stat().st_size
     with file.open("rb") as opened:
         if opened.read(len(_POINTER)) == _POINTER:
@@ -635,7 +675,7 @@ def parameter_count(file: Path) -> int:
                 "is a pointer of Git LFS and not the weights", file=file, expected="`git lfs pull` first"
             )
         if file.suffix != ".safetensors":
-            return 0
+            return Counter()
         opened.seek(0)
         length = int.from_bytes(opened.read(8), "little")
         # Another file format may contain any length here.
@@ -650,7 +690,10 @@ def parameter_count(file: Path) -> int:
         raise UserError(
             f"is truncated: {size:,} of {whole:,} bytes", file=file, expected="the whole file: fetch it again"
         )
-    return sum(math.prod(tensor.shape) for tensor in tensors.values())
+    found: Counter[str] = Counter()
+    for tensor in tensors.values():
+        found[tensor.dtype] += math.prod(tensor.shape)
+    return found
 
 
 # -- Why a model with an adapter refuses a request: training included one of its images
