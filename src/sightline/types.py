@@ -445,6 +445,11 @@ class Case(Struct, frozen=True):
     variant: str = ""
     images: tuple[ImageFile, ...] = ()
 
+    @property
+    def needs_no_judge(self) -> bool:
+        """Whether equal texts are compared: they mean the same."""
+        return self.question == "same_meaning" and len(set(self.texts)) == 1
+
 
 # -- Metrics and results: what a metric is, its values, and the result of an evaluation
 

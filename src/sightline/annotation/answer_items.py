@@ -146,7 +146,7 @@ def _pairs_of(request: SourceRequest, run: SourceRun, group: Group, images: _Ima
         keys = case.targets
         if case.question == SAME_MEANING and len(keys) == 2 and set(keys) <= answered.keys():
             first = answered[keys[0]]
-            if keys[0] != keys[1] and case.texts[0] != case.texts[1]:
+            if not case.needs_no_judge:
                 yield Item(
                     0,
                     texts=_filled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from sightline.evaluation.judges import HumanJudge, Judge, JudgedGroup, JudgePanel
+from sightline.evaluation.judges import HumanJudge, Judge, JudgedGroup, JudgePanel, concerns
 from sightline.evaluation.plan import AnswerLookup
 from sightline.metrics.statistics import (
     Estimates,
@@ -46,12 +46,17 @@ def corrected_values(
 
     A cluster is labelled if humans decided on everything that the judge read in it.
     """
-    by_humans = replace(alone, judges=humans, decide="majority")
-    sample = _Sample([metric for metric in metrics if metric.labels != "varying"])
+    by_humans = replace(alone, judges=humans, decide="majority", only_labelled=False)
+    asked = {verdict.question for human in humans for verdict in human.verdicts}
+    own = [metric for metric in metrics if metric.labels != "varying" and metric.judged in asked]
+    sample = _Sample(own)
     both = zip(alone.judge(groups(), replies), by_humans.judge(groups(), replies), strict=True)
     for judged, labelled in both:
         if judged.group.sent:
-            sample.add(judged.group, labelled)
+            equal = {
+                frozenset(case.targets) for case in alone.benchmark.cases(judged.group) if case.needs_no_judge
+            }
+            sample.add(judged.group, labelled, equal)
     values = {value.metric: value for value in by_judge if value.value is not None}
     names = judge.name, ", ".join(human.name for human in humans)
     return [
@@ -65,9 +70,9 @@ class _Clusters:
     """The clusters of one metric: k known ones of n.
 
     A cluster is known if humans labelled it, or if it has nothing to label: failed and empty answers need no
-    judge. `judged` has the terms of all n clusters, `human` those of the k at the positions `sample`.
-    `inclusion` has the probabilities of these, or says why they are unknown. `labelled` clusters have labels
-    for every case, `partly` labelled ones for some.
+    judge, nor do two equal ones. `judged` has the terms of all n clusters, `human` those of the k at the
+    positions `sample`. `inclusion` has the probabilities of these, or says why they are unknown. `labelled`
+    clusters have labels for every case, `partly` labelled ones for some.
     """
 
     def __init__(self, amounts: Floats, cases: Integers, left: Integers, inclusion: Floats | str) -> None:
@@ -92,7 +97,8 @@ class _Sample:
         self._cases, self._open = array("q"), array("q")
         self._inclusion: list[set[float | None]] = []
 
-    def add(self, judged: Group, labelled: JudgedGroup) -> None:
+    def add(self, judged: Group, labelled: JudgedGroup, equal: Collection[frozenset[str]]) -> None:
+        """Add a group as a judge and as humans judged it; `equal`: the targets of cases without a judge."""
         width = len(self.metrics)
         cluster = self._numbers.setdefault(judged.cluster or judged.id, len(self._numbers))
         if cluster == len(self._inclusion):
@@ -103,7 +109,7 @@ class _Sample:
         self._inclusion[cluster].update(one.inclusion for one in labelled.verdicts if one.kind == "human")
         for column, metric in enumerate(self.metrics):
             cell = cluster * width + column
-            cases, left = _cases(metric, judged, labelled.group)
+            cases, left = _cases(metric, judged, labelled.group, equal)
             self._cases[cell] += cases
             self._open[cell] += left
             for side, group in enumerate((judged, labelled.group)):
@@ -143,11 +149,17 @@ class _Sample:
         return probabilities
 
 
-def _cases(metric: Metric, judged: Group, labelled: Group) -> tuple[int, int]:
+def _cases(
+    metric: Metric, judged: Group, labelled: Group, equal: Collection[frozenset[str]]
+) -> tuple[int, int]:
     """How many cases of a metric a judge decided in a group, and how many of them humans left open."""
     if metric.judged != "correct":
         asked, given = (
-            {frozenset(one.targets) for one in group.judgements if one.question == metric.judged}
+            {
+                frozenset(one.targets)
+                for one in group.judgements
+                if concerns(metric, judged, one.question, one.targets)
+            }.difference(equal)
             for group in (judged, labelled)
         )
         return len(asked), len(asked - given)

@@ -261,13 +261,15 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     """The judges of an evaluation, and the rule by which one verdict per case counts.
 
     `decide` is `first` (the first judge who decides) or `majority`. `judged_partners` names the partner
-    settings whose answers are judged too (see the function of that name).
+    settings whose answers are judged too (see the function of that name). With `only_labelled`, an answer
+    that no judge labelled is left out; otherwise it is undecided, or an error.
     """
 
     benchmark: Benchmark
     judges: Sequence[Judge]
     decide: Decide = "first"
     judged_partners: Collection[str] = ()
+    only_labelled: bool = False
 
     def requests(self, groups: Iterable[Group]) -> Iterator[KeyedRequest]:
         for group in groups:
@@ -303,6 +305,25 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                 partners[name] = judged.group.outcomes
             complete = replace(group, partners=partners)
             yield self._judge_cases(complete, list(self._answered_cases(complete)), by_key)
+
+    def labelled_clusters(
+        self, groups: Iterable[Group], metrics: Sequence[Metric]
+    ) -> Mapping[str, Collection[str]]:
+        """The clusters in which humans labelled something, for each metric of which they left a case open."""
+        labelled: dict[str, set[str]] = {metric.name: set() for metric in metrics}
+        is_part: set[str] = set()
+        for group in groups:
+            for case in self._all_cases(group):
+                given = any(judge.decide(case, {}) for judge in self.judges)
+                if case.needs_no_judge and not given:
+                    continue
+                for metric in metrics:
+                    if concerns(metric, group, case.question, case.targets):
+                        if given:
+                            labelled[metric.name].add(group.cluster or group.id)
+                        else:
+                            is_part.add(metric.name)
+        return {name: clusters for name, clusters in labelled.items() if name in is_part}
 
     def _replies(self, cases: Iterable[Case], replies: AnswerLookup) -> Mapping[str, Answer | Failure]:
         if not any(judge.max_attempts for judge in self.judges):
@@ -344,15 +365,19 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
         verdicts = [verdict for verdict in group.judgements if keys.issuperset(verdict.targets)]
         outcomes = list(group.outcomes)
         judgements = list(group.judgements)
-        only_sample = all(isinstance(judge, HumanJudge) and judge.is_sample for judge in self.judges)
+        only_labelled = self.only_labelled or all(
+            isinstance(judge, HumanJudge) and judge.is_sample for judge in self.judges
+        )
         for case in cases:
             by_judge = [judge.decide(case, replies) for judge in self.judges]
             verdicts += [verdict for opinions in by_judge for verdict in opinions]
             if case.question != "correct" and not any(by_judge):
+                if case.needs_no_judge:
+                    judgements.append(replace(_open_verdict(case), scorer="equal", verdict="right"))
                 continue
             selected = select_verdict(case, by_judge, self.decide)
-            if only_sample and not any(by_judge):
-                # Nobody read the answer, by design: it is neither right nor wrong.
+            if only_labelled and all(one.verdict == "error" for opinions in by_judge for one in opinions):
+                # Nobody read the answer: it is neither right nor wrong.
                 selected = replace(selected, verdict="unscored")
             # Two probes may share one request (CODIS without context): use the position, not the key.
             if case.outcome_index is not None and case.question == "correct":
@@ -360,6 +385,16 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
             else:
                 judgements.append(selected)
         return JudgedGroup(replace(group, outcomes=tuple(outcomes), judgements=tuple(judgements)), verdicts)
+
+
+def concerns(metric: Metric, group: Group, question: str, targets: Iterable[str]) -> bool:
+    """Whether a metric reads the decision of a question about these answers of a group or of its partners."""
+    if question != metric.judged:
+        return False
+    within = {outcome.key for outcome in group}.issuperset(targets)
+    if metric.needs is None:
+        return within
+    return question == "correct" or not within
 
 
 def judged_partners(metrics: Iterable[Metric]) -> set[str]:

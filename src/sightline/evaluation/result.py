@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event
@@ -65,6 +65,8 @@ from sightline.types import (
     Term,
     Verdict,
 )
+
+NOTHING_LABELLED = "these humans labelled nothing that it counts"
 
 FEW_PROBES = 1 << 14
 """Probes of an evaluation that is counted without a pass before, which finds where clusters end."""
@@ -408,14 +410,30 @@ def _metrics_by_judge(
     for judge in judges:
         # A judge that only compares answers needs the others to say which of them are right.
         others = [] if decides(judge, "correct") else [other for other in judges if decides(other, "correct")]
-        alone = replace(panel, judges=[judge, *others], decide="first", judged_partners=partners)
+        alone = replace(
+            panel, judges=[judge, *others], decide="first", judged_partners=partners, only_labelled=True
+        )
         own = [metric for metric in metrics if decides(judge, metric.judged)]
+        if isinstance(judge, HumanJudge):
+            labelled = alone.labelled_clusters(groups(), own)
+            own = [_within(metric, labelled.get(metric.name)) for metric in own]
         judged = (one.group for one in alone.judge(groups(), replies) if one.group.sent)
         tallied = [value for value in tally(judged, own, stretches) if value.subset == "all"]
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied]
         if humans and judge not in humans:
             corrected += corrected_values(alone, judge, humans, own, groups, replies, tallied)
     return values, corrected
+
+
+def _within(metric: Metric, clusters: Collection[str] | None) -> Metric:
+    """The metric over some clusters only; None for all."""
+    if clusters is None:
+        return metric
+
+    def terms(group: Group) -> Iterable[Term]:
+        return metric.terms(group) if (group.cluster or group.id) in clusters else ()
+
+    return replace(metric, terms=terms, absent=metric.absent if clusters else NOTHING_LABELLED)
 
 
 def _result(

@@ -125,6 +125,8 @@ class Tally:
         for setting, outcomes in ((None, group.outcomes), *group.partners.items()):
             self.judges["correct", setting].update([outcome.judge for outcome in outcomes if outcome.judge])
         for verdict in group.judgements:
+            if not verdict.judge:
+                continue  # equal answers, or a tie
             self.judges[verdict.question, None].add(verdict.judge)
             if verdict.verdict in ("right", "wrong"):
                 self.decided.add(verdict.question)
