@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.formats.files import read_bytes, refuse_overwriting, refuse_unwritable, write_atomically
+from sightline.formats.files import (
+    AtomicFile,
+    read_bytes,
+    refuse_overwriting,
+    refuse_unwritable,
+    write_atomically,
+)
 
 
 def test_gzipped_and_plain_files_read_the_same(tmp_path: Path) -> None:
@@ -88,3 +97,31 @@ def test_an_input_of_the_command_is_not_replaced_even_with_force(tmp_path: Path)
         ):
             refuse_overwriting(written, True, "--write", read=[tmp_path / "gone.csv", read])
     refuse_overwriting(source, True, read=[other, tmp_path / "gone.csv"])
+
+
+def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, target in (("a", tmp_path / "folder" / "a"), ("b", Path("folder/new"))):
+        (tmp_path / name).symlink_to(target)
+        write_atomically(tmp_path / name, [b"1", b"2"])
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / target).read_bytes() == b"12"
+    assert sorted(one.name for one in (tmp_path / "folder").iterdir()) == ["a", "new"]
+
+
+def test_a_pipe_and_a_device_are_written_into(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    refuse_overwriting(pipe, False)
+    with ThreadPoolExecutor(1) as thread:
+        read = thread.submit(pipe.read_bytes)
+        write_atomically(pipe, [b"1", b"2"])
+        assert read.result(10) == b"12"
+    (tmp_path / "null").symlink_to(os.devnull)
+    for device in (Path(os.devnull), tmp_path / "null"):
+        write_atomically(device, [b"1"])
+        with pytest.raises(ValueError, match="stop"), AtomicFile(device):
+            raise ValueError("stop")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    assert pipe.is_fifo()
+    assert (tmp_path / "null").is_symlink()

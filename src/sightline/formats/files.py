@@ -61,6 +61,8 @@ def refuse_overwriting(
     """
     if path.is_dir():
         raise UserError("is a folder", file=path, expected=f"a file for {option}")
+    if is_stream(path):
+        return
     if path.exists() and any(one.exists() and path.samefile(one) for one in read):
         raise UserError(
             "is an input of this command and would be replaced", file=path, expected=f"another {option}"
@@ -226,21 +228,31 @@ def _empty(path: Path) -> UserError:
 # -- Files that appear complete or not at all
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a path is a pipe, a device or a socket, which takes what is written and is never replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 class AtomicFile:
     """A binary file that is written under a temporary name and renamed at the end.
 
     After an error nothing remains of it. EnvironmentFailedError is raised if the disk cannot be written.
+    A link stays, and the file that it names is written; a pipe or a device is written into.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._temporary = temporary_path(path)
+        self._is_stream = is_stream(path)
+        self._path = path.resolve() if path.is_symlink() and not self._is_stream else path
+        self._temporary = self._path if self._is_stream else temporary_path(self._path)
         self._refused: EnvironmentFailedError | None = None
 
     def __enter__(self) -> Self:
         """Open the temporary file; remove those that killed processes left of this file."""
-        remove_leftovers(self._path)
         try:
+            if self._is_stream:
+                self._file = self._path.open("wb", buffering=1 << 18)
+                return self
+            remove_leftovers(self._path)
             self._open()
             # Before it was locked, another process may have taken it for a leftover.
             while not os.fstat(self._file.fileno()).st_nlink:
@@ -264,13 +276,15 @@ class AtomicFile:
                 raise self._refused
             if kind is None:
                 self._file.flush()
-                os.fsync(self._file.fileno())
-                self._file.close()
-                self._temporary.replace(self._path)
+                if not self._is_stream:
+                    os.fsync(self._file.fileno())
+                    self._file.close()
+                    self._temporary.replace(self._path)
         except OSError as failure:
             raise cannot_write(self._path, failure) from None
         finally:
-            self._temporary.unlink(missing_ok=True)
+            if not self._is_stream:
+                self._temporary.unlink(missing_ok=True)
             # Closing writes the rest again, which fails again.
             with suppress(OSError):
                 self._file.close()
