@@ -143,7 +143,7 @@ def floats() -> bytes:
 
 
 BAD = {
-    "cut off": (jpeg()[:1500], "cannot be decoded: image file is truncated"),
+    "cut off": (jpeg()[:1500], "the file ends too early: image file is truncated"),
     "cut off in its header": (jpeg()[:20], "not an image in a known format"),
     "nothing": (b"", "the file is empty"),
     "text": (b"404: not found\n", "not an image in a known format"),

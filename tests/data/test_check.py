@@ -93,7 +93,7 @@ def test_a_truncated_image_is_broken_although_it_opens(folder: Path, source: Rel
     (fault,) = found.splits[0].broken
     assert not found.sound
     assert (fault.image, fault.samples) == ("images/b.jpg", ("001",))
-    assert fault.problem.startswith("cannot be decoded: image file is truncated")
+    assert fault.problem.startswith("the file ends too early: image file is truncated")
     assert found.splits[0].clusters == 2
 
 

@@ -111,7 +111,7 @@ def test_a_truncated_image_of_the_other_folder_is_reported(
     told = capsys.readouterr()
     assert "present 2, downloaded 0, missing 1" in told.out
     (line,) = told.err.splitlines()
-    assert line.startswith(f"not usable: {images}/b.png: cannot be decoded")
+    assert line.startswith(f"not usable: {images}/b.png: the file ends too early")
     assert call("--allow-private", "--quiet", "--json") == 1
     (kept,) = json.loads(capsys.readouterr().out)["images"]["unusable"]
     assert line == f"not usable: {kept}"

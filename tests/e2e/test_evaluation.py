@@ -167,7 +167,7 @@ def test_a_reply_that_is_no_verdict_is_unparsed_and_undecided(
 def test_a_judge_that_is_gone_is_no_verdict_and_no_success(
     mock: Servers, codis: str, sqlite_url: str
 ) -> None:
-    judge = mock("--fail-rate", "1", "--fail-codes", "400")
+    judge = mock("--fail-rate", "1", "--fail-codes", "400,422")
     run = sightline.run(
         "codis", model="baseline/chance", judge=judge.model, data=codis, limit=5, store=sqlite_url
     )

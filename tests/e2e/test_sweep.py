@@ -45,7 +45,7 @@ def test_no_request_is_sent_twice_over_all_points(mock: Any, command: Any, tmp_p
 
 
 def test_a_model_that_fails_does_not_stop_the_others(mock: Any, command: Any, tmp_path: Path) -> None:
-    bad = mock("--fail-rate", 1, "--fail-codes", 400)
+    bad = mock("--fail-rate", 1, "--fail-codes", "400,422")
     good = mock()
     data = generate_codis(tmp_path / "codis", pairs=10)
     status, out, err = command(*_words(data, bad.model, good.model))

@@ -355,7 +355,7 @@ class Runner:
     async def _decide_refusals(self, model: Model) -> None:
         """Raise UserError where nothing was ever answered, and the first requests were refused alike."""
         message, number = self._refused[0][1].message, len(self._refused)
-        words = {_ANY_ID.sub("", refusal.message) for _, refusal in self._refused}
+        words = {(refusal.status, _ANY_ID.sub("", refusal.message)) for _, refusal in self._refused}
         self._is_deciding = True
         report = await model.server_report() if len(words) == 1 else None
         if len(words) > 1 or self._counts.cached or self._counts.answered:
