@@ -26,7 +26,7 @@ from sightline.errors import UserError
 from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line, refuse_utf16
 from sightline.formats.prediction import RecordLocation, plain_reply
 from sightline.scoring.chosen import read_choice
-from sightline.scoring.mentions import LETTERS
+from sightline.scoring.mentions import LETTERS, may_carry_labels
 from sightline.scoring.text import in_one_spelling
 from sightline.text import decode_line
 from sightline.types import Labels
@@ -155,7 +155,11 @@ def check_options(line: GroupLine, record: str, path: Path) -> None:
                 f"'{line.options[by_letter]}' and the text of another one",
                 "options that are letters in the order A, B, C, or with more words, such as 'letter B'",
             )
-        elif by_letter is not None and read_choice(reference, texts).position not in (by_letter, None):
+        elif (
+            by_letter is not None
+            and may_carry_labels(texts)
+            and read_choice(reference, texts).position not in (by_letter, None)
+        ):
             text, expected = (
                 "has a reference that is a letter, and the options carry other letters of their own",
                 "the text of the right option, or options without letters",

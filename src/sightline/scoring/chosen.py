@@ -117,7 +117,10 @@ def chosen_letter(response: str, options: Sequence[str], question: str = "") -> 
     >>> chosen_letter("b)", fruits), chosen_letter("A green pear.", fruits), chosen_letter("Pears?", fruits)
     ('B', 'B', None)
     """
-    position = read_choice(response, options, question).position
+    return letter_at(read_choice(response, options, question).position)
+
+
+def letter_at(position: int | None) -> str | None:
     return None if position is None or position >= len(LETTERS) else LETTERS[position]
 
 

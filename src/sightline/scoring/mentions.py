@@ -109,9 +109,10 @@ _MARKUP = re.compile(
     rf"|(?<![{EDGE}])_+|_+(?![{EDGE}])|(?m:^\s*(?:>|#+)\s*)"
 )
 _MARKUP_SIGN = re.compile(r"[\\$`*<>_#]")
-_LATEX = {"\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·"} | {
-    "\\Omega": "Ω"
-}
+_LATEX = {
+    "\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·",
+    "\\Omega": "Ω",
+}  # fmt: skip
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
 _REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
 _OWN_LABEL = re.compile(
@@ -165,6 +166,11 @@ def _without_accents(text: str) -> str:
     return "".join(sign for sign in decomposed if sign.isalnum() and not unicodedata.combining(sign))
 
 
+def may_carry_labels(options: Sequence[str]) -> bool:
+    """Whether the first option begins with a label of its own, as all do where labels count."""
+    return len(options) > 1 and _OWN_LABEL.match(plain_text(options[0])) is not None
+
+
 class Options:
     """The options of a question: their letters, their texts, and the pattern that finds the texts."""
 
@@ -214,6 +220,11 @@ class Options:
         same = len({one[0].replace(",", ".") for one in found if len(one) == 1}) < len(self.texts)
         short = all(len(re.findall(r"[^\W\d_]+", text)) <= 2 for text in self.texts)
         return [] if same or not short else [one[0] for one in found]
+
+    @cached_property
+    def content(self) -> Sequence[Sequence[str]]:
+        """The words of each text that are not common, as they are written."""
+        return [_content_words(text) for text in self.texts]
 
     @cached_property
     def have_plain_forms(self) -> bool:
@@ -651,15 +662,12 @@ def inflected(sentence: str, options: Options, question: str, languages: Languag
     denies = word_pattern("{denies}|{denied_before}", languages)
     if denies.search(sentence):
         return []
-    texts = [[word for word in TOKEN.findall(text) if not _is_common(word)] for text in options.texts]
-    same = {
-        *set.intersection(*({word.casefold() for word in words} for words in texts)),
-        *tokens_of(question),
-    }
-    stated = [word for word in TOKEN.findall(sentence) if not _is_common(word)]
+    of_all = set.intersection(*({word.casefold() for word in words} for words in options.content))
+    same = of_all | set(tokens_of(question))
+    stated = _content_words(sentence)
     return [
         position
-        for position, words in enumerate(texts)
+        for position, words in enumerate(options.content)
         # It has a word of its own, of which a form can be told from another word.
         if any(len(word) > 3 and not any(alike(word.casefold(), one) for one in same) for word in words)
         and not denies.search(options.texts[position])
@@ -667,8 +675,9 @@ def inflected(sentence: str, options: Options, question: str, languages: Languag
     ]
 
 
-def _is_common(word: str) -> bool:
-    return word.isdecimal() or word.casefold() in words_of("common")
+def _content_words(text: str) -> list[str]:
+    common = words_of("common")
+    return [word for word in TOKEN.findall(text) if not word.isdecimal() and word.casefold() not in common]
 
 
 def _holds_forms(stated: Sequence[str], words: Sequence[str], languages: Languages) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from sightline.scoring.chosen import chosen_letter, read_choice
+from sightline.scoring.chosen import letter_at, read_choice
 from sightline.scoring.mentions import LETTERS
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, flags
@@ -103,8 +103,8 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
     scores = flags({"refused": is_refusal(response)})
     rule: str
     if extraction == "strict":
-        _, rule, words = read_choice(response, case.options, case.probe_question)
-        letter = chosen_letter(response, case.options, case.probe_question)
+        position, rule, words = read_choice(response, case.options, case.probe_question)
+        letter = letter_at(position)
     else:
         letter = extract_released(response, case.options)
         rule, letters = _released_letters(response, case.options)
