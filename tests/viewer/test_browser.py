@@ -73,11 +73,16 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("request", lambda sent: faults.append(sent.url) if not sent.url.startswith(address) else None)
-    page.goto(f"/?token={TOKEN}")
-    page.wait_for_url(f"{address}/")
+    sign_in(page, address)
     yield page
     context.close()
     assert faults == []
+
+
+def sign_in(page: Page, address: str) -> None:
+    """Open the printed URL, and wait until its page has continued at the address without the token."""
+    page.goto(f"/?token={TOKEN}")
+    page.wait_for_url(f"{address}/")
 
 
 def open_page(page: Page, address: str) -> None:
@@ -111,8 +116,7 @@ def test_pages_are_accessible_and_fit_the_screen(
         base_url=address, viewport={"width": width, "height": 900}, color_scheme=scheme
     )
     page = context.new_page()
-    page.goto(f"/?token={TOKEN}")
-    page.wait_for_url(f"{address}/")
+    sign_in(page, address)
     for path in PAGES:
         open_page(page, path)
         found = axe.run(page).response["violations"]
@@ -203,7 +207,7 @@ def test_disputed_responses_are_listed_with_each_verdict_and_lead_to_their_group
     with serving(disputed, codis) as address:
         context = browser.new_context(base_url=address)
         page = context.new_page()
-        page.goto(f"/?token={TOKEN}")
+        sign_in(page, address)
         open_page(page, "/judges?run=2")
         expect(page.locator("article.pairrow tbody tr")).to_have_count(4)
         head = page.locator("article.pairrow thead").first.bounding_box()
@@ -256,8 +260,7 @@ def test_near_duplicates_are_searched_with_progress(page: Page) -> None:
 def test_without_scripts_every_page_can_be_used(browser: Browser, address: str) -> None:
     context = browser.new_context(base_url=address, java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"/?token={TOKEN}")
-    page.wait_for_url(f"{address}/")
+    sign_in(page, address)
     page.goto("/runs/1/groups")
     page.locator("input[type=search]").fill("the")
     page.get_by_role("button", name="Search").click()
