@@ -498,6 +498,8 @@ def _said(words: Sequence[str], errors: bytes) -> str:
 
 LOG_BYTES = 4096
 LOG_LINES = 15
+REMOVAL_SECONDS = 5
+"""How long a driver that has cancelled its jobs tries to remove the folder."""
 _NOT_IN_SCRIPTS = frozenset('"\\\n')
 
 
@@ -538,7 +540,12 @@ class RunFolder:
 
     def close(self, *, remove: bool) -> None:
         if remove:
+            # A job that ends may write its log or file meanwhile, and so keep the folder.
+            until = time.monotonic() + REMOVAL_SECONDS
             shutil.rmtree(self.path, ignore_errors=True)
+            while self.path.exists() and time.monotonic() < until:
+                time.sleep(0.1)
+                shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 
 
