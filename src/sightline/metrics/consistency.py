@@ -297,10 +297,11 @@ def consistency_metrics(
     every += [replace(PAIRS_LEFT_OUT, terms=left_out), EMPTY]
     if embedded:
         return every
-    return [replace(metric, absent=NO_EMBEDDER) if _is_similarity(metric) else metric for metric in every]
+    return [replace(metric, absent=NO_EMBEDDER) if is_similarity(metric) else metric for metric in every]
 
 
-def _is_similarity(metric: Metric) -> bool:
+def is_similarity(metric: Metric) -> bool:
+    """Whether an embedder decides the metric."""
     return metric.judged == SIMILAR or metric.name.startswith("s_gt")
 
 

@@ -40,6 +40,10 @@ class Embedder(Protocol):
         """Embed texts, none of them empty, as unit vectors: shape (len(texts), dimensions), float32."""
         ...
 
+    def unknown(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each text holds words that the embedder does not know: shape (len(texts),)."""
+        ...
+
 
 def embedder(name: str = DEFAULT) -> Embedder:
     """Create the embedder of a name. Nothing is downloaded, and torch is not imported yet."""
@@ -81,6 +85,17 @@ class SentenceEmbedder:
         self._refuse_unusable(list(distinct), np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
         unit: NDArray[np.float32] = rows / lengths
         return unit[[distinct[text] for text in texts]]
+
+    def unknown(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each text has tokens [UNK], among those that are read."""
+        import numpy as np
+
+        model = self._model()
+        tokens = _tokens(model, texts) if texts else None
+        number = getattr(model.tokenizer, "unk_token_id", None)
+        if tokens is None or number is None:
+            return np.zeros(len(texts), dtype=np.bool_)
+        return np.array([number in ids for ids in tokens["input_ids"]], dtype=np.bool_)
 
     def _model(self) -> SentenceTransformer:
         if self._loaded is None:

@@ -357,16 +357,30 @@ DEFINITIONS: Mapping[str, MetricDefinition] = {
 }
 
 
+MOST_UNKNOWN = 10.0
+"""The share of compared texts, in percent, that may hold words unknown to the embedder: above it, similarity
+says too little. An embedder reads all words that it does not know as one."""
+
+
 class ComparedTexts:
-    """The texts of a run that are compared by similarity: how many, and how often each short one occurs."""
+    """The texts of a run that are compared by similarity: how many, and how often each short one occurs.
+
+    `unknown` of them hold words that the embedder does not know.
+    """
 
     def __init__(self) -> None:
         self.total = 0
         self.short = 0
+        self.unknown = 0
         self.counts: Counter[str] = Counter()
 
-    def add(self, text: str, count: int = 1) -> None:
+    @property
+    def are_known(self) -> bool:
+        return 100 * self.unknown <= MOST_UNKNOWN * self.total
+
+    def add(self, text: str, count: int = 1, *, unknown: bool = False) -> None:
         self.total += count
+        self.unknown += count * unknown
         if len(text.split()) <= SHORT:
             self.short += count
             if text in self.counts or len(self.counts) < MOST_KEPT:
@@ -418,6 +432,15 @@ def similarity_warning(metrics: Iterable[MetricValue]) -> str | None:
                 "which compares the answers themselves"
             )
     return None
+
+
+def unknown_words(texts: ComparedTexts) -> str:
+    """What is said of the texts with unknown words; '' if there are none."""
+    if not texts.unknown:
+        return ""
+    share = f"{100 * texts.unknown / texts.total:.1f} % of the {texts.total:,} compared texts"
+    limit = "" if texts.are_known else f" (limit {MOST_UNKNOWN:g} %)"
+    return f"{share} hold words that the embedder does not know, and reads as one word{limit}"
 
 
 def _none(reason: str) -> MetricValue:
