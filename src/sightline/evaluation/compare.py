@@ -13,6 +13,7 @@ from sightline.errors import UserError, some_of
 from sightline.evaluation.folder import JudgedRun, StoredGroups, read_judged_run
 from sightline.evaluation.result import UNFINISHED, recompute
 from sightline.evaluation.runs import name_or_number
+from sightline.metrics.consistency import null_where_unknown
 from sightline.metrics.flips import (
     ComparedAnswers,
     GroupPair,
@@ -36,7 +37,7 @@ from sightline.metrics.significance import (
 )
 from sightline.metrics.tally import SCALES, Tally, contains_undecided, if_right, if_wrong
 from sightline.reporting.notes import different_options
-from sightline.scoring.similarity import CONFUSED
+from sightline.scoring.similarity import CONFUSED, UNKNOWN
 from sightline.store.store import Store
 from sightline.types import Group, ImageSize, Metric, MetricValue, Outcome, Result
 
@@ -57,7 +58,14 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     for number, pairing in enumerate(pairings):
         for groups in pairing.pairs:
             found.add(number, groups)
-    base_values, other_values = found.base.values(), found.other.values()
+    base_values, other_values = (
+        null_where_unknown(
+            side.values(),
+            [value for run in runs for value in run.result.metrics if value.metric == UNKNOWN],
+            [metric for metric, _ in metrics],
+        )
+        for side, runs in ((found.base, base), (found.other, other))
+    )
 
     def differences(changes: Tally) -> list[MetricValue]:
         return _null_without_both(changes.values(), base_values, other_values)
@@ -167,7 +175,7 @@ def _side(runs: Sequence[JudgedRun], counts: SideCounts, missing: Sequence[Missi
         lacking_samples=sum(one.samples for one in missing),
         lacking_probes=sum(one.probes for one in missing),
         judge_errors=sum(one.judge_errors + one.unparsed for one in results.values()),
-        confused=tuple(m for run in runs for m in run.result.metrics if m.metric == CONFUSED),
+        trust=tuple(m for run in runs for m in run.result.metrics if m.metric in (UNKNOWN, CONFUSED)),
     )
 
 

@@ -239,13 +239,13 @@ class Similarity:
         self._load = load
         self._store = store
         self._show_progress = show_progress
-        self.texts = ComparedTexts()
+        self._texts = ComparedTexts()
         self._clusters = array("q")
 
     def embed(self, groups: Iterable[Group]) -> None:
         """Embed and store every text of these groups that has no vector yet.
 
-        What is stored is the vector, then 1 for a text with words that the embedder does not know, else 0.
+        What is stored is the vector, then the share of tokens that the embedder does not know.
         """
         import numpy as np
 
@@ -271,7 +271,7 @@ class Similarity:
                 advance(len(batch))
 
     def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
-        self.texts, self._clusters = ComparedTexts(), array("q")
+        self._texts, self._clusters = ComparedTexts(), array("q")
         last = None
         iterator = iter(groups)
         while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
@@ -279,14 +279,16 @@ class Similarity:
             texts = [[self._scorer.texts(part) for part in own] for own in parts]
             vectors = iter(self._vectors([several for own in texts for several in own]))
             for group, own, own_texts in zip(chunk, parts, texts, strict=True):
-                first = next(vectors)
-                for text, unknown in zip(own_texts[0], first[:, -1].tolist(), strict=True):
-                    self.texts.add(text, unknown=bool(unknown))
+                for text in own_texts[0]:
+                    self._texts.add(text)
                 if group.cluster != last:
                     last = group.cluster
                     self._clusters.append(hash(last))
-                rows = chain([first], vectors)
-                scored = [self._scorer.read(part, next(rows)[:, :-1]) for part in own]
+                stored = [next(vectors) for _ in own]
+                scored = [
+                    self._scorer.read(part, rows[:, :-1], rows[:, -1].tolist())
+                    for part, rows in zip(own, stored, strict=True)
+                ]
                 yield _joined(group, scored)
 
     def confused(self) -> MetricValue:
@@ -294,7 +296,7 @@ class Similarity:
         import numpy as np
 
         clusters = len(np.unique(np.array(self._clusters)))
-        return confused(self.texts, clusters, lambda texts: next(self._vectors([texts]))[:, :-1])
+        return confused(self._texts, clusters, lambda texts: next(self._vectors([texts]))[:, :-1])
 
     def _texts_without_vector(self, groups: Iterable[Group]) -> Iterator[dict[bytes, str]]:
         """The distinct texts that have no vector, by key, in batches. The next batch may be read when the

@@ -45,12 +45,12 @@ from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import ANSWERS, read_outcomes
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
-from sightline.metrics.consistency import is_similarity
+from sightline.metrics.consistency import UNKNOWN_WORDS, null_where_unknown
 from sightline.metrics.tally import Stretches, count_stretches, tally
 from sightline.reporting.tables import html, import_pandas, report_markdown, summary
 from sightline.scoring.scorer import WORST_FIRST, Explanation, explanations, flag, undecided_flags
 from sightline.scoring.similarity import DEFINITIONS as CONFUSION_METRICS
-from sightline.scoring.similarity import SIMILAR, ComparedTexts, similarity_warning, unknown_words
+from sightline.scoring.similarity import SIMILAR, similarity_warning, unknown_words
 from sightline.store.database import raise_if_set, run_until_cancelled, until_set
 from sightline.store.store import Store
 from sightline.types import (
@@ -321,6 +321,8 @@ def aggregate(
     measures.prepare(collected)
     stretches = _stretches(collected)
     metrics = panel.benchmark.metrics(description.benchmark_options)
+    if measures.similarity is not None:
+        metrics = [*metrics, UNKNOWN_WORDS]
     if collected.retries:
         metrics = [*metrics, TRUNCATED]
         measures.prepare(replace(collected, first=True))
@@ -343,23 +345,14 @@ def aggregate(
     values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
     if measures.similarity is not None:
         values.append(measures.similarity.confused())
-    compared = ComparedTexts() if measures.similarity is None else measures.similarity.texts
     if collected.retries:
         judged = (one.group for one in panel.judge(scored(first=True), replies) if one.group.sent)
         before = [value for value in tally(judged, metrics, stretches) if value.subset == "all" and value.n]
         values += [replace(value, subset=FIRST_ANSWERS) for value in before]
-    notes = [*filter(None, [unknown_words(compared)]), *description.notes]
-    if not compared.are_known:
-        names = {metric.name for metric in metrics if is_similarity(metric)}
-        reason = unknown_words(compared)
-        values = [
-            replace(value, value=None, n=0, low=None, high=None, interval=None, reason=reason)
-            if value.metric in names and value.value is not None
-            else value
-            for value in values
-        ]
-    if measures.similarity is not None and (warning := similarity_warning(values)):
-        notes.insert(0, warning)
+    notes = list(description.notes)
+    if measures.similarity is not None:
+        values, of_similarity = _with_unknown_words(values, metrics)
+        notes = [*of_similarity, *notes]
     notes += summary_notes(totals.summary, description.planned_samples)
     notes += retry_notes(totals.summary.counts, description) if collected.retries else []
     notes += collected.tag_notes()
@@ -377,6 +370,19 @@ def aggregate(
         corrected=corrected,
     )
     return Aggregate(result=result, unanswered=totals.summary.examples.unanswered)
+
+
+def _with_unknown_words(
+    values: Sequence[MetricValue], metrics: Sequence[Metric]
+) -> tuple[list[MetricValue], list[str]]:
+    """The values, without similarity where the embedder does not know too many answers, and their notes."""
+    unknown = [value for value in values if value.metric == UNKNOWN_WORDS.name]
+    if unknown[0].value:
+        kept, share = null_where_unknown(values, unknown, metrics), unknown_words(unknown[0])
+    else:
+        kept, share = [value for value in values if value.metric != UNKNOWN_WORDS.name], ""
+    warning = similarity_warning(kept) or ""
+    return kept, [note for note in (warning, "" if share in warning else share) if note]
 
 
 def _stretches(collected: CollectedAnswers) -> Stretches | None:

@@ -10,9 +10,26 @@ from msgspec.structs import replace
 
 from sightline.scoring.chosen import chosen_option
 from sightline.scoring.scorer import flag
-from sightline.scoring.similarity import CONTRADICTION, SIMILAR
+from sightline.scoring.similarity import (
+    CONFUSED,
+    CONTRADICTION,
+    MOST_UNKNOWN_ANSWERS,
+    SIMILAR,
+    UNKNOWN,
+    unknown_words,
+)
 from sightline.scoring.text import normalised
-from sightline.types import Better, Group, Labels, Metric, Outcome, Term, Verdict, difference_range
+from sightline.types import (
+    Better,
+    Group,
+    Labels,
+    Metric,
+    MetricValue,
+    Outcome,
+    Term,
+    Verdict,
+    difference_range,
+)
 
 # -- The terms of the metrics of accuracy and consistency (MM-R3 3.3); `consistency_metrics` declares them
 
@@ -297,11 +314,10 @@ def consistency_metrics(
     every += [replace(PAIRS_LEFT_OUT, terms=left_out), EMPTY]
     if embedded:
         return every
-    return [replace(metric, absent=NO_EMBEDDER) if is_similarity(metric) else metric for metric in every]
+    return [replace(metric, absent=NO_EMBEDDER) if _is_similarity(metric) else metric for metric in every]
 
 
-def is_similarity(metric: Metric) -> bool:
-    """Whether an embedder decides the metric."""
+def _is_similarity(metric: Metric) -> bool:
     return metric.judged == SIMILAR or metric.name.startswith("s_gt")
 
 
@@ -512,6 +528,51 @@ _BESIDE = (
         absent="no answers",
     ),
 )
+
+
+# -- Answers in words that the embedder does not know, such as Chinese ones
+
+
+def _unknown(group: Group) -> Iterator[Term]:
+    if not all(outcome.options for outcome in group):
+        for outcome in group:
+            if outcome.answered and not is_empty(outcome):
+                yield Term(UNKNOWN in outcome.scores, 1, outcome.labels)
+
+
+UNKNOWN_WORDS = Metric(
+    name=UNKNOWN,
+    terms=_unknown,
+    meaning="answers of which the embedder does not know more than a quarter of the tokens",
+    better="lower",
+    source="beyond the paper",
+    judged=None,
+    absent="no answers that are compared by similarity",
+)
+
+
+def null_where_unknown(
+    values: Iterable[MetricValue], unknown: Iterable[MetricValue], metrics: Iterable[Metric]
+) -> list[MetricValue]:
+    """Take the values of similarity away where the embedder does not know too many answers.
+
+    It reads all unknown words as one: 是 and 否 (yes and no) have similarity 1.
+
+    Args:
+        unknown: The values of UNKNOWN_WORDS; those over all samples count for subsets without one.
+        metrics: The metrics of the values.
+    """
+    reasons = {one.subset: unknown_words(one) for one in unknown if (one.value or 0) > MOST_UNKNOWN_ANSWERS}
+    known = {one.subset for one in unknown} - reasons.keys()
+    decided = {one.name for one in metrics if _is_similarity(one) and not one.counts_failures} | {CONFUSED}
+
+    def without(value: MetricValue) -> MetricValue:
+        reason = None if value.subset in known else reasons.get(value.subset, reasons.get("all"))
+        if value.metric not in decided or value.value is None or reason is None:
+            return value
+        return MetricValue(value.metric, value.subset, None, 0, 0, unit=value.unit, reason=reason)
+
+    return [without(value) for value in values]
 
 
 # -- The pairs of answers in a group, and the mean of a quantity over them

@@ -417,7 +417,10 @@ MetricSubset = tuple[str, str]
 
 
 class ComparedSide(Struct, frozen=True):
-    """One side of a comparison: the base runs, or the runs that are compared with them."""
+    """One side of a comparison: the base runs, or the runs that are compared with them.
+
+    `trust` holds the values that say how far similarity can be trusted.
+    """
 
     runs: tuple[str, ...]
     task: str
@@ -429,7 +432,7 @@ class ComparedSide(Struct, frozen=True):
     lacking_samples: int
     lacking_probes: int
     judge_errors: int = 0
-    confused: tuple[MetricValue, ...] = ()
+    trust: tuple[MetricValue, ...] = ()
 
 
 class Comparison(Struct, frozen=True):

@@ -40,8 +40,8 @@ class Embedder(Protocol):
         """Embed texts, none of them empty, as unit vectors: shape (len(texts), dimensions), float32."""
         ...
 
-    def unknown(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether each text holds words that the embedder does not know: shape (len(texts),)."""
+    def unknown(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The share of the tokens of each text that it does not know: shape (len(texts),), 0 to 1."""
         ...
 
 
@@ -86,16 +86,18 @@ class SentenceEmbedder:
         unit: NDArray[np.float32] = rows / lengths
         return unit[[distinct[text] for text in texts]]
 
-    def unknown(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether each text has tokens [UNK], among those that are read."""
+    def unknown(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The share of tokens [UNK] among those that are read; 0 for models without such a token."""
         import numpy as np
 
         model = self._model()
         tokens = _tokens(model, texts) if texts else None
         number = getattr(model.tokenizer, "unk_token_id", None)
         if tokens is None or number is None:
-            return np.zeros(len(texts), dtype=np.bool_)
-        return np.array([number in ids for ids in tokens["input_ids"]], dtype=np.bool_)
+            return np.zeros(len(texts), dtype=np.float32)
+        special = set(model.tokenizer.all_special_ids) - {number}
+        read = [[token for token in ids if token not in special] for ids in tokens["input_ids"]]
+        return np.array([ids.count(number) / max(len(ids), 1) for ids in read], dtype=np.float32)
 
     def _model(self) -> SentenceTransformer:
         if self._loaded is None:

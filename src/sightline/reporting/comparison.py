@@ -186,7 +186,7 @@ def pairing_notes(comparison: Comparison) -> list[str]:
             notes.append(f"{name}: judge errors: {side.judge_errors:,} judgements are missing or undecided")
         if side.not_sent:
             notes.append(f"{name}: {side.not_sent:,} probes were not sent; their groups are left out")
-        if warning := similarity_warning(side.confused):
+        if warning := similarity_warning(side.trust):
             notes.append(f"{name}: {warning}")
     if comparison.different_samples:
         names = some_of(comparison.different_samples, 4)
@@ -458,7 +458,7 @@ def compared_metrics(names: Sequence[str], comparison: Comparison, by: str | Non
         if name not in known:
             raise UserError(f"--metric {name}: the runs have no such metric", expected=", ".join(known))
     runs = [
-        [*values, *side.confused]
+        [*values, *side.trust]
         for values, side in zip((comparison.base, comparison.other), comparison.sides, strict=True)
     ]
     shown = [

@@ -83,14 +83,15 @@ class VectorScorer(Struct, frozen=True):
 
     Attributes:
         texts: The texts to embed, none of them empty.
-        read: Takes their unit vectors in the same order, shape (texts, dimensions), and returns the group
-            with scores and judgements.
+        read: Takes their unit vectors in the same order, shape (texts, dimensions), and the share of the
+            tokens of each text that the embedder does not know, 0 to 1; returns the group with scores and
+            judgements.
     """
 
     name: str
     question: str
     texts: Callable[[Group], Sequence[str]]
-    read: Callable[[Group, Vectors], Group]
+    read: Callable[[Group, Vectors, Sequence[float]], Group]
 
 
 Scorer = RuleScorer | ModelScorer | VectorScorer
