@@ -220,7 +220,7 @@ def test_answers_that_the_embedder_knows_have_no_metric_of_unknown_words(tmp_pat
 @local
 def test_compare_gives_no_difference_of_similarity_where_one_side_has_none(tmp_path: Path) -> None:
     scored(tmp_path / "first", ENGLISH[: len(CHINESE)])
-    scored(tmp_path / "second", [("en", *texts) for _, *texts in CHINESE])
+    scored(tmp_path / "second", [("en", first, second) for _, first, second in CHINESE])
     folders = tmp_path / "first" / "out", tmp_path / "second" / "out"
     for one, other in (folders, folders[::-1]):
         found = compare_runs(None, [(one, other)])

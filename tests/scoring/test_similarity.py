@@ -36,7 +36,9 @@ def read(*said: str | None) -> Group:
     vectors = np.random.default_rng(0).normal(size=(len(texts), 8)).astype(np.float32)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     by_text = dict(zip(texts, unit, strict=True))
-    found = scorer.read(group, np.array([by_text[text] for text in texts], dtype=np.float32))
+    found = scorer.read(
+        group, np.array([by_text[text] for text in texts], dtype=np.float32), [0.0] * len(texts)
+    )
     for one in found:
         if one.status == "ok" and one.response.strip():
             nearest = max(float(by_text[one.response.strip()] @ by_text[name]) for name in one.references)
@@ -83,6 +85,6 @@ def test_answers_without_references_are_compared_all_the_same() -> None:
     scorer = similarity("e", str.strip)
     group = Group("a", 0, "a", tuple(replace(outcome(n, "x"), references=("",)) for n in range(2)))
     assert scorer.texts(group) == ["x", "x"]
-    found = scorer.read(group, np.ones((2, 1), dtype=np.float32))
+    found = scorer.read(group, np.ones((2, 1), dtype=np.float32), [0.0, 0.0])
     assert [verdict.value for verdict in found.judgements] == [1.0]
     assert found.outcomes[0].scores == {}
