@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.evaluation.conftest import Answers, Describe
 
 from sightline.benchmarks.base import defaults
 from sightline.benchmarks.codis.benchmark import Codis
+from sightline.evaluation.folder import ResultsFolder, read_judged_run
 from sightline.evaluation.judges import HumanJudge, RulesJudge, make_panel
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe
 from sightline.evaluation.result import NOTHING_LABELLED, aggregate
+from sightline.evaluation.spec import Decide
+from sightline.metrics.tally import tally
 from sightline.types import MetricValue, Result, Verdict
 
 HUMANS = "human:votes.jsonl"
@@ -204,3 +209,34 @@ def test_a_human_who_was_asked_something_else_has_no_value(describe: Describe) -
     found = judged(describe, run.collected(), run.labels(list(run.right)[:60]))
     assert of_humans(found, "context_awareness").value is None
     assert {one.metric for one in found.corrected} == {"acc_p", "acc_q"}
+
+
+@pytest.mark.parametrize("by_rules", [False, True])
+@pytest.mark.parametrize("decide", ["first", "majority"])
+def test_a_results_folder_gives_the_values_of_its_run(
+    describe: Describe, tmp_path: Path, by_rules: bool, decide: Decide
+) -> None:
+    """Also of answers that are equal where the reasoning before them is not: humans are not shown them."""
+    run, benchmark = Run(failing=PAIRS[:3]), Codis()
+    options = defaults(benchmark, benchmark.settings["default"])
+    pairs = [pair for name in PAIRS for pair in run.compared(name)]
+    labels = run.labels([f"{pair}/{n}" for pair in PAIRS for n in (1, 2)])
+    # Humans may have compared two answers in the other order.
+    meanings = [replace(one, targets=one.targets[::-1]) for one in run.meanings(pairs)]
+    judges = [*([RulesJudge(benchmark, options)] * by_rules), HumanJudge(HUMANS, [*labels, *meanings])]
+    collected = run.collected(partner=False)
+    description = describe(
+        benchmark="codis", options={**options, "decide": decide}, benchmark_options=options, decide=decide
+    )
+    with ResultsFolder(str(tmp_path)) as folder:
+        panel = make_panel(benchmark, options, judges, decide)
+        result = aggregate(description, collected, panel, collected.answers, on_group=folder.write).result
+        folder.finish(result, benchmark, report="", data=None)
+    groups = list(read_judged_run(tmp_path).groups.values())
+    expected = [one for one in result.metrics if not one.subset.startswith("judge=")]
+    assert (
+        any(len(group.judgements) and group.judgements[0].scorer == "equal" for group in groups) != by_rules
+    )
+    assert tally(groups, benchmark.metrics(options)) == [
+        one for one in expected if one.metric in {metric.name for metric in benchmark.metrics(options)}
+    ]

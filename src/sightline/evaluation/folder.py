@@ -17,12 +17,13 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.registry import export_formats
 from sightline.errors import EnvironmentFailedError, UserError, some_of
-from sightline.evaluation.judges import JudgedGroup, select_verdict
+from sightline.evaluation.judges import JudgedGroup, answered_cases, same_without_judge, select_verdict
 from sightline.evaluation.options import EvaluationDescription, judge_names
 from sightline.evaluation.spec import Decide
 from sightline.formats.export import AnswersToExport
@@ -270,17 +271,22 @@ def read_judged_run(folder: Path) -> JudgedRun:
     for key, members in groupby(read_outcomes(folder / ANSWERS), key_of):
         # The lines of a group follow each other, except in files that were put together.
         earlier = groups[key].outcomes if key in groups else ()
-        groups.add(_group(key, [*earlier, *members], about_several, decide))
+        groups.add(_group(benchmark, key, [*earlier, *members], about_several, decide))
     return JudgedRun(name=str(folder), result=result, groups=groups)
 
 
 def group_of_lines(
-    key: GroupKey, outcomes: Sequence[Outcome], verdicts: Iterable[Verdict], decide: Decide
+    benchmark: Benchmark,
+    key: GroupKey,
+    outcomes: Sequence[Outcome],
+    verdicts: Iterable[Verdict],
+    decide: Decide,
 ) -> Group:
-    return _group(key, outcomes, _verdicts_by_first_target(verdicts), decide)
+    return _group(benchmark, key, outcomes, _verdicts_by_first_target(verdicts), decide)
 
 
 def _group(
+    benchmark: Benchmark,
     key: GroupKey,
     outcomes: Sequence[Outcome],
     about_several: Mapping[str, Sequence[Verdict]],
@@ -288,8 +294,11 @@ def _group(
 ) -> Group:
     sample, draw, pooled = key
     judgements = tuple(_judgements(outcomes, about_several, decide))
-    cluster = outcomes[0].cluster
-    return Group(sample, draw, cluster, tuple(outcomes), judgements=judgements, pooled=pooled)
+    group = Group(sample, draw, outcomes[0].cluster, tuple(outcomes), judgements=judgements, pooled=pooled)
+    decided = {(one.question, frozenset(one.targets)) for one in judgements}
+    cases = answered_cases(benchmark, group)
+    open_cases = (case for case in cases if (case.question, frozenset(case.targets)) not in decided)
+    return replace(group, judgements=(*judgements, *same_without_judge(open_cases)))
 
 
 def _verdicts_by_first_target(verdicts: Iterable[Verdict]) -> Mapping[str, Sequence[Verdict]]:

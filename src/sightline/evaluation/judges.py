@@ -196,7 +196,7 @@ class HumanJudge(Judge):
         )
         fitting = [verdict for verdict in verdicts if verdict.variant in ("", case.variant)]
         self.matched += len(fitting)
-        return [replace(verdict, variant=case.variant) for verdict in fitting]
+        return [replace(verdict, targets=case.targets, variant=case.variant) for verdict in fitting]
 
 
 def judge_kind(judge: str) -> JudgeKind:
@@ -304,7 +304,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                 judged = self._judge_cases(partner, self._single_cases(partner), by_key)
                 partners[name] = judged.group.outcomes
             complete = replace(group, partners=partners)
-            yield self._judge_cases(complete, list(self._answered_cases(complete)), by_key)
+            yield self._judge_cases(complete, list(answered_cases(self.benchmark, complete)), by_key)
 
     def labelled_clusters(
         self, groups: Iterable[Group], metrics: Sequence[Metric]
@@ -334,7 +334,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
         return replies.look_up(keys) if keys else {}
 
     def _all_cases(self, group: Group) -> Iterator[Case]:
-        yield from self._answered_cases(group)
+        yield from answered_cases(self.benchmark, group)
         for _, partner in self._partner_groups(group):
             yield from self._single_cases(partner)
 
@@ -344,19 +344,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                 yield name, replace(group, outcomes=outcomes, partners={})
 
     def _single_cases(self, group: Group) -> list[Case]:
-        return [case for case in self._answered_cases(group) if len(case.targets) == 1]
-
-    def _answered_cases(self, group: Group) -> Iterator[Case]:
-        """The cases whose answers all exist.
-
-        An empty answer is wrong without a judge, but it can be compared with another answer.
-        """
-        outcomes = [*group, *(outcome for partners in group.partners.values() for outcome in partners)]
-        answered = {outcome.key for outcome in outcomes if outcome.answered}
-        with_text = {outcome.key for outcome in outcomes if outcome.status == "ok"}
-        for case in self.benchmark.cases(group):
-            if set(case.targets) <= (with_text if len(case.targets) == 1 else answered):
-                yield case
+        return [case for case in answered_cases(self.benchmark, group) if len(case.targets) == 1]
 
     def _judge_cases(
         self, group: Group, cases: Sequence[Case], replies: Mapping[str, Answer | Failure]
@@ -372,8 +360,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
             by_judge = [judge.decide(case, replies) for judge in self.judges]
             verdicts += [verdict for opinions in by_judge for verdict in opinions]
             if case.question != "correct" and not any(by_judge):
-                if case.needs_no_judge:
-                    judgements.append(replace(_open_verdict(case), scorer="equal", verdict="right"))
+                judgements += same_without_judge([case])
                 continue
             selected = select_verdict(case, by_judge, self.decide)
             if only_labelled and all(one.verdict == "error" for opinions in by_judge for one in opinions):
@@ -385,6 +372,26 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
             else:
                 judgements.append(selected)
         return JudgedGroup(replace(group, outcomes=tuple(outcomes), judgements=tuple(judgements)), verdicts)
+
+
+def answered_cases(benchmark: Benchmark, group: Group) -> Iterator[Case]:
+    """The cases whose answers all exist.
+
+    An empty answer is wrong without a judge, but it can be compared with another answer.
+    """
+    outcomes = [*group, *(outcome for partners in group.partners.values() for outcome in partners)]
+    answered = {outcome.key for outcome in outcomes if outcome.answered}
+    with_text = {outcome.key for outcome in outcomes if outcome.status == "ok"}
+    for case in benchmark.cases(group):
+        if set(case.targets) <= (with_text if len(case.targets) == 1 else answered):
+            yield case
+
+
+def same_without_judge(cases: Iterable[Case]) -> Iterator[Verdict]:
+    """The decisions on cases that no judge decided: equal texts mean the same. Verdicts files lack them."""
+    for case in cases:
+        if case.needs_no_judge:
+            yield replace(_open_verdict(case), scorer="equal", verdict="right")
 
 
 def concerns(metric: Metric, group: Group, question: str, targets: Iterable[str]) -> bool:

@@ -237,10 +237,10 @@ def make_comparison(
 
 def _judged_run(name: str, index: RunIndex) -> JudgedRun:
     decide: Decide = "majority" if index.result.options.get("decide") == "majority" else "first"
-    groups = StoredGroups()
+    benchmark, groups = find_benchmark(index.result.benchmark), StoredGroups()
     for facts, lines in zip(index.facts(), index.blocks.lines(range(1, index.groups + 1)), strict=True):
         key = (facts.sample, facts.draw, facts.pooled)
-        groups.add(group_of_lines(key, *read_lines(lines), decide))
+        groups.add(group_of_lines(benchmark, key, *read_lines(lines), decide))
     return JudgedRun(name=name, result=index.result, groups=groups)
 
 
