@@ -19,10 +19,10 @@ import msgspec
 import torch
 
 import sightline
+from process_usage import draw_scenes
 from sightline.adapter.architectures import ARCHITECTURES, AdapterConfig, Lora
 from sightline.adapter.attach import with_adapter
 from sightline.adapter.saved_adapter import AdapterMetadata, save_adapter
-from sightline.builders.scenes.build import generate_mmr3
 from sightline.models.local.load import load
 from sightline.models.local.model import LocalModel
 from sightline.models.registry import ModelOptions, resolve
@@ -97,7 +97,7 @@ def main() -> int:
     }
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        data = generate_mmr3(folder / "data", groups=options.groups, seed=1000)
+        data = draw_scenes(folder / "data", "mmr3", options.groups, seed=1000)
         adapters = {
             kind: save_neutral_adapter(config, folder / str(number))
             for number, (kind, config) in enumerate(kinds.items())

@@ -23,11 +23,11 @@ from typing import NamedTuple
 import torch
 
 from local import make, prepare_libraries
+from process_usage import draw_scenes
 from report import Report, new_parser
 from sightline.adapter.architectures import ARCHITECTURES, AdapterConfig
 from sightline.adapter.trainer import Recipe, TrainingStep
 from sightline.adapter.training import Training, train_adapter
-from sightline.builders.scenes.build import generate_mmr3
 
 PRECISION = 0.03
 """The largest relative difference of a loss in bfloat16, which has 8 bits of precision."""
@@ -135,7 +135,7 @@ def main() -> int:
     report = Report()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        data = generate_mmr3(folder / "data", groups=40, seed=1) / "restyling" / "groups.jsonl"
+        data = draw_scenes(folder / "data", "mmr3", 40, seed=1) / "restyling" / "groups.jsonl"
         small = folder / "small"
         make(small, large=False)
         model = small

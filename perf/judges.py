@@ -13,9 +13,8 @@ import tempfile
 from pathlib import Path
 
 from engine import REALISTIC, Server
-from process_usage import ProcessUsage
+from process_usage import ProcessUsage, draw_scenes
 from report import Report, new_parser
-from sightline.builders.scenes.build import generate_contextual
 
 QUESTIONS, SHORT_QUESTIONS = 600, 60
 CONCURRENCY = 16
@@ -34,7 +33,7 @@ def main() -> None:
 
 
 def _measure(folder: Path, questions: int, report: Report) -> None:
-    data = generate_contextual(folder / "data", questions=6, val=questions)
+    data = draw_scenes(folder / "data", "contextual", questions)
     with (
         Server((*REALISTIC, "--pad", "3", "--letters", "12")) as model,
         Server((*REALISTIC, "--words", "yes|no")) as judge,

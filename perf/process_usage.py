@@ -11,6 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def draw_scenes(folder: Path, benchmark: str, count: int, *, seed: int = 0) -> Path:
+    """Draw synthetic data of a benchmark into a new folder of a folder, and return it.
+
+    A process of its own: scripts of perf/ do not see the folder training/ of the checkout.
+    """
+    words = ["--benchmark", benchmark, "--count", str(count), "--seed", str(seed), "--out", str(folder)]
+    subprocess.run([sys.executable, "-m", "training.scenes", *words], cwd=ROOT, check=True, stdout=sys.stderr)
+    return folder / benchmark
+
 
 class ProcessUsage(NamedTuple):
     """What a finished process used.

@@ -22,7 +22,6 @@ IMPORTS = {
     "builders/mask.py": "writes MM-R3's prompt into groups files",
     "builders/rephrase.py": "writes MM-R3's prompt into groups files",
     "builders/restyle.py": "writes MM-R3's prompt into groups files",
-    "builders/scenes/build.py": "writes synthetic data in the layouts of the papers",
     "builders/split.py": "writes ConTextual's tables",
     "builders/synthesize.py": "writes ConTextual's tables",
     "cli/build_images.py": "the default prompt of perturb is MM-R3's",

@@ -11,8 +11,8 @@ import pytest
 if None in (find_spec("torch"), find_spec("transformers"), find_spec("sentence_transformers")):
     pytest.skip("needs the extra 'adapter'", allow_module_level=True)
 
-from sightline.builders.scenes.build import generate_mmr3
 from sightline.cli.main import main
+from training.scenes.build import generate_mmr3
 
 
 @pytest.mark.slow

@@ -11,13 +11,13 @@ import pytest
 
 from sightline.benchmarks.base import defaults
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.builders.scenes.build import (
+from sightline.evaluation.plan import sample_digest
+from training.scenes.build import (
     generate_codis,
     generate_contextual,
     generate_iibench,
     generate_mmr3,
 )
-from sightline.evaluation.plan import sample_digest
 
 Generate = Callable[..., Path]
 

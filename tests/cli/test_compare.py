@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.scenes.build import generate_codis, generate_contextual
 from sightline.cli.main import main
 from sightline.store.store import Store
+from training.scenes.build import generate_codis, generate_contextual
 
 Capture = pytest.CaptureFixture[str]
 PAIRS = 40

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
 from sightline.data.pull import releases
+from training.scenes.build import generate_contextual
 
 Capture = pytest.CaptureFixture[str]
 

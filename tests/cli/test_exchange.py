@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
 from sightline.formats.jsonl import read_outcomes
+from training.scenes.build import generate_contextual
 
 Capture = pytest.CaptureFixture[str]
 Lines = list[dict[str, Any]]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.scenes.build import generate_iibench
 from sightline.cli.main import main
+from training.scenes.build import generate_iibench
 
 SIGHTLINE = [sys.executable, "-m", "sightline"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.cli.quickstart import _check, _program, _write_report
 from sightline.errors import UserError
+from training.scenes.build import generate_codis
 
 
 def test_an_unknown_model_is_refused_before_data_are_made(
@@ -22,13 +22,13 @@ def test_an_unknown_model_is_refused_before_data_are_made(
 
 
 def test_only_an_empty_folder_or_that_of_a_quickstart_is_accepted(tmp_path: Path) -> None:
-    _check(tmp_path / "new", [], 0)
-    _check(tmp_path, [], 0)
+    _check(tmp_path / "new", [])
+    _check(tmp_path, [])
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(UserError, match="a new folder for --out"):
-        _check(tmp_path, [], 0)
+        _check(tmp_path, [])
     generate_codis(tmp_path / "data" / "codis", pairs=1)
-    _check(tmp_path, [], 0)
+    _check(tmp_path, [])
 
 
 def test_a_printed_command_begins_as_sightline_was_called(

@@ -10,9 +10,9 @@ import pytest
 from html5lib import HTMLParser
 from PIL import Image
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.viewer import html_report
+from training.scenes.build import generate_codis
 
 Capture = pytest.CaptureFixture[str]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.store.store import Store
+from training.scenes.build import generate_codis
 
 Capture = pytest.CaptureFixture[str]
 

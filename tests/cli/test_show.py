@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.cli.shown_groups import ShownGroups, print_groups
 from sightline.errors import UserError
 from sightline.types import Outcome, Usage
 from sightline.viewer.index import recurring_groups
 from sightline.viewer.index_types import EVERY, GroupDetail, GroupRow, SimilarityMatrix
+from training.scenes.build import generate_codis
 
 Capture = pytest.CaptureFixture[str]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.scenes.build import generate_contextual, generate_iibench
 from sightline.cli.main import main
 from sightline.evaluation.runs import list_runs
 from sightline.viewer.opened import AnswerTask, opened_store
+from training.scenes.build import generate_contextual, generate_iibench
 
 Capture = pytest.CaptureFixture[str]
 

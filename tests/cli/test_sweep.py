@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.cli.sweep import lists
 from sightline.errors import UserError
+from training.scenes.build import generate_codis
 
 
 @pytest.fixture(scope="module")

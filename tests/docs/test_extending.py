@@ -16,7 +16,7 @@ import pytest
 from tests.docs.page_diffs import apply, diffs
 
 import sightline
-from sightline.builders.scenes.build import generate_codis
+from training.scenes.build import generate_codis
 
 pytestmark = pytest.mark.slow
 

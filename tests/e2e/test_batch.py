@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.models.batch_provider import POLL, RunningProvider
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.store.store import Store
+from training.scenes.build import generate_codis
 
 QUESTIONS = 20
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.scenes.build import generate_contextual
 from sightline.evaluation.result import recompute
 from sightline.store.store import Store
+from training.scenes.build import generate_contextual
 
 Servers = Callable[..., Any]
 

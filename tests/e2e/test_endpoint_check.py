@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
+from training.scenes.build import generate_codis
 
 WORDS = ("--words", "|".join(f"It shows thing number {number}." for number in range(99)))
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
+from training.scenes.build import generate_codis
 
 WORDS = "|".join(f"It shows {'very ' * (number % 7)}old things." for number in range(50))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.scenes.build import generate_codis
+from training.scenes.build import generate_codis
 
 OFF = ("--fingerprint", "off")
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
+from training.scenes.build import generate_codis
 
 Servers = Callable[..., Any]
 Capture = pytest.CaptureFixture[str]

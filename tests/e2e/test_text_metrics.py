@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
 from sightline.evaluation.result import recompute
 from sightline.store.store import Store
+from training.scenes.build import generate_contextual
 
 pytestmark = pytest.mark.skipif(find_spec("rouge_score") is None, reason="needs the extra 'text'")
 

@@ -15,12 +15,12 @@ import pytest
 
 import sightline
 from sightline.annotation.store import AnnotationStore
-from sightline.builders.scenes.build import generate_codis, generate_contextual, generate_mmr3
 from sightline.cli.main import main
 from sightline.formats.jsonl import read_outcomes
 from sightline.models.ocr import Word
 from sightline.store.store import Store
 from sightline.types import ImageFile, Outcome
+from training.scenes.build import generate_codis, generate_contextual, generate_mmr3
 
 
 class Recorder:

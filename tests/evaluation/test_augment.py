@@ -11,7 +11,6 @@ import pytest
 
 import sightline
 from sightline import plugins
-from sightline.builders.scenes.build import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.evaluation.estimate import estimate_run
 from sightline.evaluation.result import Evaluation
@@ -22,6 +21,7 @@ from sightline.models.base import Capabilities
 from sightline.models.ocr import Word
 from sightline.models.offline import OfflineModel
 from sightline.types import Answer, Augmentation, Failure, ImageFile, ImageRef, Request, Text
+from training.scenes.build import generate_codis, generate_contextual
 
 PAIRS = 6
 

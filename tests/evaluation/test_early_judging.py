@@ -19,7 +19,6 @@ from tests.evaluation.endpoint import Endpoint
 
 import sightline
 from sightline import plugins
-from sightline.builders.scenes.build import generate_contextual
 from sightline.engine import limits, runner, selector
 from sightline.errors import UserError
 from sightline.evaluation.plan import PlannedProbe, StoredProbe, probe_position, read_stored_probes
@@ -36,6 +35,7 @@ from sightline.evaluation.spec import Spec
 from sightline.store.answers import Attempt
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request
+from training.scenes.build import generate_contextual
 
 VAL = 60
 SECONDS = 20.0

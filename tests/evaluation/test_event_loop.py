@@ -18,11 +18,11 @@ import pytest
 
 import sightline
 from sightline import plugins
-from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.models.base import Capabilities
 from sightline.models.offline import OfflineModel
 from sightline.types import Answer, Failure, Request
+from training.scenes.build import generate_codis
 
 PAIRS = 40
 SECONDS = 20.0

@@ -13,13 +13,13 @@ import sightline
 from sightline.benchmarks.contextual.benchmark import Contextual
 from sightline.benchmarks.contextual.formats import add_judgements
 from sightline.benchmarks.registry import benchmark_class
-from sightline.builders.scenes.build import generate_contextual, generate_iibench
 from sightline.cli.main import main
 from sightline.evaluation.score import import_answers
 from sightline.evaluation.spec import Spec
 from sightline.formats.jsonl import read_outcomes
 from sightline.formats.other_tools import read_predictions
 from sightline.types import Sample
+from training.scenes.build import generate_contextual, generate_iibench
 
 LINES = (
     {"id": "dev-1", "response": "(A)", "usage": {"prompt_tokens": 5}, "version": "m-1"},

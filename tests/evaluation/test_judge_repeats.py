@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import sightline
 from sightline.benchmarks.contextual.benchmark import Contextual
-from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.judges import ModelJudge, combine_repeats, select_verdict
 from sightline.evaluation.options import JudgeModel, effective
 from sightline.evaluation.spec import Spec
 from sightline.types import Answer, Case, Verdict, VerdictName
+from training.scenes.build import generate_codis
 
 CASE = Case(("k",), "correct", "Which number?", ("It is 16.",), ("16",))
 DECIDING: tuple[VerdictName, ...] = ("right", "wrong", "miss", "refused")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.spec import Spec
@@ -18,6 +17,7 @@ from sightline.models.offline import ChanceBaseline
 from sightline.store.runs import Labels
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request
+from training.scenes.build import generate_codis
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 import sightline
 from sightline.benchmarks.codis.benchmark import Codis
-from sightline.builders.scenes.build import generate_codis, generate_contextual
 from sightline.errors import UserError
 from sightline.formats.files import MARKER
 from sightline.models.base import Capabilities
 from sightline.models.offline import ChanceBaseline
 from sightline.scoring.scorer import ModelScorer, Reading, Scorer
 from sightline.types import Case, Probe, Sample, user
+from training.scenes.build import generate_codis, generate_contextual
 
 
 def test_a_run_on_synthetic_scenes_says_so_and_shows_no_published_figures(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.runs import find_run
 from sightline.formats.jsonl import LONGEST, check_run_name, check_tags, is_run_name
 from sightline.store.store import Store
+from training.scenes.build import generate_codis
 
 
 @pytest.mark.parametrize("name", ["llava-13b", "v1.5", "sizes:llava_size=224", "2026-01-31", "基準", "a+b"])

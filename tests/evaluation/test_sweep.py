@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline
-from sightline.builders.scenes.build import generate_codis
 from sightline.errors import UserError
 from sightline.evaluation.estimate import RunEstimate, add_estimates
 from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.spec import Spec
 from sightline.evaluation.sweep import Sweep, SweepPoint, estimate_sweep, plan_sweep, run_sweep
+from training.scenes.build import generate_codis
 
 COT = {"cot": (True, False)}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.builders.scenes.build import generate_mmr3
 from sightline.formats.files import is_synthetic
+from training.scenes.build import generate_mmr3
 
 
 def test_a_synthetic_folder_and_a_task_in_it_are_recognised(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from PIL import Image
 from tests.hostile.damage import Damage, damaged
 from tests.hostile.readers import unsafe
 
-from sightline.builders.scenes.build import generate_codis, generate_contextual, generate_iibench
 from sightline.cli.main import main
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.tables import workbook_bytes
+from training.scenes.build import generate_codis, generate_contextual, generate_iibench
 
 GROUPS = [
     GroupLine(f"g{n // 3}", f"v{n % 3}", prompt=f"Is it {n} or 3?", references=("3",)) for n in range(9)

@@ -17,10 +17,10 @@ import pytest
 from PIL import Image
 
 import sightline
-from sightline.builders.scenes.build import generate_contextual
 from sightline.evaluation.result import Evaluation
 from sightline.evaluation.runs import list_runs
 from sightline.viewer.opened import AnswerTask, opened_store
+from training.scenes.build import generate_contextual
 
 pytest.importorskip("inspect_ai")
 

@@ -13,13 +13,13 @@ import pytest
 from tests.maintenance.stores import add_run, content, make_store
 
 import sightline
-from sightline.builders.scenes.build import generate_codis
 from sightline.maintenance.merge import merge
 from sightline.maintenance.store_maintenance import CleaningOptions, clean, export_records, take_inventory
 from sightline.maintenance.verify import verify
 from sightline.store.database import StoreFailedError
 from sightline.store.store import Store
 from sightline.types import ImageFile
+from training.scenes.build import generate_codis
 
 
 @pytest.mark.parametrize("body", ["body", "x''", "substr(body, 3)", "substr(body, 1, length(body) - 1)"])

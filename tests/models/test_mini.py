@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.scenes.build import generate_codis, generate_iibench
 from sightline.errors import UserError
 from sightline.images import inspect_image
 from sightline.models.registry import MINI, ModelOptions, resolve
@@ -21,6 +20,7 @@ from sightline.types import (
     Request,
     user,
 )
+from training.scenes.build import generate_codis, generate_iibench
 
 pytest.importorskip("transformers", reason="needs the extra local")
 

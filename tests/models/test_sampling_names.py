@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import sightline
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.models.base import KNOWN, OPENAI, PROTOCOL_FIELDS, SGLANG, VLLM
+from training.scenes.build import generate_codis
 
 
 def test_each_name_is_in_one_list_only_and_none_is_a_field_that_sightline_sets() -> None:

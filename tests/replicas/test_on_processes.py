@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.scenes.build import generate_iibench
 from sightline.errors import UserError
 from sightline.models.registry import ModelOptions
 from sightline.replicas.fleet import resolve_on
+from training.scenes.build import generate_iibench
 
 SIGHTLINE = [sys.executable, "-c", "import sys; from sightline.cli.main import entry; entry()"]
 SECONDS = 120.0

@@ -18,7 +18,7 @@ import pytest
 from tests.models.test_served import PROGRAM, SIGHTLINE
 from tests.replicas.slurm_cluster import SlurmCluster, soon, why_not
 
-from sightline.builders.scenes.build import generate_iibench
+from training.scenes.build import generate_iibench
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 SECONDS = 240

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from sightline.builders.scenes.build import generate_iibench
 from sightline.cli.main import main
 from sightline.config import Config, SlurmProfile, load_config
 from sightline.errors import EnvironmentFailedError, UserError
@@ -34,6 +33,7 @@ from sightline.replicas.slurm import (
     open_run_folder,
 )
 from sightline.types import Answer, Request
+from training.scenes.build import generate_iibench
 
 FOLDER = Path("/shared/run")
 

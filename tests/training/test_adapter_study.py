@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+
 from training.adapter.design import (
     ARMS,
     KINDS,
@@ -199,11 +200,10 @@ def test_after_a_stop_only_what_is_missing_is_done(tmp_path: Path, monkeypatch: 
 @pytest.mark.slow
 def test_the_values_of_a_test_are_those_of_run(tmp_path: Path) -> None:
     """An adapter is trained, tested and saved; `run` with it gives the same acc, con, s_c and agree."""
-    from training.adapter.work import Worker
-
     import sightline
     from sightline.adapter.saved_adapter import AdapterMetadata, save_adapter
     from sightline.models.registry import ModelOptions, resolve
+    from training.adapter.work import Worker
 
     sizes = Sizes(groups=8, test=3, steps=8, batch=2, seeds=2, paper_steps=2)
     from training.adapter.scenes import Scenes

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from training.mini import exam, words
 
 from sightline.plugins import plug_in
+from training.mini import exam, words
 
 
 def test_a_guess_follows_the_words_or_the_most_frequent_right_option() -> None:

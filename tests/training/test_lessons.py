@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from PIL.Image import Image
+
 from training.mini import lessons
 from training.mini.lessons import WORLDS, Lesson, Turn, lesson
-
-from sightline.builders.scenes import drawing, pictograms, rooms
-from sightline.builders.scenes.boards import BOARDS
-from sightline.builders.scenes.drawing import Scene
-from sightline.builders.scenes.pictograms import (
+from training.scenes import drawing, pictograms, rooms
+from training.scenes.boards import BOARDS
+from training.scenes.drawing import Scene
+from training.scenes.pictograms import (
     FATES,
     MEANINGS,
     QUESTIONS,
@@ -22,8 +22,8 @@ from sightline.builders.scenes.pictograms import (
     pictogram_is_held_out,
     pictogram_meaning,
 )
-from sightline.builders.scenes.puzzles import KINDS, THINGS, VIVID
-from sightline.builders.scenes.shapes import render
+from training.scenes.puzzles import KINDS, THINGS, VIVID
+from training.scenes.shapes import render
 
 
 def turns_of(world: str, count: int, *, exam: bool = False) -> list[Turn]:

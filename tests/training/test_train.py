@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("transformers", reason="needs the extra local")
 
 import torch
+
 from training.mini.checkpoint import ANSWER, BOS, IMAGE, IMAGE_TOKENS, model, processor, save, tokenizer
 from training.mini.lessons import Turn
 from training.mini.train import (

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.store.store import Store
 from sightline.viewer.access import Access, AccessControl
 from sightline.viewer.app import create_app
+from training.scenes.build import generate_codis
 
 TOKEN = "the right token"
 HOST = "http://127.0.0.1:8765"

@@ -12,12 +12,12 @@ import pytest
 from starlette.testclient import TestClient
 from tests.viewer.conftest import ACCESS, HOST, TOKEN
 
-from sightline.builders.scenes.build import generate_mmr3
 from sightline.cli.main import main
 from sightline.evaluation.result import recompute
 from sightline.store.store import Store
 from sightline.viewer.access import AccessControl
 from sightline.viewer.app import create_app
+from training.scenes.build import generate_mmr3
 
 
 def shown(client: TestClient, address: str) -> str:

@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.adapter.examples import ExampleGroups, TrainingExample, read_examples
-from sightline.builders.scenes.build import generate_mmr3
 from sightline.formats.groups import ORIGINAL, by_group, read_groups
 from sightline.types import ImageRef, user
 from training.adapter.design import LEFT_OUT, ONE_WORD, TASKS, WITHOUT, Sizes, Training
 from training.adapter.result_files import Design, TaskShape, encode
+from training.scenes.build import generate_mmr3
 
 ONE_WORD_TEST = "restyling, one word"
 SENTENCES: Mapping[str, str] = {

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sightline
-from sightline.builders.scenes.build import (
+from sightline.formats.groups import GroupLine, write_groups
+from sightline.plugins import plug_in
+from sightline.types import MetricValue
+from training.mini import words
+from training.scenes.build import (
     generate_codis,
     generate_contextual,
     generate_iibench,
     generate_mmr3,
 )
-from sightline.formats.groups import GroupLine, write_groups
-from sightline.plugins import plug_in
-from sightline.types import MetricValue
-from training.mini import words
 
 CHANCE = "baseline/chance"
 

@@ -13,14 +13,14 @@ from PIL import Image
 from sightline.benchmarks.codis import benchmark as codis
 from sightline.benchmarks.iibench import benchmark as iibench
 from sightline.builders.mask import MASKINGS, PixelBox, hidden_pixels, paint
-from sightline.builders.scenes import pictograms, rooms
-from sightline.builders.scenes.boards import BOARDS, Board
-from sightline.builders.scenes.drawing import STYLES, Fact, Phrasings, Scene, is_held_out
-from sightline.builders.scenes.pictograms import MEANINGS, QUESTIONS, Fate, Symbol, layout_name, meaning_scene
-from sightline.builders.scenes.puzzles import KINDS, PuzzleImage
-from sightline.builders.scenes.rooms import POSITIONS, Room
-from sightline.builders.scenes.shapes import render
 from sightline.text import fill, load
+from training.scenes import pictograms, rooms
+from training.scenes.boards import BOARDS, Board
+from training.scenes.drawing import STYLES, Fact, Phrasings, Scene, is_held_out
+from training.scenes.pictograms import MEANINGS, QUESTIONS, Fate, Symbol, layout_name, meaning_scene
+from training.scenes.puzzles import KINDS, PuzzleImage
+from training.scenes.rooms import POSITIONS, Room
+from training.scenes.shapes import render
 
 SIDE = 64
 """The width and height of the model's input images, in pixels."""

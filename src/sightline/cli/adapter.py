@@ -51,7 +51,6 @@ def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.Argum
 # -- `sightline adapter train`: train an adapter for a frozen local model on groups of builders
 
 TRAIN_EXAMPLE = """examples:
-  sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
   sightline adapter train --model mini --data train/mmr3/restyling --data train/mmr3/context \\
       --rate 1e-3 --steps 200 --batch 8 --out adapter
   sightline run mmr3:restyling --model mini --model-arg adapter=adapter --data quickstart/data/mmr3

@@ -12,7 +12,6 @@ SUBCOMMANDS = {
     "restyle": "restyle images: candy, mosaic, udnie and grayscale (MM-R3), or your own styles",
     "mask": "mask an object of each COCO image in three ways (MM-R3, context reasoning)",
     "perturb": "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own",
-    "scenes": "generate synthetic scenes in the formats of the four benchmarks, for the model `mini`",
     "caption": "caption images with a model, for text-only models (CODIS, section 5.1)",
     "read": "read the text in images by OCR, word by word with boxes (ConTextual, section 3.1)",
     "equivalence": "measure whether variants mean the same as originals: by humans, a judge, similarity",
@@ -27,7 +26,7 @@ EXAMPLE = """example:
 
 A built folder holds groups.jsonl, images/ and manifest.json. Evaluate what rephrase, restyle and mask build
 with `sightline run mmr3:rephrasing`, `mmr3:restyling` or `mmr3:context --data FOLDER`, and any other groups
-with `sightline run groups:FOLDER`. scenes makes a data folder per benchmark; caption and read write a file;
+with `sightline run groups:FOLDER`. caption and read write a file;
 equivalence measures; curate, synthesize and split make your own data sets. What humans write, verify, rate
 and compare is in projects of `sightline annotate`.
 """
@@ -36,7 +35,7 @@ and compare is in projects of `sightline annotate`.
 def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
     parser.epilog = EXAMPLE
     registers: dict[str, Callable[[argparse.ArgumentParser], None]] = {}
-    if subcommand in ("perturb", "mask", "restyle", "read", "caption", "scenes"):
+    if subcommand in ("perturb", "mask", "restyle", "read", "caption"):
         from sightline.cli import build_images
 
         registers = {
@@ -45,7 +44,6 @@ def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.Argum
             "restyle": build_images.register_restyle,
             "read": build_images.register_read,
             "caption": build_images.register_caption,
-            "scenes": build_images.register_scenes,
         }
     elif subcommand in SUBCOMMANDS:
         from sightline.cli import build_questions

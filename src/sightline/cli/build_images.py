@@ -1,4 +1,4 @@
-"""`sightline build`: what makes images (perturb, mask, restyle, scenes) or reads them (read, caption)."""
+"""`sightline build`: what makes images (perturb, mask, restyle) or reads them (read, caption)."""
 
 from __future__ import annotations
 
@@ -555,75 +555,3 @@ def _ask(
     missing = {**gallery.broken, **{name: one.missing for name, one in captions.items() if one.missing}}
     total = len(captions) + len(gallery.broken)
     return request_exit_status(client, missing, f"{total:,} images", "caption")
-
-
-# -- `sightline build scenes`: synthetic scenes in the released formats, for the embedded model `mini`
-
-SCENES_EXAMPLE = """examples:
-  sightline build scenes --out scenes
-  sightline build scenes --benchmark mmr3 --for-training --count 400 --seed 7 --out train
-  sightline run mmr3:restyling --model mini --data scenes/mmr3
-
-The same seed makes the same scenes; a finished folder is checked and left as it is. Every scene contains a
-combination that is not in the training set of `mini`. Scenes for training an adapter contain none of these
-combinations, so that it does not learn the test answers. The styles of MM-R3's scenes are fixed image
-operations with the names of the paper's styles, not its networks (`build restyle`).
-"""
-
-BENCHMARKS = ("codis", "iibench", "mmr3", "contextual")
-COUNT = 60
-
-
-def register_scenes(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = SCENES_EXAMPLE
-    add = parser.add_argument
-    add("--out", required=True, metavar="DIR", help="folder, with a subfolder for each benchmark")
-    add(
-        "--benchmark",
-        action="append",
-        choices=BENCHMARKS,
-        help="generate scenes for this benchmark only; may repeat (default: all four)",
-    )
-    add(
-        "--count",
-        type=int,
-        default=COUNT,
-        metavar="N",
-        help=f"pairs of CODIS, questions per split, groups per task (default: {COUNT})",
-    )
-    add("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
-    training = "with --benchmark mmr3: generate scenes for training an adapter; they are never used in a test"
-    add("--for-training", action="store_true", help=training)
-    add("--force", action="store_true", help="replace a folder with other settings")
-    parser.set_defaults(execute=execute_scenes)
-
-
-def execute_scenes(options: argparse.Namespace) -> int:
-    from sightline.builders.scenes.build import (
-        build_once,
-        generate_codis,
-        generate_contextual,
-        generate_iibench,
-        generate_mmr3,
-    )
-
-    count, seed, out = options.count, options.seed, Path(options.out)
-    if count < 1:
-        raise UserError("--count is too small", found=count, expected="1 or more")
-    if options.for_training and options.benchmark != ["mmr3"]:
-        raise UserError("--for-training needs MM-R3's scenes", expected="--benchmark mmr3")
-    generators = {
-        "codis": lambda folder: generate_codis(folder, pairs=count, seed=seed),
-        "iibench": lambda folder: generate_iibench(folder, questions=count, dev=count, seed=seed),
-        "mmr3": lambda folder: generate_mmr3(
-            folder, groups=count, seed=seed, held_out=not options.for_training
-        ),
-        "contextual": lambda folder: generate_contextual(folder, questions=count, val=count, seed=seed),
-    }
-    for name in options.benchmark or BENCHMARKS:
-        settings = {"benchmark": name, "count": count, "seed": seed, "for_training": options.for_training}
-        built = build_once(out / name, settings, generators[name], force=options.force)
-        print_line(str(out / name))
-        if not built:
-            print_note(f"{out / name}: finished before, left as it is")
-    return 0

@@ -21,7 +21,7 @@ COMMANDS = {
     "quickstart": "evaluate on small synthetic data sets in the formats of CODIS, II-Bench, ConTextual and "
     "MM-R3, without a download",
     "list": "list benchmarks, their settings, options and published rows",
-    "build": "build your own data: rephrase, restyle, mask, perturb, scenes, caption, read, equivalence, "
+    "build": "build your own data: rephrase, restyle, mask, perturb, caption, read, equivalence, "
     "curate, synthesize, split",
     "annotate": "let humans rate, answer, compare and write: projects, links, progress, export",
     "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",

@@ -1,4 +1,4 @@
-"""`sightline quickstart`: generate small data sets and run the benchmarks on them, without a download."""
+"""`sightline quickstart`: run the benchmarks on the small synthetic data sets of the package."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from sightline.errors import EnvironmentFailedError
 from sightline.text import print_note
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ GROUPS = 6
 EXAMPLE = """example:
   sightline quickstart --out quickstart
 
-Generates synthetic scenes in the released formats of CODIS, II-Bench, ConTextual and MM-R3, then runs the
+Unpacks synthetic scenes in the released formats of CODIS, II-Bench, ConTextual and MM-R3, then runs the
 four benchmarks with the embedded model `mini` and with baseline/chance, which guesses. It prints the commands
 that it runs; use them with your model. `mini` and MM-R3 need the extra `local`; without it, only
 baseline/chance runs the others. With the extra `web`, it writes report.html, a report of all runs.
@@ -52,9 +53,6 @@ def register(parser: argparse.ArgumentParser) -> None:
         default="quickstart",
         metavar="DIR",
         help="new folder for data, store and results (default: quickstart)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of the scenes and the guesses (default: 0)"
     )
     parser.add_argument(
         "--model",
@@ -81,18 +79,16 @@ def execute(options: argparse.Namespace) -> int:
     if not complete:
         _report("mini and MM-R3 are left out: they need `pip install 'sightline[local]'`")
     models = list(dict.fromkeys((options.model or (MODEL if complete else CHANCE), CHANCE)))
-    _check(folder, models, options.seed)
+    _check(folder, models)
     layouts = "CODIS, II-Bench" + (", ConTextual and MM-R3" if complete else " and ConTextual")
-    _report(
-        f"generating synthetic scenes in the formats of {layouts}, not their images, in {folder / 'data'}"
-    )
+    _report(f"synthetic scenes in the formats of {layouts}, not their images, are in {folder / 'data'}")
     results: list[Result] = []
     runs: dict[int, Spec] = {}
     status = 0
-    for task in _generate(folder / "data", options.seed, mmr3=complete):
+    for task in _unpack(folder / "data", mmr3=complete):
         _report("")
         for model in models:
-            spec = _spec(task, model, folder, options.seed)
+            spec = _spec(task, model, folder)
             _report(f"$ {_command(spec)}")
             evaluation = asyncio.run(run_evaluation(spec, show_progress=sys.stderr.isatty()))
             print_run_summary(replace(evaluation, out=None))
@@ -140,7 +136,7 @@ def _report_groups(folder: Path, runs: Mapping[int, Spec], model: str) -> None:
     _report(f"$ {shlex.join(words)}")
 
 
-def _check(folder: Path, models: Sequence[str], seed: int) -> None:
+def _check(folder: Path, models: Sequence[str]) -> None:
     """Raise UserError for an unknown model, and for a folder with other content than a quickstart's."""
     from sightline.config import load_config
     from sightline.errors import UserError
@@ -148,7 +144,7 @@ def _check(folder: Path, models: Sequence[str], seed: int) -> None:
     from sightline.models.registry import ModelOptions, resolve
 
     for model in models:
-        resolve(model, ModelOptions(load_config(None), seed=seed))
+        resolve(model, ModelOptions(load_config(None)))
     is_quickstart = any(map(is_synthetic, folder.glob("data/*")))
     if folder.is_dir() and any(folder.iterdir()) and not is_quickstart:
         raise UserError(
@@ -156,29 +152,32 @@ def _check(folder: Path, models: Sequence[str], seed: int) -> None:
         )
 
 
-def _generate(folder: Path, seed: int, *, mmr3: bool) -> list[Task]:
-    """Generate the data; returns the tasks that run on them."""
-    from sightline.builders.scenes.build import (
-        generate_codis,
-        generate_contextual,
-        generate_iibench,
-        generate_mmr3,
-    )
+def _unpack(folder: Path, *, mmr3: bool) -> list[Task]:
+    """Unpack the data, which training/scenes drew; returns the tasks that run on them."""
+    from importlib.resources import files
+    from zipfile import ZipFile
 
+    with files("sightline.data").joinpath("quickstart.zip").open("rb") as file, ZipFile(file) as archive:
+        wanted = [name for name in archive.namelist() if mmr3 or not name.startswith("mmr3/")]
+        try:
+            archive.extractall(folder, wanted)
+        except OSError as error:
+            raise EnvironmentFailedError(f"{folder} cannot be written ({error.strerror})") from None
     tasks = [
-        Task("codis", generate_codis(folder / "codis", seed=seed), ("acc_p", "acc_q")),
-        Task("iibench:none", generate_iibench(folder / "iibench", seed=seed), ("accuracy",), "dev"),
-        Task("contextual", generate_contextual(folder / "contextual", seed=seed), ("accepted",), "val"),
+        Task("codis", folder / "codis", ("acc_p", "acc_q")),
+        Task("iibench:none", folder / "iibench", ("accuracy",), "dev"),
+        Task("contextual", folder / "contextual", ("accepted",), "val"),
     ]
     if mmr3:
-        data = generate_mmr3(folder / "mmr3", seed=seed)
         # A model that guesses has a high con: the share of consistent right answers puts it into perspective.
         metrics = ("acc", "con", "consistent_right")
-        tasks += [Task(f"mmr3:{name}", data, metrics) for name in ("rephrasing", "restyling", "context")]
+        tasks += [
+            Task(f"mmr3:{name}", folder / "mmr3", metrics) for name in ("rephrasing", "restyling", "context")
+        ]
     return tasks
 
 
-def _spec(task: Task, model: str, folder: Path, seed: int) -> Spec:
+def _spec(task: Task, model: str, folder: Path) -> Spec:
     from sightline.evaluation.spec import Spec
 
     name = f"{task.name}-{model}".replace("/", "-").replace(":", "-")
@@ -187,7 +186,6 @@ def _spec(task: Task, model: str, folder: Path, seed: int) -> Spec:
         model=model,
         data=str(task.data),
         split=task.split,
-        seed=seed,
         store=str(folder / STORE),
         out=str(folder / "results" / name),
     )
@@ -215,7 +213,6 @@ def _command(spec: Spec) -> str:
     words = [_program(), "run", spec.task, "--model", spec.model, "--data", str(spec.data)]
     words += ["--store", spec.store] if spec.store != Spec(task="").store else []
     words += ["--out", str(spec.out)]
-    words += ["--seed", str(spec.seed)] if spec.seed else []
     words += ["--split", spec.split] if spec.split else []
     return shlex.join(words)
 

@@ -14,7 +14,6 @@ import pytest
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.contextual.benchmark import Contextual
-from sightline.builders.scenes.build import generate_contextual
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.evaluation.options import effective
@@ -22,6 +21,7 @@ from sightline.evaluation.result import Evaluation
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Spec
 from sightline.types import ImageRef, MetricValue, Sample, Text
+from training.scenes.build import generate_contextual
 
 HEADER = "image_url,instruction,response,category\n"
 

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 import sightline
-from sightline.builders.scenes.build import generate_codis
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.store.store import Store
 from sightline.viewer.index import OutcomeIndex
 from sightline.viewer.index_images import NOT_SENT
 from sightline.viewer.opened import import_results
+from training.scenes.build import generate_codis
 
 
 def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from random import Random
 
 from msgspec import Struct
 
-from sightline.builders.scenes.drawing import TINTS, Phrasings, Scene, Thing, transformed
+from training.scenes.drawing import TINTS, Phrasings, Scene, Thing, transformed
 
 
 class Symbol(Struct, frozen=True):

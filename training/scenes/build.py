@@ -1,4 +1,4 @@
-"""Builds synthetic data in the formats of the four papers; a finished folder is checked and left as it is."""
+"""Synthetic data in the formats of the four papers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,17 @@ from PIL.Image import Image as PilImage
 
 from sightline.benchmarks.contextual.data import ANSWER, COLUMNS, table_name
 from sightline.builders.coco import MAX_AREA, MIN_AREA
-from sightline.builders.folder import (
-    MANIFEST,
-    BuildManifest,
-    build_identity,
-    describe_difference,
-    image_versions,
-    read_manifest,
-    refuse_changed_files,
-    write_manifest,
-)
 from sightline.builders.mask import MASKINGS, VARIANTS, PixelBox, hidden_pixels, paint, prompt
-from sightline.builders.scenes.boards import BOARDS
-from sightline.builders.scenes.drawing import STYLES, Fact, Scene, is_held_out
-from sightline.builders.scenes.pictograms import (
+from sightline.errors import UserError
+from sightline.formats.files import MARKER, write_atomically
+from sightline.formats.groups import ORIGINAL, GroupLine
+from sightline.formats.tables import csv_bytes
+from sightline.scoring.options import SIX_LETTERS
+from sightline.text import fill, indented_json, load
+from sightline.types import Labels
+from training.scenes.boards import BOARDS
+from training.scenes.drawing import STYLES, Fact, Scene, is_held_out
+from training.scenes.pictograms import (
     MEANINGS,
     QUESTIONS,
     Meaning,
@@ -36,8 +33,8 @@ from sightline.builders.scenes.pictograms import (
     meaning_scene,
     pictogram_meaning,
 )
-from sightline.builders.scenes.puzzles import KINDS, THINGS, PuzzleImage, pose
-from sightline.builders.scenes.rooms import (
+from training.scenes.puzzles import KINDS, THINGS, PuzzleImage, pose
+from training.scenes.rooms import (
     Room,
     any_is_held_out,
     existence_fact,
@@ -46,55 +43,7 @@ from sightline.builders.scenes.rooms import (
     room_with_large_thing,
     thing_is_held_out,
 )
-from sightline.builders.scenes.shapes import png_bytes, render, render_png
-from sightline.errors import UserError
-from sightline.formats.files import MARKER, file_digest, write_atomically
-from sightline.formats.groups import ORIGINAL, GroupLine
-from sightline.formats.tables import csv_bytes
-from sightline.scoring.options import SIX_LETTERS
-from sightline.text import fill, indented_json, load
-from sightline.types import Labels
-
-KIND = "scenes"
-
-
-def build_once(
-    folder: Path, settings: Mapping[str, Any], generate: Callable[[Path], object], *, force: bool = False
-) -> bool:
-    """Generate synthetic data, unless the folder holds them already."""
-    identity = build_identity(KIND, settings, versions=image_versions())
-    if (folder / MANIFEST).exists():
-        if not force and _is_finished(folder, identity.fingerprint, identity.header):
-            return False
-        (folder / MANIFEST).unlink()
-    generate(folder)
-    made = {name: file_digest(folder / name) for name in (folder / MARKER).read_text().splitlines()}
-    images = {name: digest for name, digest in made.items() if name.endswith(".png")}
-    manifest = BuildManifest(
-        **identity.header,
-        groups=0,
-        probes=0,
-        images=len(images),
-        fingerprint=identity.fingerprint,
-        sources=images,
-        made=made,
-    )
-    write_manifest(manifest, folder)
-    return True
-
-
-def _is_finished(folder: Path, fingerprint: str, header: Mapping[str, Any]) -> bool:
-    built = read_manifest(folder)
-    if built.fingerprint != fingerprint:
-        before = {"kind": built.kind, "settings": built.settings, "versions": built.versions}
-        raise UserError(
-            f"holds another build: {describe_difference(before, header)}",
-            file=folder,
-            expected="another --out, or --force to rebuild it",
-        )
-    refuse_changed_files(folder, built)
-    return True
-
+from training.scenes.shapes import png_bytes, render, render_png
 
 # -- Writes synthetic data, only into folders that hold nothing else
 

@@ -7,7 +7,7 @@ from random import Random
 
 from msgspec import Struct
 
-from sightline.builders.scenes.drawing import TINTS, Fact, Phrasings, Scene, Thing
+from training.scenes.drawing import TINTS, Fact, Phrasings, Scene, Thing
 
 # -- An image that is ambiguous without a context: its parts, and the CODIS pairs made from it
 

@@ -7,8 +7,8 @@ from random import Random
 
 from msgspec import Struct
 
-from sightline.builders.scenes.drawing import Fact, Phrasings, Scene, Thing
-from sightline.builders.scenes.puzzles import THINGS, VIVID
+from training.scenes.drawing import Fact, Phrasings, Scene, Thing
+from training.scenes.puzzles import THINGS, VIVID
 
 PLACES = ("kitchen", "bedroom", "park", "beach", "street", "desert")
 TYPICAL = {

@@ -7,7 +7,7 @@ from math import cos, radians, sin
 
 from PIL import Image, ImageColor, ImageDraw
 
-from sightline.builders.scenes.drawing import PALETTE, Pen, Scene, Shapes, Thing, painters
+from training.scenes.drawing import PALETTE, Pen, Scene, Shapes, Thing, painters
 
 # -- Draws everyday things: people, houses, vehicles, clocks, cups; one function per shape
 
