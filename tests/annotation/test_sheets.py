@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import time
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -158,104 +156,31 @@ def test_a_formula_in_a_response_is_text_in_the_csv(store: AnnotationStore, tmp_
     assert rows[0]["response"] == "'=1+1"
 
 
-def test_annotated_tasks_of_label_studio_come_back(store: AnnotationStore, tmp_path: Path) -> None:
-    list(export_project(state_of(store), [], [], tmp_path / "out", xlsx=False))
-    tasks = json.loads((tmp_path / "out" / "label-studio.json").read_text())
-    names = {
-        element.get("name") for element in ElementTree.parse(tmp_path / "out" / "label-studio.xml").iter()
-    }
-    assert {"response", "verdict"} <= names
-    assert "secret" not in json.dumps(tasks)
-    for number, one in enumerate(tasks, start=1):
-        result = [
-            {
-                "from_name": "verdict",
-                "to_name": "response",
-                "type": "choices",
-                "value": {"choices": ["wrong"]},
-            }
-        ]
-        cancelled = {"result": [], "was_cancelled": True, "completed_by": 9}
-        one |= {"id": number, "annotations": [{"result": result, "completed_by": 7}, cancelled]}
-    file = tmp_path / "annotated.json"
-    file.write_text(json.dumps(tasks))
-    assert imported(store, file) == (4, 0)
-    assert [one.name for one in store.annotators(1)] == ["7"]
-    assert state_of(store).of_item(4)[1].values == {"verdict": "wrong"}
-
-
-def test_lines_of_potato_come_back(store: AnnotationStore, tmp_path: Path) -> None:
-    list(export_project(state_of(store), [], [], tmp_path / "out", xlsx=False))
-    items = [json.loads(line) for line in (tmp_path / "out" / "potato.jsonl").read_text().splitlines()]
-    lines = [
-        {"user_id": "anna", "instance_id": item["id"], "label_annotations": {"verdict": {"Accept": "true"}}}
-        for item in items
-    ]
-    file = tmp_path / "annotated_instances.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert imported(store, file) == (4, 0)
-    assert state_of(store).of_item(1)[1].values == {"verdict": "right"}
-
-
-def test_another_json_file_is_refused(store: AnnotationStore, tmp_path: Path) -> None:
-    file = tmp_path / "other.json"
-    file.write_text('[{"annotations": [{"result": 3}]}]')
-    with pytest.raises(UserError, match="neither an annotated task of Label Studio"):
+def test_a_table_without_names_of_annotators_is_refused(store: AnnotationStore, tmp_path: Path) -> None:
+    file = tmp_path / "anna.csv"
+    file.write_text("item,verdict\nitem-0001,right\n")
+    with pytest.raises(UserError, match=r"anna\.csv, field by: lacks a column"):
         imported(store, file)
 
 
-CHOICE = {"from_name": "verdict", "value": {"choices": ["right"]}}
-
-
-@pytest.mark.parametrize(
-    ("item", "result", "by", "field"),
-    [
-        (None, CHOICE, 7, "data.item"),
-        (1, CHOICE, 7, "data.item"),
-        (["item-0001"], CHOICE, 7, "data.item"),
-        ("item-0001", CHOICE, {"email": ["anna"]}, "annotations.completed_by"),
-        ("item-0001", CHOICE, ["anna"], "annotations.completed_by"),
-        ("item-0001", {**CHOICE, "value": {"choices": [{}]}}, 7, "annotations.result.verdict"),
-        ("item-0001", {**CHOICE, "value": {"text": {"a": "right"}}}, 7, "annotations.result.verdict"),
-    ],
-)
-def test_a_field_of_label_studio_of_another_kind_is_named(
-    store: AnnotationStore, tmp_path: Path, item: object, result: object, by: object, field: str
+def test_lines_about_one_item_without_names_are_not_one_annotator(
+    store: AnnotationStore, tmp_path: Path
 ) -> None:
-    good = {"data": {"item": "item-0002"}, "annotations": [{"result": [CHOICE], "completed_by": 7}]}
-    bad = {"data": {"item": item}, "annotations": [{"result": [result], "completed_by": by}]}
-    file = tmp_path / "studio.json"
-    file.write_text(json.dumps([good, bad]))
-    with pytest.raises(UserError, match=rf"studio\.json, record 2, field {field}: "):
-        imported(store, file)
-    assert state_of(store).last == 0, "nothing of the file is added"
-
-
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"id": None}, "id"),
-        ({"instance_id": None}, "instance_id"),
-        ({"id": 3}, "id"),
-        ({"user_id": {}}, "user_id"),
-    ],
-)
-def test_a_field_of_potato_of_another_kind_is_named(
-    store: AnnotationStore, tmp_path: Path, changed: dict[str, object], field: str
-) -> None:
-    line = {"id": "item-0001", "user_id": "ben", "label_annotations": {"verdict": {"right": "1"}}}
-    file = tmp_path / "potato.jsonl"
-    file.write_text(json.dumps(line | changed))
-    with pytest.raises(UserError, match=rf"potato\.jsonl, record 1, field {field}: "):
+    file = tmp_path / "both.csv"
+    file.write_text("item,by,verdict\nitem-0001,,right\nitem-0002,,right\nitem-0001,,right\n")
+    with pytest.raises(UserError, match=r"line 4.*judged twice by annotators without a name"):
         imported(store, file)
 
 
-@pytest.mark.parametrize("by", [None, "", {"id": None}, {"email": None}, {}])
-def test_an_export_without_annotators_gets_the_name_of_its_file(
-    store: AnnotationStore, tmp_path: Path, by: object
-) -> None:
-    file = tmp_path / "anna.json"
-    annotated = {"data": {"item": "item-0002"}, "annotations": [{"result": [CHOICE], "completed_by": by}]}
-    file.write_text(json.dumps([annotated]))
-    assert imported(store, file) == (1, 0)
-    assert [one.name for one in store.annotators(1)] == ["anna"]
+def test_a_form_in_which_nothing_is_filled_in_is_refused(store: AnnotationStore, tmp_path: Path) -> None:
+    file = tmp_path / "empty.csv"
+    file.write_bytes(csv_bytes(items_table(state_of(store))))
+    with pytest.raises(UserError, match="holds no judgement"):
+        imported(store, file)
+
+
+def test_lines_without_values_are_counted(store: AnnotationStore, tmp_path: Path) -> None:
+    file = tmp_path / "part.csv"
+    file.write_bytes(csv_bytes([*filled(store, "anna")[:3], *items_table(state_of(store))[3:]]))
+    found = import_sheets(store, store.project("p"), state_of(store), [file], 0.0)
+    assert (found.added, found.empty) == (2, 2)

@@ -121,7 +121,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "mscoco_val2014_annotations.json": (REPHRASE,),
     "anna.csv": ("annotate import rated anna.csv --store rated.db",),
     "studio.json": ("annotate import rated studio.json --store rated.db",),
+    "studio.csv": ("annotate import rated studio.csv --store rated.db",),
     "potato.jsonl": ("annotate import rated potato.jsonl --store rated.db",),
+    "user_state.json": ("annotate import rated user_state.json --store rated.db",),
 }
 OUTCOMES = {
     "table.csv": "sources",
@@ -206,6 +208,10 @@ def _write_made_files() -> None:
     Path("studio.json").write_text(json.dumps([annotated]))
     potato = {"id": "item-0003", "user_id": "ben", "label_annotations": {"verdict": {"right": "1"}}}
     Path("potato.jsonl").write_text(json.dumps(potato))
+    Path("studio.csv").write_text("annotation_id,annotator,item,verdict\n1,7,item-0004,right\n")
+    entry = [{"schema": "verdict", "name": "right"}, "right"]
+    state = {"user_id": "cleo", "instance_id_to_label_to_value": {"item-0005": [entry]}}
+    Path("user_state.json").write_text(json.dumps(state))
     shutil.copy("sweep/sweep.json", ".")
 
 

@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from sightline.annotation.decisions import Judgement, judgements, name_of, verdicts
-from sightline.annotation.exchange import (
-    items_table,
-    judgements_table,
+from sightline.annotation.exchange import items_table, judgements_table
+from sightline.annotation.label_tools import (
     label_studio_config,
     label_studio_tasks,
+    potato_config,
     potato_items,
 )
 from sightline.annotation.records import RecordsRequest, Written, write_records
@@ -106,6 +106,9 @@ def _for_other_tools(state: State, out: Path) -> Written:
     yield out / "label-studio.xml", "their labeling configuration"
     items = potato_items(state)
     yield _lines(out / "potato.jsonl", map(msgspec.json.encode, items), f"{len(items):,} items for Potato")
+    # JSON is YAML, too.
+    write_atomically(out / "potato.yaml", [indented_json(potato_config(state, "potato.jsonl"))])
+    yield out / "potato.yaml", "their configuration"
 
 
 def _lines(path: Path, lines: Iterable[bytes], content: str) -> tuple[Path, str]:

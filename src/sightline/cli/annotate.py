@@ -32,7 +32,7 @@ SUBCOMMANDS = {
     "invite": "make personal links, each for the items of one annotator, or end one",
     "status": "print progress, annotators, agreement and items without a decision",
     "export": "write verdicts, answers or data, the log, and tables of what humans judged",
-    "import": "add the judgements of filled-in tables, or of annotated tasks of Label Studio and Potato",
+    "import": "add the judgements of filled-in tables, or of exports of Label Studio and Potato",
     "close": "close a project, so that nothing is added any more; its judgements stay",
 }
 
@@ -418,11 +418,12 @@ IMPORT_EXAMPLE = """examples:
   sightline annotate export blind --out blind          (blind/items.csv is the table to fill in)
   sightline annotate import blind anna.csv ben.xlsx
   sightline annotate import blind label-studio-export.json
+  sightline annotate import blind annotation_output/*/user_state.json
 
 A line needs the item, the annotator's name and the values of the fields. Lines without values are ignored.
 Annotators who are not in the project are added. A file that is imported twice adds nothing the second time.
-Annotated tasks of Label Studio (its JSON export) and annotated_instances.jsonl of Potato are read, too, if
-annotate export wrote their items.
+Also read, if annotate export wrote their items: exports of Label Studio (JSON, JSON_MIN, CSV or TSV), and
+of Potato user_state.json, its exports (annotations.jsonl, .csv or .tsv) and annotated_instances.
 """
 
 
@@ -443,6 +444,15 @@ def execute_import(options: argparse.Namespace) -> int:
     print_line(
         f"{row.project.name}: {imported.added:,} judgements added, {imported.known:,} were there already"
     )
+    if imported.empty:
+        print_note(f"left out, because nothing is filled in: {counted(imported.empty, 'record')}")
+    if imported.changed:
+        print_note(
+            f"{counted(imported.changed, 'annotation')} changed by somebody else than the annotator, in whose"
+            " name Label Studio has them (the log has a remark on each)"
+        )
+    if imported.unknown:
+        print_note(f"left out, because the task has no such field: {', '.join(imported.unknown)}")
     if imported.beyond:
         numbers = ", ".join(map(str, imported.beyond[:20])) + (", ..." if len(imported.beyond) > 20 else "")
         print_note(f"more judgements than the project asks for, all of which count: items {numbers}")
