@@ -112,14 +112,10 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
 
     def of(self, usage: Usage) -> float:
         """Compute the cost of tokens."""
-        tokens = (usage.prompt_tokens or 0) * self.prompt + (usage.completion_tokens or 0) * self.completion
-        return tokens / 1e6 - self.saved_by_cache(usage)
-
-    def saved_by_cache(self, usage: Usage) -> float:
-        """Compute what the prefix cache of the server saved."""
-        if self.cached is None or not usage.cached_tokens:
-            return 0.0
-        return min(usage.cached_tokens, usage.prompt_tokens or 0) * (self.prompt - self.cached) / 1e6
+        prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
+        cached = min(usage.cached_tokens or 0, prompt) if self.cached is not None else 0
+        dear = (prompt - cached) * self.prompt + completion * self.completion
+        return (dear + cached * (self.cached or 0.0)) / 1e6
 
 
 class RaySettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -199,25 +199,6 @@ def data_url(file: ImageFile) -> bytes:
     return b"data:%s;base64,%s" % (media.encode(), pybase64.b64encode(data))
 
 
-def data_url_length(file: ImageFile) -> int:
-    """Compute the length of the data URL of an image that needs no transform."""
-    return len(f"data:{MEDIA_TYPES[file.format]};base64,") + 4 * -(-file.stamp[0] // 3)
-
-
-def check_unchanged(file: ImageFile) -> None:
-    try:
-        info = os.stat(file.path)
-    except OSError as error:
-        raise BadImage(f"{file.path}: {error.strerror or error}") from None
-    if _stamp(info) != file.stamp:
-        raise BadImage(f"{file.path}: changed during the run")
-
-
-def real_path(path: str) -> str:
-    """Find the path of an image with its links resolved; those of its folder are resolved once."""
-    return _real(path)[0]
-
-
 def read_image(file: ImageFile) -> Image:
     """Read what every model sees of an image, in RGB: the pixels that `read_bytes` sends."""
     image = _decoded(file, _content(file.path, file.path, file.stamp))

@@ -21,7 +21,6 @@ PAGES = sorted(
     )
 )
 OTHER_OPTIONS = {
-    "--allowed-local-media-path",
     "--enable-prompt-tokens-details",
     "--enable-cache-report",
     "--tensor-parallel-size",

@@ -71,32 +71,6 @@ def test_every_call_is_taken_once_whoever_takes_it() -> None:
     assert sorted(_taken(calls, hosts)) == list(range(2000))
 
 
-def test_a_host_that_gets_bytes_once_takes_other_calls_while_a_new_image_is_on_its_way() -> None:
-    async def run() -> list[int]:
-        queue = CallQueue()
-        for number in range(8):
-            queue.put(_call(number, number // 4))
-        taken: list[int] = []
-
-        async def take() -> list[Call]:
-            calls = await queue.take_batch(1, host="a", sends_once=True)
-            taken.extend(map(_number, calls))
-            return calls
-
-        first = await take()
-        await take()
-        # Both images are on their way, and no host waits.
-        await take()
-        queue.end("a", first)
-        queue.end("a", [_call(1, 0)])
-        for _ in range(4):
-            await take()
-        return taken
-
-    # The second image is still on its way when the first has arrived.
-    assert asyncio.run(run()) == [0, 4, 1, 2, 3, 5, 6]
-
-
 @pytest.mark.parametrize(("attempts", "waits"), [(0, False), (1, True)])
 def test_only_calls_that_are_sent_again_wait_for_others(attempts: int, waits: bool) -> None:
     async def take() -> list[Call]:

@@ -87,13 +87,10 @@ class PrefixCacheServer:
         cached: How many tokens were cached in all.
     """
 
-    def __init__(
-        self, blocks: int | None = None, *, reports: bool = True, seconds: Callable[[], float] = lambda: 0.0
-    ) -> None:
+    def __init__(self, blocks: int | None = None, *, seconds: Callable[[], float] = lambda: 0.0) -> None:
         self.prompts: list[list[str]] = []
         self.cached = 0
         self._cache = PrefixCache(blocks)
-        self._reports = reports
         self._seconds = seconds
 
     @contextlib.asynccontextmanager
@@ -115,7 +112,6 @@ class PrefixCacheServer:
         self.cached += cached
         await asyncio.sleep(self._seconds())
         usage: dict[str, Any] = {"prompt_tokens": len(tokens), "completion_tokens": 1}
-        if self._reports:
-            usage["prompt_tokens_details"] = {"cached_tokens": cached}
+        usage["prompt_tokens_details"] = {"cached_tokens": cached}
         choice = {"index": 0, "message": {"role": "assistant", "content": "(A)"}, "finish_reason": "stop"}
         return web.json_response({"choices": [choice], "usage": usage})

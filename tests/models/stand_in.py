@@ -7,8 +7,6 @@ file named by STAND_IN, a JSON line each.
 from __future__ import annotations
 
 import argparse
-import base64
-import hashlib
 import json
 import os
 import signal
@@ -16,9 +14,7 @@ import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 
 def parse() -> argparse.Namespace:
@@ -44,16 +40,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=0, help="has so many processes of its own, deaf ones")
     parser.add_argument("--max-model-len", type=int)
     parser.add_argument("--tensor-parallel-size", type=int)
-    parser.add_argument("--allowed-local-media-path", type=Path)
-    parser.add_argument(
-        "--reads-all", action="store_true", help="reads files of every folder, as SGLang does"
-    )
     return parser.parse_args(words)
-
-
-def parts(body: Any) -> list[Any]:
-    contents = [message["content"] for message in body["messages"]]
-    return [part for content in contents if isinstance(content, list) for part in content]
 
 
 def tell(**what: Any) -> None:
@@ -85,13 +72,6 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(404, b"")
             return
         time.sleep(self.options.seconds)
-        try:
-            images = [self.image(part) for part in parts(body) if part["type"] == "image_url"]
-        except (RuntimeError, ValueError) as error:
-            message = {"message": str(error), "type": "BadRequestError", "code": 400}
-            self.reply(400, json.dumps({"error": message}).encode())
-            return
-        tell(images=images)
         tell(asked=body["messages"], authorization=self.headers.get("Authorization"))
         message = {"role": "assistant", "content": "(B)"}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -100,19 +80,6 @@ class Handler(BaseHTTPRequestHandler):
         if Handler.answered == self.options.answers:
             print("out of memory", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
-
-    def image(self, part: Any) -> str:
-        """The SHA-256 of an image, which it reads as vLLM's MediaConnector does."""
-        url = urlsplit(part["image_url"]["url"])
-        if url.scheme == "data":
-            return hashlib.sha256(base64.b64decode(url.path.partition(",")[2])).hexdigest()
-        path, allowed = Path(unquote(url.path)), self.options.allowed_local_media_path
-        if not self.options.reads_all:
-            if allowed is None:
-                raise RuntimeError("Cannot load local files without `--allowed-local-media-path`.")
-            if allowed.resolve() not in path.resolve().parents:
-                raise ValueError(f"The file path {path} must be a subpath of {allowed}.")
-        return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def reply(self, status: int, body: bytes) -> None:
         self.send_response(status)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sightline.config import Config
 from sightline.errors import UserError
 from sightline.models.offline import ChanceBaseline
 from sightline.models.registry import ModelOptions
 from sightline.replicas import fleet
 from sightline.replicas.fleet import (
-    LAUNCHERS,
     MAX_LOSSES,
     MORE_IN_FLIGHT,
     Joined,
     Left,
     ReplicaLostError,
     ReplicaPool,
-    Target,
     check_place,
     replicas_kept,
     resolve_on,
@@ -268,26 +263,6 @@ def test_a_pool_has_the_identity_and_the_options_of_its_model() -> None:
 def test_a_place_that_does_not_exist_is_refused_with_those_that_do() -> None:
     with pytest.raises(UserError, match="unknown --on 'nowhere'"):
         resolve_on("nowhere:gpu", "mini", ModelOptions())
-
-
-def test_a_server_elsewhere_gets_the_bytes_of_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It may have other files at the same paths."""
-    targets = []
-
-    def launcher(target: Target, rest: str, config: Config) -> Script:
-        targets.append(target)
-        return starting(Copy("a"))
-
-    monkeypatch.setitem(LAUNCHERS, "test", f"{__name__}:launcher")
-    monkeypatch.setattr(f"{__name__}.launcher", launcher, raising=False)
-    options = ModelOptions(args={"executable": sys.executable, "file_urls": True}, images=tmp_path)
-    (here,) = resolve_on(None, "vllm/org/llava", options)
-    (there,) = resolve_on("test:gpu", "vllm/org/llava", options)
-    assert here.capabilities.references
-    assert not there.capabilities.references
-    (target,) = targets
-    assert not target.model.capabilities.references
-    assert there.identity == here.identity
 
 
 def test_a_place_without_a_model_to_run_there_is_refused() -> None:

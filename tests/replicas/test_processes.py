@@ -232,7 +232,6 @@ def test_a_key_is_random_for_its_owner_only_or_that_of_the_environment(
         (["--model", "http://127.0.0.1:1/v1#m"], "no model that Sightline runs itself"),
         (["--model", "mini", "--processes", "0"], "--processes is no number"),
         (["--model", "mini", "--port", "70000"], "--port is no port"),
-        (["--model", "mini", "--images", "/no/such/folder"], "there is no such folder"),
         (["--model", "mini", "--host", "203.0.113.1"], "cannot listen on 203.0.113.1"),
         (
             ["--model", "mini", "--host", "nowhere.invalid"],

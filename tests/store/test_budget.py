@@ -87,8 +87,7 @@ def test_a_price_is_per_million_tokens() -> None:
 def test_tokens_in_the_prefix_cache_have_a_price_of_their_own_if_one_is_given() -> None:
     usage = Usage(1_000_000, 0, cached_tokens=400_000)
     assert Price(prompt=2.0).of(usage) == pytest.approx(2.0)
-    assert Price(prompt=2.0).saved_by_cache(usage) == 0.0
     price = Price(prompt=2.0, cached=0.5)
-    assert (price.of(usage), price.saved_by_cache(usage)) == pytest.approx((1.4, 0.6))
+    assert price.of(usage) == pytest.approx(1.4)
     # More than the whole prompt cannot be cached, whatever the server says.
     assert price.of(Usage(1_000_000, 0, cached_tokens=9_000_000)) == pytest.approx(0.5)

@@ -16,7 +16,7 @@ from sightline.cli.options import (
     add_request_limits,
     add_store,
 )
-from sightline.cli.printing import by_reason, print_budget_stop, requests_summary, saved_lines
+from sightline.cli.printing import by_reason, print_budget_stop, requests_summary, saved_by_equal_requests
 from sightline.errors import UserError, some_of
 from sightline.text import print_line, print_note
 
@@ -249,7 +249,7 @@ def estimate_requests(requests: ReplyRequests[Any], client: ModelClient, note: s
 
 def print_requests(client: ModelClient) -> None:
     """Print on standard error how many requests were sent, and what the check of the endpoint found."""
-    for line in (requests_summary(client.counts), *saved_lines(client.counts)):
+    for line in filter(None, (requests_summary(client.counts), saved_by_equal_requests(client.counts))):
         print_note(line)
     for note in client.notes:
         print_note(note)

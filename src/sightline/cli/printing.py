@@ -135,32 +135,18 @@ def _print_requests(what: str, counts: Counts) -> None:
 
 
 def print_saved(what: str, counts: Counts) -> None:
-    """Print what was saved, as far as servers report it."""
-    for line in saved_lines(counts):
-        print_note(f"{what}: {line}")
+    """Print what equal requests saved."""
+    if equal := saved_by_equal_requests(counts):
+        print_note(f"{what}: {equal}")
 
 
-def saved_lines(counts: Counts) -> list[str]:
-    """Describe what was saved by images, prefix cache and equal requests, as far as servers report it."""
-    spending, equal, images, lines = counts.spending, counts.equal, counts.images, []
-    if images.not_sent or images.resent:
-        resent = f"; {counted(images.resent, 'request')} sent again with all images" if images.resent else ""
-        lines.append(f"{images.sent:,} bytes of images sent, {images.not_sent:,} not sent{resent}")
-    if spending.cached_tokens:
-        share = spending.cached_tokens / spending.cacheable_tokens if spending.cacheable_tokens else 1.0
-        lines.append(
-            f"{spending.cached_tokens:,} of {spending.cacheable_tokens:,} prompt tokens ({share:.1%}) were in"
-            f" the server's prefix cache{_saved(spending.saved_by_cache)}"
-        )
-    if equal.requests:
-        tokens = f", {equal.tokens:,} tokens" if equal.tokens else ""
-        not_sent = f"{counted(equal.requests, 'request')} not sent, because equal ones were"
-        lines.append(f"{not_sent}{tokens}{_saved(equal.cost)}")
-    return lines
-
-
-def _saved(cost: float) -> str:
-    return f", cost {cost:.2f} saved" if cost > 0 else ""
+def saved_by_equal_requests(counts: Counts) -> str:
+    equal = counts.equal
+    if not equal.requests:
+        return ""
+    tokens = f", {equal.tokens:,} tokens" if equal.tokens else ""
+    saved = f", cost {equal.cost:.2f} saved" if equal.cost > 0 else ""
+    return f"{counted(equal.requests, 'request')} not sent, because equal ones were{tokens}{saved}"
 
 
 def _print_in_batches(evaluation: Evaluation) -> None:

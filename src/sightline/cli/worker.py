@@ -64,14 +64,6 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="file with the key, for its owner only"
         " (default: worker-PORT.key in the cache folder; worker.key without --port)",
     )
-    add(
-        "--images",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="folder of which requests may name images by file:// URLs; may repeat",
-    )
     add("--log-requests", action="store_true", help="print the key of each request that is answered")
     parser.set_defaults(execute=execute)
 
@@ -92,9 +84,6 @@ def execute(options: argparse.Namespace) -> int:
         raise UserError(
             "--processes is no number of processes", found=options.processes, expected="1 or more"
         )
-    for folder in options.images:
-        if not folder.is_dir():
-            raise UserError("--images: there is no such folder", file=folder)
     config = load_config(options.config)
     args = ModelOptions(config, pairs(options.model_arg, "--model-arg"))
     spec, named = resolve_name(options.model, args)
@@ -117,7 +106,6 @@ def execute(options: argparse.Namespace) -> int:
         port=options.port,
         key=key,
         key_file=file if is_in_file else None,
-        folders=options.images,
         logs_requests=options.log_requests,
     )
     asyncio.run(serve(model, serving))

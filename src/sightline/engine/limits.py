@@ -12,7 +12,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.errors import EnvironmentFailedError
-from sightline.models.base import ImageTraffic
 from sightline.store.answers import KeyedRequest
 from sightline.store.claims import RENEWAL_SECONDS, Budget, Ledger, Room, Spending, Spent, renewed
 from sightline.store.database import run_in_thread
@@ -167,7 +166,6 @@ class Counts(Struct):
     loading: str = ""
     in_batches: int = 0
     waiting: str = ""
-    images: ImageTraffic = ImageTraffic()
     equal: EqualRequests = EqualRequests()
 
     @property
@@ -199,7 +197,6 @@ class Counts(Struct):
             last_error=later.last_error or self.last_error,
             unavailable=[*self.unavailable, *later.unavailable],
             in_batches=self.in_batches + later.in_batches,
-            images=self.images.plus(later.images),
             equal=self.equal.plus(later.equal),
         )
 
@@ -211,8 +208,7 @@ def count_answer(keyed: KeyedRequest, answer: Answer, budget: Budget, counts: Co
     """
     usage = answer.usage if budget.price is None else complete_usage(keyed, answer)
     cost = budget.cost_of(usage)
-    saved = budget.price.saved_by_cache(usage) if budget.price is not None else 0.0
-    counts.spending.add(usage, cost, is_estimated=usage != answer.usage, saved_by_cache=saved)
+    counts.spending.add(usage, cost, is_estimated=usage != answer.usage)
     return cost
 
 

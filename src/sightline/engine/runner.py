@@ -12,7 +12,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import reduce
 from itertools import islice
 from typing import NamedTuple
 
@@ -43,7 +42,7 @@ from sightline.engine.selector import (
     retry_delay,
 )
 from sightline.errors import UserError, some_of
-from sightline.models.base import ImageTraffic, Model, ServerReport
+from sightline.models.base import Model, ServerReport
 from sightline.store.answers import Attempt, CachedAnswer, CheckResult, EndpointRecord, KeyedRequest, storable
 from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
@@ -110,14 +109,10 @@ class Runner:
             opened: Models that stay open after the run; None: the run closes the models that it opens.
             check: Checks the endpoints before the first request is sent; None for no check. Needs `reread`.
         """
-        images = self._image_traffic
-        try:
-            async with AsyncExitStack() as stack:
-                with self._store.claims.renewed():
-                    opened = opened or OpenModels(stack)
-                    await self._run(requests, opened, check, reread, before_sending, on_settled)
-        finally:
-            self._counts.images = self._counts.images.plus(self._image_traffic.since(images))
+        async with AsyncExitStack() as stack:
+            with self._store.claims.renewed():
+                opened = opened or OpenModels(stack)
+                await self._run(requests, opened, check, reread, before_sending, on_settled)
 
     async def check(
         self, check: EndpointCheck, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels
@@ -126,11 +121,6 @@ class Runner:
         budget = options.check_budget or options.budget
         means = Means(budget, options.account, self._counts, self._limiters)
         await check.before_sending(requests, opened, means)
-
-    @property
-    def _image_traffic(self) -> ImageTraffic:
-        traffic = [model.image_traffic() for model in self._models if model.capabilities.references]
-        return reduce(ImageTraffic.plus, filter(None, traffic), ImageTraffic())
 
     async def _run(
         self,
@@ -223,11 +213,7 @@ class Runner:
             except HostUnavailableError:
                 return
             taken = await self._take_batch(model, is_trial=limiter.is_on_trial)
-            try:
-                await self._work_on(model, limiter, taken)
-            finally:
-                if model.capabilities.sends_once:
-                    self._queue.end(model.host, taken)
+            await self._work_on(model, limiter, taken)
 
     async def _work_on(self, model: Model, limiter: Limiter, taken: Sequence[Call]) -> None:
         """Send calls, or queue them again if they may not be sent now."""
@@ -249,15 +235,9 @@ class Runner:
         report_to(limiter, results, successes)
 
     async def _take_batch(self, model: Model, *, is_trial: bool) -> list[Call]:
-        capabilities = model.capabilities
-        host = model.host if len(self._models) > 1 or capabilities.sends_once else None
-        return await self._queue.take_batch(
-            model.batch_size,
-            capabilities.gather,
-            host,
-            sends_once=capabilities.sends_once,
-            is_trial=is_trial,
-        )
+        host = model.host if len(self._models) > 1 else None
+        gather = model.capabilities.gather
+        return await self._queue.take_batch(model.batch_size, gather, host, is_trial=is_trial)
 
     async def _claim_again(self, calls: Sequence[Call]) -> None:
         """Make sure of the claims of calls; what another process has answered meanwhile is not sent."""

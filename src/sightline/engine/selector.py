@@ -479,8 +479,7 @@ class CallQueue:
     """Calls that wait to be sent, first in, first out. Belongs to one event loop.
 
     Where several hosts take calls, those with the same image go to the same host, whose prefix cache has the
-    image. A host that must get the bytes of an image only once gets a second call with a new image after the
-    first one has ended. No host waits for either.
+    image. No host waits for that.
     """
 
     def __init__(self) -> None:
@@ -510,7 +509,7 @@ class CallQueue:
         self._changed.set()
 
     def take_all(self) -> list[Call]:
-        return [self._take_now(None, sends_once=False) for _ in range(self._places.qsize())]
+        return [self._take_now(None) for _ in range(self._places.qsize())]
 
     async def take_batch(
         self,
@@ -518,14 +517,13 @@ class CallQueue:
         gather: float = 0.0,
         host: str | None = None,
         *,
-        sends_once: bool = False,
         is_trial: bool = False,
     ) -> list[Call]:
         """Wait for a batch of calls, for a host if it matters.
 
         With `is_trial`, the first call is the last one of those that failed least often: some requests fail
         at a healthy host. An incomplete batch of calls that are sent again waits `gather` seconds for more of
-        them. After `sends_once` (the host must get the bytes of an image only once), `end` must be called.
+        them.
         """
         await self._places.get()
         if is_trial:
@@ -533,13 +531,13 @@ class CallQueue:
             call = self._waiting[place]
             del self._waiting[place]
             self._waiting.appendleft(call)
-        calls = [self._choose(host, sends_once=sends_once)]
+        calls = [self._choose(host)]
         # First attempts come together; what failed comes back one by one.
         until = asyncio.get_running_loop().time() + (gather if calls[0].attempts else 0.0)
         while len(calls) < size:
             rest = until - asyncio.get_running_loop().time()
             if not self._places.empty():
-                calls.append(self._take_now(host, sends_once=sends_once))
+                calls.append(self._take_now(host))
             elif self._is_filling or rest > 0:
                 self._changed.clear()
                 with suppress(TimeoutError):
@@ -549,37 +547,29 @@ class CallQueue:
                 break
         return calls
 
-    def end(self, host: str, calls: Sequence[Call]) -> None:
-        """A call is not in flight any more, where the host gets an image's bytes only once."""
-        for call in calls:
-            if (image := call.image) is not None:
-                self._images.ended(image, host)
-
-    def _take_now(self, host: str | None, *, sends_once: bool) -> Call:
+    def _take_now(self, host: str | None) -> Call:
         self._places.get_nowait()
-        return self._choose(host, sends_once=sends_once)
+        return self._choose(host)
 
-    def _choose(self, host: str | None, *, sends_once: bool) -> Call:
+    def _choose(self, host: str | None) -> Call:
         """Take the first call that suits a host; the first of all if it was passed over too often."""
         if host is None:
             return self._waiting.popleft()
         is_late = self._passed_over >= PASSED_OVER
-        index = 0 if is_late else self._first_suitable(host, sends_once=sends_once)
+        index = 0 if is_late else self._first_suitable(host)
         self._passed_over = self._passed_over + 1 if index else 0
         call = self._waiting[index]
         del self._waiting[index]
         if (image := call.image) is not None:
-            self._images.sent(image, host, may_arrive=sends_once)
+            self._images.sent(image, host)
         return call
 
-    def _first_suitable(self, host: str, *, sends_once: bool) -> int:
+    def _first_suitable(self, host: str) -> int:
         """The index of the first call that suits a host; 0 if there is none."""
         images = self._images
         for index, call in enumerate(islice(self._waiting, LOOKED_AT)):
             image = call.image
-            if image is None or not (
-                images.is_elsewhere(image, host) or (sends_once and images.is_arriving(image, host))
-            ):
+            if image is None or not images.is_elsewhere(image, host):
                 return index
         return 0
 
@@ -640,34 +630,15 @@ class ImagePlaces:
 
     def __init__(self) -> None:
         self._hosts: dict[str, str] = {}
-        self._arriving: dict[tuple[str, str], int] = {}
-        self._arrived: dict[tuple[str, str], None] = {}
 
     def is_elsewhere(self, image: str, host: str) -> bool:
         return self._hosts.get(image, host) != host
 
-    def is_arriving(self, image: str, host: str) -> bool:
-        """Find out whether a first request with an image has no answer yet."""
-        return (host, image) in self._arriving
-
-    def sent(self, image: str, host: str, *, may_arrive: bool) -> None:
+    def sent(self, image: str, host: str) -> None:
         self._hosts.pop(image, None)
         self._hosts[image] = host
         if len(self._hosts) > REMEMBERED:
             del self._hosts[next(iter(self._hosts))]
-        place = host, image
-        if may_arrive and place not in self._arrived:
-            self._arriving[place] = self._arriving.get(place, 0) + 1
-
-    def ended(self, image: str, host: str) -> None:
-        place = host, image
-        left = self._arriving.pop(place, 0) - 1
-        if left > 0:
-            self._arriving[place] = left
-        self._arrived.pop(place, None)
-        self._arrived[place] = None
-        if len(self._arrived) > REMEMBERED:
-            del self._arrived[next(iter(self._arrived))]
 
 
 # -- Retries: which failures are sent again, after which delay

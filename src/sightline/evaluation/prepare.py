@@ -188,7 +188,6 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
         keyless,
         batch=spec.batch,
         answer_files=benchmark.answer_files,
-        images=spec_data_folder(spec),
     )
     check_caption_options(spec)
     models = resolve_on(spec.on, spec.model, options, spec.concurrency)
@@ -198,9 +197,7 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
 
 def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     kinds = {judge: judge_kind(judge) for judge in spec.judge}
-    options = ModelOptions(
-        config, seed=spec.seed, keyless=keyless, batch=spec.batch, images=spec_data_folder(spec)
-    )
+    options = ModelOptions(config, seed=spec.seed, keyless=keyless, batch=spec.batch)
     return PreparedJudges(
         models={
             judge: resolve_on(spec.on, judge, options, spec.concurrency)

@@ -314,20 +314,15 @@ def run_details(store: Store, number: int, config: Config) -> RunDetails:
 
 
 def _requests(counts: Counts) -> dict[str, int | float]:
-    spending, equal, images = counts.spending, counts.equal, counts.images
+    equal = counts.equal
     numbers = {
         "sent": counts.sent,
         "cached": counts.cached,
         "retried": counts.retried,
         "failed": counts.failed,
-        "prefix_cached_tokens": spending.cached_tokens,
-        "prefix_cache_saved_cost": spending.saved_by_cache,
         "equal": equal.requests,
         "equal_saved_tokens": equal.tokens,
         "equal_saved_cost": equal.cost,
-        "image_bytes_sent": images.sent,
-        "image_bytes_not_sent": images.not_sent,
-        "resent_with_images": images.resent,
     }
     return {name: number for name, number in numbers.items() if number}
 

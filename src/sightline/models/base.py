@@ -13,7 +13,7 @@ from msgspec import Struct, field, inspect
 from sightline.errors import UserError, did_you_mean, is_secret_name
 from sightline.formats.prediction import Prediction
 from sightline.images import ImageLimits
-from sightline.types import Answer, Failure, ImageFile, Origin, Request
+from sightline.types import Answer, Failure, Origin, Request
 
 
 class Capabilities(Struct, frozen=True):
@@ -32,10 +32,6 @@ class Capabilities(Struct, frozen=True):
         image_processor: The sizes to which its own processor brings images (`min_pixels`, `max_pixels`,
             `size`), as its files and the flags of its server state them; empty if they state none, and for
             servers that Sightline does not start.
-        references: Whether its server can do without the bytes of some images; `image_traffic` then says what
-            was sent.
-        sends_once: Whether its server needs the bytes of an image only until a first request with it has an
-            answer. The engine then sends other requests first while that one is in flight.
         gather: Seconds for which an incomplete batch of requests that are sent again waits for more of them.
             Above 0 only where a call takes hours.
     """
@@ -53,8 +49,6 @@ class Capabilities(Struct, frozen=True):
     replicas: int = 0
     limits: ImageLimits = ImageLimits()
     image_processor: Mapping[str, Any] = field(default_factory=dict)
-    references: bool = False
-    sends_once: bool = False
     gather: float = 0.0
 
 
@@ -112,14 +106,6 @@ class Model(Protocol):
 
         Returns:
             The report; None, the default, if there is no server or it says nothing.
-        """
-        return None
-
-    def image_traffic(self) -> ImageTraffic | None:
-        """The bytes of images in all requests so far.
-
-        Returns:
-            What was sent and what was not; None, the default, for a model to which all bytes are sent.
         """
         return None
 
@@ -183,75 +169,6 @@ def read_server_report(raw: bytes, address: str, model: str) -> ServerReport | N
         if one.id == model:
             return ServerReport(address, one.id, one.root, one.max_model_len)
     return ServerReport(address, listed=tuple(one.id for one in listed))
-
-
-# -- References to images in place of their bytes: what a server reads or has cached is not sent
-
-
-class ImageTraffic(Struct, frozen=True):
-    """The bytes of images in the bodies of requests to a server that accepts references.
-
-    Attributes:
-        not_sent: Bytes of the data URLs that were replaced by a reference.
-        resent: Requests that were sent again with all bytes, because the server refused a reference.
-    """
-
-    sent: int = 0
-    not_sent: int = 0
-    resent: int = 0
-
-    def plus(self, later: ImageTraffic) -> ImageTraffic:
-        return ImageTraffic(
-            self.sent + later.sent, self.not_sent + later.not_sent, self.resent + later.resent
-        )
-
-    def since(self, earlier: ImageTraffic) -> ImageTraffic:
-        """Subtract what an earlier look showed."""
-        return ImageTraffic(
-            self.sent - earlier.sent, self.not_sent - earlier.not_sent, self.resent - earlier.resent
-        )
-
-
-class Exchange(Protocol):
-    """How the images of one request are sent."""
-
-    def reference(self, file: ImageFile) -> dict[str, Any] | None:
-        """The part of the message that refers to an image; None if the bytes must be sent."""
-        ...
-
-    def sends(self, file: ImageFile, url: bytes) -> dict[str, Any]:
-        """Record that the bytes of an image are sent."""
-        ...
-
-    def is_refused(self, failure: Failure) -> bool:
-        """Find out whether the server cannot use a reference. Afterwards `reference` returns None.
-
-        Returns whether to send the request again, with all bytes.
-        """
-        ...
-
-    def accepted(self) -> None:
-        """Record that the server has answered."""
-        ...
-
-
-class ImageReferences(Protocol):
-    """What is known of the images that one server can do without. Belongs to one event loop.
-
-    `sends_once`: whether the bytes of an image are needed until a first request with it has an answer.
-    """
-
-    traffic: ImageTraffic
-    sends_once: bool
-
-    def probe(self, model: str) -> dict[str, Any] | None:
-        """A request that a server answers only if it ignores references.
-
-        Returns the body; None if such a server refuses the first reference in any case.
-        """
-        ...
-
-    def exchange(self, request: Request) -> Exchange: ...
 
 
 # -- Checks of a model's arguments: `--model-arg` and `--gen` values against their types and ranges

@@ -17,7 +17,6 @@ from sightline.formats.files import BYTE_ORDER_MARK
 from sightline.formats.jsonl import decode_usage
 from sightline.formats.prediction import NO_ANSWER, Content, content_of, finish_reason
 from sightline.images import data_url
-from sightline.models.base import Exchange
 from sightline.text import lenient_json
 from sightline.types import Answer, Failure, ImageFile, Message, Request, Text
 
@@ -44,18 +43,17 @@ class ChatRequestEncoder:
         self._model = model
         self._encoded: dict[tuple[str, str], asyncio.Task[msgspec.Raw]] = {}
 
-    async def encode(self, request: Request, exchange: Exchange | None = None) -> bytes:
-        """Encode a request. Without an `exchange`, the bytes of all images are sent."""
+    async def encode(self, request: Request) -> bytes:
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": [await self._message(message, request, exchange) for message in request.messages],
+            "messages": [await self._message(message, request) for message in request.messages],
             **{name: value for name, value in request.sampling.items() if name != DETAIL},
         }
         if "seed" in body:
             body["seed"] += request.draw
         return msgspec.json.encode(body)
 
-    async def _message(self, message: Message, request: Request, exchange: Exchange | None) -> dict[str, Any]:
+    async def _message(self, message: Message, request: Request) -> dict[str, Any]:
         match message.parts:
             case [Text(text)]:
                 # Not every server accepts a list with one text.
@@ -65,16 +63,10 @@ class ChatRequestEncoder:
             if isinstance(part, Text):
                 content.append({"type": "text", "text": part.text})
             else:
-                file = request.images[part.path]
-                image = exchange.reference(file) if exchange is not None else None
-                if image is None:
-                    url = await self._data_url(file)
-                    image = {"type": "image_url", "image_url": {"url": url}}
-                    if exchange is not None:
-                        image |= exchange.sends(file, bytes(url))
+                image: dict[str, Any] = {"url": await self._data_url(request.images[part.path])}
                 if DETAIL in request.sampling:
-                    image["image_url"]["detail"] = request.sampling[DETAIL]
-                content.append(image)
+                    image["detail"] = request.sampling[DETAIL]
+                content.append({"type": "image_url", "image_url": image})
         return {"role": message.role, "content": content}
 
     async def _data_url(self, file: ImageFile) -> msgspec.Raw:

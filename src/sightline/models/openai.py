@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
@@ -18,8 +17,6 @@ from sightline.errors import UserError, hide_key
 from sightline.images import BadImage, ImageLimits
 from sightline.models.base import (
     Capabilities,
-    ImageReferences,
-    ImageTraffic,
     Model,
     ServerReport,
     read_server_report,
@@ -76,12 +73,6 @@ class EndpointArgs(Struct, frozen=True, forbid_unknown_fields=True):
     detail: Literal["low", "high", "auto"] | None = None
 
 
-class NamedEndpointArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
-    """`--model-arg` for endpoints that the user names by URL, in addition to those for all."""
-
-    uuid: bool = False
-
-
 class Endpoint(Struct, frozen=True, kw_only=True):
     """Where a model is served, and under which names.
 
@@ -105,23 +96,13 @@ class OpenAICompatible(Model):
     batch_size = 1
     parallel: int | None = None
 
-    def __init__(
-        self, endpoint: Endpoint, args: EndpointArgs, references: ImageReferences | None = None
-    ) -> None:
-        """Prepare the model; nothing is sent before `async with`.
-
-        `references`: the images that the server can do without; None: the bytes of all are sent.
-        """
+    def __init__(self, endpoint: Endpoint, args: EndpointArgs) -> None:
+        """Prepare the model; nothing is sent before `async with`."""
         self.name = endpoint.name
         self.identity = endpoint.identity
         self.model = endpoint.model
         limits = ImageLimits(max_bytes=args.max_bytes, max_side=args.max_side)
-        self.capabilities = Capabilities(
-            limits=limits,
-            endpoint=True,
-            references=references is not None,
-            sends_once=references is not None and references.sends_once,
-        )
+        self.capabilities = Capabilities(limits=limits, endpoint=True)
         self.address = endpoint.address.rstrip("/")
         parts = urlsplit(endpoint.address)
         self._hostname = parts.hostname or ""
@@ -133,7 +114,6 @@ class OpenAICompatible(Model):
         self._timeout = args.timeout
         self._detail = args.detail
         self._encoder = ChatRequestEncoder(endpoint.model)
-        self._references = references
         self._client: HTTPClient | None = None
         self._has_answered = False
 
@@ -150,14 +130,9 @@ class OpenAICompatible(Model):
         return options
 
     async def __aenter__(self) -> Self:
-        """Open a client; UserError where no server listens, or where it ignores references to images."""
+        """Open a client; UserError where no server listens."""
         await self.check_reachable()
         self._client = self.new_client()
-        try:
-            await self._check_references(self._client)
-        except BaseException:
-            await self._client.aclose()
-            raise
         return self
 
     def new_client(self) -> HTTPClient:
@@ -208,22 +183,11 @@ class OpenAICompatible(Model):
         has_list = reply.status == 200 and reply.is_whole
         return read_server_report(raw, self.address + MODELS, self.model) if has_list else None
 
-    def image_traffic(self) -> ImageTraffic | None:
-        """The bytes of images that were sent and not sent; None where all are sent."""
-        return None if self._references is None else self._references.traffic
-
     async def _send(self, request: Request) -> Answer | Failure:
-        exchange = self._references.exchange(request) if self._references is not None else None
         try:
-            result = await self._call(await self._encoder.encode(request, exchange))
-            if exchange is not None:
-                if isinstance(result, Failure) and exchange.is_refused(result):
-                    result = await self._call(await self._encoder.encode(request, exchange))
-                if isinstance(result, Answer):
-                    exchange.accepted()
+            return await self._call(await self._encoder.encode(request))
         except BadImage as error:
             return Failure("permanent", str(error))
-        return result
 
     async def _call(self, body: bytes) -> Answer | Failure:
         assert self._client is not None, "used outside 'async with'"
@@ -246,21 +210,6 @@ class OpenAICompatible(Model):
         if not reply.is_whole:
             return too_large(self.host)
         return self.redact(read_response(raw, self.host, time.perf_counter() - began))
-
-    async def _check_references(self, client: HTTPClient) -> None:
-        """Ask for an image that the server cannot have. Raises UserError if it answers nevertheless."""
-        probe = self._references.probe(self.model) if self._references is not None else None
-        if probe is None:
-            return
-        try:
-            reply = await client.call(COMPLETIONS, msgspec.json.encode(probe))
-        except CallError:
-            return
-        if 200 <= reply.status < 300:
-            raise UserError(
-                f"{self.host} ignores the uuid of an image: it answers a request without the image",
-                expected="a vLLM server, or no --model-arg uuid",
-            )
 
     async def encode(self, request: Request) -> bytes:
         return await self._encoder.encode(request)

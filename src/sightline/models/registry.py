@@ -15,7 +15,7 @@ from sightline.config import Config, api_key
 from sightline.errors import UserError, is_secret_name, unknown_name
 from sightline.formats.prediction import AnswerFiles
 from sightline.models.base import Model, read_values, refuse_adapter
-from sightline.models.openai import Endpoint, EndpointArgs, NamedEndpointArgs, OpenAICompatible
+from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.plugins import find_entry, plugged_in, registered_names, wrong_return
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ _ADDRESS = "http://HOST:PORT/v1#MODEL"
 
 
 class ModelOptions(Struct, frozen=True):
-    """What the user specifies about a model besides its name. `images`: the data folder, whose images a
-    server that Sightline starts may read; None for no folder.
-    """
+    """What the user specifies about a model besides its name."""
 
     config: Config = field(default_factory=Config)
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -43,7 +41,6 @@ class ModelOptions(Struct, frozen=True):
     elsewhere: bool = False
     batch: bool = False
     answer_files: AnswerFiles = AnswerFiles()
-    images: Path | None = None
 
 
 def resolve(spec: str, options: ModelOptions) -> list[Model]:
@@ -189,18 +186,7 @@ def _at_address(
         key=None if options.keyless else api_key(host, hostname, default_variable),
         proxy=host.proxy,
     )
-    if default_variable is None:
-        args: NamedEndpointArgs = _arguments(options.args, NamedEndpointArgs, spec)
-        if args.uuid and options.batch:
-            raise UserError("--model-arg uuid has no effect with --batch", expected="one of the two")
-        references = None
-        if args.uuid:
-            from sightline.models.image_urls import CachedImages
-
-            references = CachedImages(target.name)
-        live = OpenAICompatible(target, args, references)
-    else:
-        live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
+    live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
     if not options.batch:
         return live
     from sightline.models.batches import BatchEndpoint
@@ -210,22 +196,18 @@ def _at_address(
 
 
 def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> Served:
-    from sightline.models.image_urls import FileUrls, readable_folder
     from sightline.models.served import Served, ServedArgs, server_command
 
     if not model:
         raise UserError(f"no model after '{spec}'", expected=f"{spec}ORG/NAME, or {spec}FOLDER")
     args: ServedArgs = _arguments(options.args, ServedArgs, spec)
-    images = readable_folder(options.images) if args.reads_files else None
     command = server_command(
         kind,
         model,
         flags=args.flags,
         program=args.executable,
         starts=not (options.keyless or options.elsewhere),
-        images=images,
     )
-    references = FileUrls(images, spec) if images is not None else None
 
     def connect(address: str, key: str | None) -> OpenAICompatible:
         target = Endpoint(
@@ -236,7 +218,7 @@ def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> S
             key=key,
             is_direct=True,
         )
-        return OpenAICompatible(target, args, references)
+        return OpenAICompatible(target, args)
 
     return Served(command, connect, startup=args.startup)
 

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from sightline.config import cache_folder
 from sightline.errors import UserError, is_key_shaped, is_secret_name
 from sightline.models import process_supervisor
-from sightline.models.base import ImageTraffic, Model, read_server_report
+from sightline.models.base import Model, read_server_report
 from sightline.models.http_client import CallError, HTTPClient, Timeouts, open_client
 from sightline.models.local.load import IMAGE_SIZES, image_processor_of
 from sightline.models.model_files import answer_files, digest_of_files, folder_of
@@ -61,18 +61,11 @@ class ServedArgs(EndpointArgs, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         startup: Seconds that the server may take to load.
-        file_urls: Whether the server reads the images of the data folder itself. None: if `executable` is one
-            word, because a program with arguments may start the server in a container.
     """
 
     flags: str = ""
     executable: str = ""
-    file_urls: bool | None = None
     startup: Annotated[float, Meta(gt=0)] = 1200.0
-
-    @property
-    def reads_files(self) -> bool:
-        return len(self.executable.split()) < 2 if self.file_urls is None else self.file_urls
 
 
 class Served(Model):
@@ -114,10 +107,6 @@ class Served(Model):
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         return self._client.effective(sampling)
-
-    def image_traffic(self) -> ImageTraffic | None:
-        """The bytes of images that were sent, and those of files that the server read itself."""
-        return self._client.image_traffic()
 
     async def __aenter__(self) -> Self:
         """Start the server and wait until it answers; UserError with the end of its log if it does not."""
@@ -300,7 +289,7 @@ def _remove_old_logs(folder: Path) -> None:
 
 CHOSEN_HERE = {
     "--host", "--port", "--uds", "--ssl-keyfile", "--ssl-certfile",
-    "--model", "--model-path", "--served-model-name", "--allowed-local-media-path",
+    "--model", "--model-path", "--served-model-name",
 }  # fmt: skip
 SECRET = {"--api-key", "--admin-api-key", "--hf-token", "--ssl-keyfile-password"}
 FILE_OF_FLAGS = "--config"
@@ -336,7 +325,6 @@ class ServerKind(Struct, frozen=True):
     elsewhere: str
     program: str
     find: Callable[[], str | None]
-    folder_flag: str = ""
 
 
 class ServerCommand(Struct, frozen=True):
@@ -368,9 +356,7 @@ def _sglang() -> str | None:
     return sys.executable if find_spec("sglang") else None
 
 
-VLLM = ServerKind(
-    "vllm", "vLLM", ("serve",), "vllm", "the program vllm", _vllm, folder_flag="--allowed-local-media-path"
-)
+VLLM = ServerKind("vllm", "vLLM", ("serve",), "vllm", "the program vllm", _vllm)
 SGLANG = ServerKind(
     "sglang",
     "SGLang",
@@ -388,9 +374,8 @@ def server_command(
     flags: str = "",
     program: str = "",
     starts: bool = True,
-    images: Path | None = None,
 ) -> ServerCommand:
-    """Build the command that serves a model; the server may read the folder `images`, if there is one."""
+    """Build the command that serves a model."""
     user_words = _words(flags, "flags")
     units = _units(user_words)
     for name, *_ in units:
@@ -405,10 +390,9 @@ def server_command(
             folder.resolve().name,
             f"sha256:{digest_of_files(folder, answer_files(folder))}",
         )
-    media = [kind.folder_flag, str(images)] if images is not None and kind.folder_flag else []
     telling = [shlex.join(unit) for unit in sorted(units, key=_order) if unit[0] not in OF_NO_EFFECT]
     return ServerCommand(
-        command=(*words, *kind.words, location, "--served-model-name", served, *media, *user_words),
+        command=(*words, *kind.words, location, "--served-model-name", served, *user_words),
         served_name=served,
         identity=" ".join([kind.name, weights, *telling]),
         image_processor=_image_processor(folder, units),

@@ -469,8 +469,7 @@ def resolve_on(
     place: str | None, spec: str, options: ModelOptions, concurrency: int | None = None
 ) -> Sequence[Model]:
     """Create the models for --model; `place` is --on, None for this machine."""
-    # A server on another machine may have other files at the same paths, or none.
-    models = resolve(spec, options if place is None else replace(options, images=None, elsewhere=True))
+    models = resolve(spec, options if place is None else replace(options, elsewhere=True))
     if place is None or not models[0].capabilities.own_process:
         return models
 
@@ -481,7 +480,7 @@ def resolve_on(
     spec, options = resolve_name(spec, options)
     weights = models[0].identity
     if options.model_id is not None:
-        plain = replace(options, model_id=None, images=None, elsewhere=True)
+        plain = replace(options, model_id=None, elsewhere=True)
         weights = resolve(spec, plain)[0].identity
     target = Target(model=models[0], spec=spec, args=options.args, weights=weights)
     launcher = getattr(importlib.import_module(module), function)(target, rest, options.config)

@@ -11,11 +11,10 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 import pybase64
@@ -44,7 +43,6 @@ class Serving(Struct, frozen=True, kw_only=True):
     port: int
     key: str
     key_file: Path | None = None
-    folders: Sequence[Path] = ()
     logs_requests: bool = False
 
 
@@ -84,7 +82,7 @@ async def serving_worker(model: Model, serving: Serving) -> AsyncIterator[tuple[
     The server listens before the model loads, so that no other process gets the port meanwhile.
     """
     worker = WorkerApp(
-        ChatReader(model, serving.folders),
+        ChatReader(model),
         model=model.name,
         identity=model.identity,
         key=serving.key,
@@ -289,10 +287,9 @@ class _ChatMessage(Struct):
 class ChatReader:
     """Reads the requests of one model."""
 
-    def __init__(self, model: Model, folders: Sequence[Path] = ()) -> None:
+    def __init__(self, model: Model) -> None:
         self._name = model.name
         self._effective = model.effective
-        self._folders = [str(folder.resolve()) for folder in folders]
 
     @contextmanager
     def reading(self, raw: bytes) -> Iterator[Request]:
@@ -351,22 +348,9 @@ class ChatReader:
         return Message(message.role, tuple(parts))
 
     def _image(self, url: str, folder: Path, number: int) -> ImageRef:
-        """The image of a URL as a file: its own one, or one with the received bytes."""
-        if url.startswith("file:"):
-            try:
-                path = unquote(urlsplit(url).path)
-                real = os.path.realpath(path)
-            except ValueError as error:
-                raise BadRequestError(f"image {number}: its file:// URL is wrong: {error}") from None
-            for allowed in self._folders:
-                if real.startswith(os.path.join(allowed, "")):
-                    return ImageRef(path, allowed)
-            raise BadRequestError(f"image {number}: its file is in no folder of --images")
         head, comma, data = url.partition(",")
         if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-            raise BadRequestError(
-                f"image {number}: expected a data URL in base64, or file:// in a folder of --images"
-            )
+            raise BadRequestError(f"image {number}: expected a data URL in base64")
         try:
             content = pybase64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):

@@ -434,31 +434,20 @@ def read_times(connection: Connection, uptime: Callable[[], float]) -> LeaseTime
 class Spending(Struct):
     """Tokens and money that answers cost. Money is in the currency of the configured prices.
 
-    `estimated` counts the answers whose server reported no tokens. `cached_tokens` are those of prompts that
-    a server had in its prefix cache, of `cacheable_tokens` in prompts of which a server reported that number;
-    they would have cost `saved_by_cache` in addition.
+    `estimated` counts the answers whose server reported no tokens.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
     estimated: int = 0
-    cached_tokens: int = 0
-    cacheable_tokens: int = 0
-    saved_by_cache: float = 0.0
 
-    def add(
-        self, usage: Usage, cost: float, *, is_estimated: bool = False, saved_by_cache: float = 0.0
-    ) -> None:
+    def add(self, usage: Usage, cost: float, *, is_estimated: bool = False) -> None:
         """Count one more answer."""
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
         self.cost += cost
         self.estimated += is_estimated
-        if usage.cached_tokens is not None:
-            self.cached_tokens += usage.cached_tokens
-            self.cacheable_tokens += usage.prompt_tokens or 0
-            self.saved_by_cache += saved_by_cache
 
     def plus(self, later: Spending) -> Spending:
         return Spending(
@@ -466,9 +455,6 @@ class Spending(Struct):
             self.completion_tokens + later.completion_tokens,
             self.cost + later.cost,
             self.estimated + later.estimated,
-            self.cached_tokens + later.cached_tokens,
-            self.cacheable_tokens + later.cacheable_tokens,
-            self.saved_by_cache + later.saved_by_cache,
         )
 
 
