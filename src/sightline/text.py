@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import os
 import re
 import sys
 import time
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import msgspec
 
@@ -445,19 +446,44 @@ def cell_text(cell: object) -> str:
 
 def print_line(text: str = "") -> None:
     """Print one line on standard output; a line break within the text is shown as an escape."""
-    print(hide_secrets(visible(text)))
+    print_document(f"{hide_secrets(visible(text))}\n")
 
 
 def print_url(name: str, url: str) -> None:
     """Print a URL with its token, which other lines hide: whoever started the command needs it."""
-    print(f"{hide_secrets(visible(name))}: {visible(url)}")
+    print_document(f"{hide_secrets(visible(name))}: {visible(url)}\n")
 
 
 def print_note(text: str) -> None:
-    """Print one line on standard error; a line break within the text is shown as an escape."""
-    print(hide_secrets(visible(text)), file=sys.stderr, flush=True)
+    """Print one line on standard error; a line break within the text is shown as an escape.
+
+    Where nobody can be told, the work goes on.
+    """
+    try:
+        print(hide_secrets(visible(text)), file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
 
 
 def print_document(text: str) -> None:
-    """Print a document on standard output whose writer has escaped the texts in it."""
-    print(text, end="")
+    """Print a document on standard output whose writer has escaped the texts in it.
+
+    The reader may leave: what the command does goes on.
+    """
+    try:
+        print(text, end="")
+    except BrokenPipeError:
+        discard(sys.stdout)
+
+
+def flush_lines() -> None:
+    """Let a reader have the lines that were printed so far."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
+
+
+def discard(stream: TextIO) -> None:
+    """Discard everything that is written to a standard stream from now on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

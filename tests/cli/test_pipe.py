@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,67 @@ def test_a_fault_in_the_data_is_told_where_nobody_reads_the_table(tmp_path: Path
 
 def run(model: str = "baseline/chance") -> None:
     assert main(["run", "iibench", "--model", model, "--data", "data", "--split", "dev", "--quiet"]) == 0
+
+
+RUN = ("run", "iibench", "--model", "baseline/chance", "--data", "data", "--split", "dev", "--name", "zoë名")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="redirections of a POSIX shell")
+@pytest.mark.parametrize(
+    "streams",
+    ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "</dev/null", "| true", "2> >(true)", "2>/dev/full"],
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_complete_run_is_complete_whatever_its_streams_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streams: str, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    generate_iibench(tmp_path / "data", questions=1, dev=2)
+    command = shlex.join([*SIGHTLINE, *RUN, "--format", form, "--out", "out"])
+    script = f"{command} {streams}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True)
+    assert done.returncode == 0
+    assert len((tmp_path / "out" / "answers.jsonl").read_bytes().splitlines()) == 2
+    listed = subprocess.run([*SIGHTLINE, "runs", "list", "--json"], capture_output=True)
+    assert [(run["name"], run["state"]) for run in json.loads(listed.stdout)] == [("zoë名", "complete")]
+    if "<" in streams and ">" not in streams:
+        assert "zoë名".encode() in done.stdout or form == "json"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_an_encoding_without_a_character_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    generate_iibench(tmp_path / "data", questions=1, dev=2)
+    printed = subprocess.run([*SIGHTLINE, *RUN], capture_output=True)
+    assert (printed.returncode, b"Traceback" in printed.stderr) == (0, False)
+    as_json = subprocess.run([*SIGHTLINE, "runs", "list", "--json"], capture_output=True)
+    assert [run["name"] for run in json.loads(as_json.stdout.decode(encoding))] == ["zoë名"]
+    shown = subprocess.run([*SIGHTLINE, "runs", "list"], capture_output=True).stdout.decode(encoding)
+    assert ("zoë名" if encoding == "utf-8" else r"\u540d") in shown
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_lines_that_a_full_disk_loses_at_the_end_are_told(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*SIGHTLINE, "annotate", "tasks"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    told = "sightline: standard output: cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (3, told)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="redirections of a POSIX shell")
+def test_a_file_never_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
+    code = (
+        "from sightline.cli.printing import open_streams; open_streams(); file = open('n', 'w');"
+        "print(file.fileno(), file=file)"
+    )
+    script = shlex.join([sys.executable, "-c", code]) + " <&- >&- 2>&-"
+    assert subprocess.run(["bash", "-c", script], cwd=tmp_path).returncode == 0
+    assert int((tmp_path / "n").read_text()) > 2

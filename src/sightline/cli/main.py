@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import os
 import signal
@@ -13,7 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 import sightline
-from sightline.cli.printing import discard_output, flush_output
+from sightline.cli.printing import flush_output, open_streams
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 from sightline.text import print_note
 
@@ -177,6 +176,7 @@ OK, UNANSWERED, WRONG, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
 def entry() -> NoReturn:
     """Execute the `sightline` script: `main`, then exit with its status, also if nobody reads the output."""
+    open_streams()
     _handle_as_interrupt()
     if "_ARGCOMPLETE" in os.environ:
         from sightline.cli.completion import complete
@@ -185,7 +185,10 @@ def entry() -> NoReturn:
     status = main()
     # The status stands: a further Ctrl-C would only replace it by the death of this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    flush_output()
+    try:
+        flush_output()
+    except EnvironmentFailedError as error:
+        status = _stop(error, FAILED, debug=False) if status == OK else status
     sys.exit(status)
 
 
@@ -197,18 +200,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _execute([word for word in words if word != "--debug"])
     except UserError as error:
         return _stop(error, WRONG, debug)
-    except BrokenPipeError:
-        discard_output()
-        return OK
     except EnvironmentFailedError as error:
         return _stop(error, FAILED, debug)
     except Exception as error:
         return _stop_unexpected(error, debug)
     except KeyboardInterrupt as interruption:
         message = str(interruption) or "all answers so far are kept; run the same command to continue"
-        # A terminal that hung up takes no message.
-        with contextlib.suppress(OSError):
-            print_note(f"interrupted; {message}")
+        print_note(f"interrupted; {message}")
         return INTERRUPTED
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from sightline.errors import EnvironmentFailedError
-from sightline.text import counted, for_json, print_document, print_line, print_note
+from sightline.text import counted, discard, for_json, print_document, print_line, print_note
 from sightline.types import Result
 
 if TYPE_CHECKING:
@@ -234,7 +237,33 @@ def _cost(cost: float | None) -> str:
     return "unknown" if cost is None else f"{cost:.2f}"
 
 
-# -- Standard output that is closed early, as by `head`, or cannot be written
+# -- Standard streams that are closed, closed early as by `head`, cannot be written, or lack characters
+
+
+def open_streams() -> None:
+    """Open what is closed of the standard streams, and escape characters that their encodings lack.
+
+    A file that is opened while one is closed would get its number, and then what is written to the stream.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    codecs.register_error("sightline.json", _escape)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="sightline.json")
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    r"""Write characters as JSON escapes them: `\u00eb`, and two for one beyond U+FFFF."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 @contextmanager
@@ -249,24 +278,29 @@ def output_errors() -> Iterator[None]:
         if error.filename is not None:
             raise
         discard_output()
-        raise EnvironmentFailedError(f"standard output: cannot be written: {error.strerror}") from None
+        raise _unwritten(error) from None
 
 
 def discard_output() -> None:
     """Discard everything that is written to standard output from now on, also by Python at exit."""
-    _discard(sys.stdout)
+    discard(sys.stdout)
 
 
 def flush_output() -> None:
-    """Write what is buffered; what cannot be written is discarded, or Python would change the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        # None in a process without the stream.
-        if stream is not None:
-            try:
-                stream.flush()
-            except OSError:
-                _discard(stream)
+    """Write what is buffered; what cannot be written is discarded, or Python would change the exit status.
+
+    Raises:
+        EnvironmentFailedError: Standard output is lost, and not because its reader left.
+    """
+    try:
+        with output_errors():
+            pass
+    finally:
+        try:
+            sys.stderr.flush()
+        except OSError:
+            discard(sys.stderr)
 
 
-def _discard(stream: TextIO) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+def _unwritten(error: OSError) -> EnvironmentFailedError:
+    return EnvironmentFailedError(f"standard output: cannot be written: {error.strerror}")

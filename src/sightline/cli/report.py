@@ -150,14 +150,17 @@ def _write_html_of_folders(folders: Sequence[Path], options: argparse.Namespace)
 
 
 def _write_html(options: argparse.Namespace, store: Store, numbers: Sequence[int]) -> list[Result]:
-    return write_html(
-        store,
-        numbers,
-        Path(options.html),
-        folders=[Path(folder) for folder in options.data],
-        groups=options.groups,
-        against=options.against,
-    )
+    from sightline.viewer.opened import indexable
+
+    with indexable(store) as shown:
+        return write_html(
+            shown,
+            numbers,
+            Path(options.html),
+            folders=[Path(folder) for folder in options.data],
+            groups=options.groups,
+            against=options.against,
+        )
 
 
 def _describe_met(

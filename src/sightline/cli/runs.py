@@ -408,14 +408,15 @@ def opened_runs(
     from sightline.evaluation.folder import is_stored
     from sightline.evaluation.runs import find_run, latest_finished_run, list_runs, read_stored_run
     from sightline.store.store import Store
-    from sightline.viewer.opened import opened_store
+    from sightline.viewer.opened import indexable, opened_store
 
     paths = [Path(word) for word in words if task or Path(word).is_file() or not is_stored(word, store)]
     if not paths:
         opened = Store.open(store, create=False)
         try:
             found = [read_stored_run(opened, find_run(opened, word)) for word in words]
-            yield opened, [run.number for run in found or [latest_finished_run(opened)[0]]]
+            with indexable(opened) as shown:
+                yield shown, [run.number for run in found or [latest_finished_run(opened)[0]]]
         finally:
             opened.close()
         return

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 
 from sightline.cli.options import add_store
 from sightline.cli.runs import add_answer_task, answer_task
 from sightline.errors import UserError
-from sightline.text import print_line, print_note, print_url
+from sightline.text import flush_lines, print_line, print_note, print_url
 
 EXAMPLE = """examples:
   sightline serve                                   the runs of ./sightline.db, at http://127.0.0.1:8765
@@ -145,7 +144,7 @@ def execute(options: argparse.Namespace) -> int:
         if projects.rows():
             print_line(f"links of annotators begin with {projects.base}/annotate/")
         print_line("Ctrl-C ends the server.")
-        sys.stdout.flush()
+        flush_lines()
         gate = Gate(projects, access.port, encrypted=access.encrypted)
         app = create_app(store, data, projects, is_lasting=not paths)
         run_server(AccessControl(app, access, gate), bound, listening)

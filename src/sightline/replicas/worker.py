@@ -8,7 +8,6 @@ import hmac
 import os
 import signal
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -29,7 +28,7 @@ from sightline.models.base import Model
 from sightline.replicas import worker_client
 from sightline.replicas.gather import Gather
 from sightline.replicas.worker_client import FIELD, RequestField
-from sightline.text import print_line, print_note
+from sightline.text import flush_lines, print_line, print_note
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Part, Request, Text
 
 BACKLOG = 4096
@@ -70,7 +69,7 @@ async def _serve_until_failed(model: Model, serving: Serving, loaded: asyncio.Ev
         if serving.key_file is not None:
             print_note(f"clients need the key that is in the file {serving.key_file}")
         print_line(f"{model.name} answers at {address}/v1")
-        sys.stdout.flush()
+        flush_lines()
         await asyncio.wait({failed})
         failed.result()
 

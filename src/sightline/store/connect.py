@@ -29,6 +29,7 @@ from sightline.store.database import (
     check_sqlite_file,
     create_sqlite,
     no_store,
+    not_writable,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +56,12 @@ _SQLITE_URL = re.compile("sqlite://(?:/([^?%]*))?")
 def connect(url: str, *, create: bool) -> Database:
     if (path := sqlite_path(url)) is not None:
         _check_file(path, create=create)
-        return Database(display(url), partial(create_sqlite, path), SqliteConnections(path))
+        is_read_only = not _is_writable(path)
+        return Database(
+            display(url),
+            partial(create_sqlite, path, is_read_only=is_read_only),
+            SqliteConnections(path, is_read_only=is_read_only),
+        )
     parsed = _parse(url)
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise UserError(
@@ -119,7 +125,8 @@ def prepare(database: Database, *, create: bool) -> None:
     with database.read() as connection:
         if _is_ready(connection, database.name):
             return
-    with database.write() as connection:
+    # A store that cannot be written is of another version, or there is none.
+    with database.read() if database.is_read_only else database.write() as connection:
         _prepare(connection, database.name, create=create)
 
 
@@ -202,9 +209,16 @@ def _check_file(path: Path, *, create: bool) -> None:
             file=path,
             expected="a --store on a local disk, or a PostgreSQL URL",
         )
-    if not all(os.access(part, os.R_OK | os.W_OK) for part in (folder, path) if part.exists()):
-        raise UserError("the store cannot be written", file=path, expected="a --store in a writable folder")
+    if create and not _is_writable(path):
+        raise not_writable(path)
+    if path.exists() and not os.access(path, os.R_OK):
+        raise UserError("the store cannot be read", file=path, expected="a file that this user may read")
     check_sqlite_file(path, create=create)
+
+
+def _is_writable(path: Path) -> bool:
+    parts = (path.resolve().parent, path)
+    return all(os.access(part, os.R_OK | os.W_OK) for part in parts if part.exists())
 
 
 def filesystem(folder: Path, mounts: str = "/proc/mounts") -> str:

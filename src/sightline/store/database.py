@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import wraps
 from operator import itemgetter
 from pathlib import Path
@@ -21,6 +21,7 @@ from sqlalchemy import URL, Engine, create_engine, event, inspect
 from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import NullPool
 
 from sightline.errors import EnvironmentFailedError, UserError
 
@@ -55,6 +56,17 @@ class Database:
     def is_file(self) -> bool:
         return self._file is not None
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it is a file that this process cannot write to, or in a folder that it cannot write to."""
+        return self._file is not None and self._file.is_read_only
+
+    def copy_to(self, path: Path) -> None:
+        """Copy the file of a store, with what is in its log, to a new file."""
+        assert self._file is not None
+        with database_errors(self.name), closing(sqlite3.connect(path)) as target:
+            self._file.copy_to(target)
+
     def read(self) -> AbstractContextManager[Connection]:
         return self._transaction(writes=False)
 
@@ -67,6 +79,7 @@ class Database:
         # SQLAlchemy is imported where it is used: that takes a tenth of the time of a small run.
 
         with (
+            self._file.unchanged() if self._file is not None else nullcontext(),
             database_errors(self.name),
             core_errors(self.name),
             self._connect(self.core_engine()) as connection,
@@ -76,7 +89,7 @@ class Database:
     @contextmanager
     def core_write(self) -> Iterator[CoreConnection]:
         """Begin a transaction of SQLAlchemy Core that writes; it waits for other writers at once."""
-
+        self._refuse_read_only()
         writer = self.core_engine().execution_options(writes=True)
         with (
             database_errors(self.name),
@@ -102,6 +115,10 @@ class Database:
         if self._file is not None:
             self._file.check()
 
+    def _refuse_read_only(self) -> None:
+        if self.is_read_only:
+            raise not_writable(self.name)
+
     def check_connection(self) -> None:
         """Connect to a server, without waiting for one that restarts; see that a file is still there."""
         if self._file is None:
@@ -118,7 +135,13 @@ class Database:
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:
         if self._file is not None:
-            with database_errors(self.name), self._file.transaction(writes=writes) as connection:
+            if writes:
+                self._refuse_read_only()
+            with (
+                self._file.unchanged(),
+                database_errors(self.name),
+                self._file.transaction(writes=writes) as connection,
+            ):
                 yield connection
             return
 
@@ -280,7 +303,8 @@ class FileConnection:
 class SqliteConnections:
     """The connections to one file. Several threads may use them, each transaction its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
+        self.is_read_only = is_read_only
         self._path = path.absolute()
         self._idle: list[sqlite3.Connection] = []
         self._identity: tuple[int, int] | None = None
@@ -311,7 +335,8 @@ class SqliteConnections:
             driver.close()
             raise
         # Not if `close` was called meanwhile: nothing would close the connection.
-        if idle is self._idle and len(idle) < _KEPT:
+        # Nor of a read-only file: the next transaction may need another mode.
+        if idle is self._idle and len(idle) < _KEPT and not self.is_read_only:
             idle.append(driver)
         else:
             driver.close()
@@ -336,6 +361,31 @@ class SqliteConnections:
                 f"the file {what}",
             )
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise StoreFailedError if a read-only file was written by another process while it was read.
+
+        Without a log, SQLite locks nothing and sees no writer: what was read may be of two states.
+        """
+        before = _contents(self._path) if self.is_read_only else None
+        try:
+            yield
+        except StoreFailedError:
+            if before is None or before == _contents(self._path):
+                raise
+        if before is not None and before != _contents(self._path):
+            raise StoreFailedError(
+                f"the store {self._path}, which cannot be written here, was changed by another process while "
+                "it was read; run the same command again",
+                "it was changed while it was read",
+            )
+
+    def copy_to(self, target: sqlite3.Connection) -> None:
+        with self.unchanged():
+            self.check(is_open=False)
+            with closing(open_read_only(self._path)) as driver:
+                driver.backup(target)
+
     def close(self) -> None:
         """Close the connections that no transaction uses; the others are closed with their transactions."""
         idle, self._idle = self._idle, []
@@ -347,14 +397,64 @@ class SqliteConnections:
         with suppress(IndexError):
             return idle.pop()
         self.check(is_open=False)  # SQLite would create another file
-        driver = sqlite3.connect(self._path, timeout=LOCK_SECONDS, check_same_thread=False)
+        if self.is_read_only:
+            driver = open_read_only(self._path)
+        else:
+            driver = sqlite3.connect(self._path, timeout=LOCK_SECONDS, check_same_thread=False)
         try:
-            set_up(driver)
+            if not self.is_read_only:
+                set_up(driver)
             self.check()
         except BaseException:
             driver.close()
             raise
         return driver
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """Open a file that cannot be written here.
+
+    With a log, SQLite reads both files, with locks. Without one, it could not create a log, or would leave
+    one that belongs to this user: `immutable` reads the file alone, which then holds everything.
+    """
+    mode = "mode=ro" if _has_log(path) else "immutable=1"
+    try:
+        driver = sqlite3.connect(
+            f"{path.absolute().as_uri()}?{mode}",
+            uri=True,
+            timeout=LOCK_SECONDS,
+            check_same_thread=False,
+            isolation_level=None,
+        )
+        driver.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+        raise StoreFailedError(
+            f"the store {path} cannot be read here: {path.name}-wal holds its latest answers, and SQLite "
+            f"reads it only with {path.name}-shm, or in a folder that can be written; copy the store "
+            f"and {path.name}-wal into a writable folder, and name the copy",
+            "its log cannot be read in a folder that cannot be written",
+        ) from None
+    return driver
+
+
+def _has_log(path: Path) -> bool:
+    """Whether a log or a rollback journal stands beside a file that SQLite must read, too."""
+    log, journal, shared = (path.with_name(f"{path.name}-{name}") for name in ("wal", "journal", "shm"))
+    with suppress(FileNotFoundError):
+        return log.stat().st_size > 0 or shared.exists()
+    return journal.exists() and journal.stat().st_size > 0
+
+
+def _contents(path: Path) -> tuple[object, ...] | None:
+    """What changes when a file without a log is written; None where SQLite itself locks it."""
+    if _has_log(path):
+        return None
+    with suppress(FileNotFoundError):
+        info = path.stat()
+        return info.st_ino, info.st_size, info.st_mtime_ns
+    return ()
 
 
 def count_transaction(connection: Connection) -> None:
@@ -459,10 +559,15 @@ def check_server(engine: Engine, name: str) -> None:
         ) from None
 
 
-def create_sqlite(path: Path) -> Engine:
+def create_sqlite(path: Path, *, is_read_only: bool = False) -> Engine:
     """Create the database engine for a SQLite file, with the settings of `SqliteConnections`."""
+    url = URL.create("sqlite", database=str(path.absolute()))
+    if is_read_only:
+        reader = create_engine(url, creator=lambda: open_read_only(path), poolclass=NullPool)
+        event.listen(reader, "begin", _begin)
+        return reader
     engine = create_engine(
-        URL.create("sqlite", database=str(path.absolute())),
+        url,
         connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False},
     )
     event.listen(engine, "connect", lambda driver, _record: set_up(driver))
@@ -515,6 +620,14 @@ _REMEDIES = {
 
 class NoStoreError(UserError):
     """There is no store, and none was to be created."""
+
+
+def not_writable(name: object) -> UserError:
+    return UserError(
+        "the store cannot be written",
+        file=name,
+        expected="a --store in a writable folder; `sightline store merge OLD --into NEW` copies one",
+    )
 
 
 class StoreFailedError(EnvironmentFailedError):

@@ -421,8 +421,8 @@ class CacheTable:
 
     @repeat_if_lost
     def add(self, bodies: Mapping[bytes, bytes]) -> None:
-        """Store bodies; they replace rows of the same key, which may be damaged."""
-        if bodies:
+        """Store bodies, unless the store is read-only; they replace rows of a key, which may be damaged."""
+        if bodies and not self._database.is_read_only:
             with self._database.write() as connection:
                 replace = "ON CONFLICT (key) DO UPDATE SET body = excluded.body"
                 insert(connection, self._table, ("key", "body"), sorted(bodies.items()), replace)

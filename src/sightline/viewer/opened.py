@@ -7,6 +7,8 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -22,12 +24,17 @@ from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Decide, Spec
 from sightline.formats.jsonl import METRICS, VERDICTS, read_recorded_verdicts
 from sightline.formats.other_tools import read_predictions
-from sightline.store.database import NoStoreError
+from sightline.store import schema
+from sightline.store.database import Database, NoStoreError, SqliteConnections, create_sqlite
 from sightline.store.store import Store
+from sightline.text import print_note
 from sightline.types import Group, Result, Verdict
 from sightline.viewer.index import OutcomeIndex
 from sightline.viewer.index_builder import IndexBuilder, index_key
 from sightline.viewer.index_images import image_digests
+
+_UNGUARDED = frozenset({"meta", "images", "vectors", "readings"})
+"""Tables of caches, and of where a store was served: writing them is no promise to anybody."""
 
 
 @contextmanager
@@ -52,9 +59,36 @@ def opened_store(
             for nth, path in enumerate(paths):
                 for folder in _folders(path, task, data, Path(scratch, str(nth))):
                     import_results(store, folder, data, source=path if path.is_file() else folder)
-            yield store
+            with indexable(store) as shown:
+                yield shown
         finally:
             store.close()
+
+
+@contextmanager
+def indexable(store: Store) -> Iterator[Store]:
+    """Give a store to which an index can be added: a copy of one that cannot be written.
+
+    The copy refuses whatever is no index and no cache.
+    """
+    if not store.database.is_read_only:
+        yield store
+        return
+    print_note(f"{store.name} cannot be written: its state of now is shown, and nothing can be saved")
+    with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
+        path = Path(scratch, "copy.db")
+        store.database.copy_to(path)
+        copy = Store(Database(store.name, partial(create_sqlite, path), SqliteConnections(path)))
+        try:
+            with copy.database.write() as connection:
+                for table, change in product(schema.TABLES - _UNGUARDED, ("INSERT", "UPDATE", "DELETE")):
+                    connection.change(
+                        f"CREATE TRIGGER no_{change}_{table} BEFORE {change} ON {table} "
+                        f"BEGIN SELECT RAISE(ABORT, 'it cannot be written here'); END"
+                    )
+            yield copy
+        finally:
+            copy.close()
 
 
 def _folders(path: Path, task: AnswerTask | None, data: Sequence[Path], scratch: Path) -> Sequence[Path]:
