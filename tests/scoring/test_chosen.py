@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sightline.scoring.chosen import read_choice
@@ -529,6 +529,7 @@ def test_the_text_of_an_option_is_chosen_wherever_it_stands_in_the_list(
     assert read_choice(form.format(options[position]), turned).position == len(options) - 1 - position
 
 
+@example("\ue401", ["0"])  # a sign that the reader uses itself
 @given(st.text(), st.lists(st.text(min_size=1), min_size=1, max_size=30))
 def test_any_response_to_any_options_is_read(response: str, options: list[str]) -> None:
     position = read_choice(response, options).position

@@ -20,6 +20,9 @@ LETTERS = ascii_uppercase
 # -- The words of each language: `answer_words.toml`
 
 EDGE = "A-Za-z0-9_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff\u1e00-\u1eff"
+_CASED = re.compile(f"[{EDGE}]")
+# EDGE has both cases; `re` takes a millisecond to compile these ranges for any case.
+_AT_START, _AT_END = f"(?<!(?-i:[{EDGE}]))", f"(?!(?-i:[{EDGE}]))"
 """Signs next to which a word of a script with blanks goes on; Chinese, Japanese and Korean signs do not."""
 
 _LATIN = ("en", "de", "fr", "es")
@@ -75,12 +78,13 @@ def languages_of(text: str) -> Languages:
 @cache
 def _phrases(words: frozenset[str]) -> str:
     """A pattern of any of the phrases, the longest first; '(?!)' for none."""
-    parts = []
+    between: dict[tuple[str, str], list[str]] = {}
     for word in sorted(words, key=lambda one: (-len(one), one)):
-        start = f"(?<![{EDGE}])" if re.match(f"[{EDGE}]", word) else ""
-        end = f"(?![{EDGE}])" if re.match(f"[{EDGE}]", word[-1]) else ""
+        start = _AT_START if word != "n't" and _CASED.match(word) else ""
+        end = _AT_END if _CASED.match(word[-1]) else ""
         part = r"\s+".join(map(re.escape, word.split())).replace("'", "['’]")
-        parts.append(part + end if word == "n't" else start + part + end)
+        between.setdefault((start, end), []).append(part)
+    parts = [f"{start}(?:{'|'.join(found)}){end}" for (start, end), found in between.items()]
     return f"(?:{'|'.join(parts)})" if parts else "(?!)"
 
 
@@ -91,7 +95,7 @@ _LIST = re.compile(r"\{([a-z_]+)\}")
 def word_pattern(form: str, languages: Languages) -> re.Pattern[str]:
     """Compile a pattern in which `{name}` stands for the words of a list, and `{M}` for a mention."""
     form = _LIST.sub(lambda found: _phrases(words_of(found[1], languages)), form)
-    form = form.replace("{M}", f"[{LETTER}-{LAST}]")
+    form = form.replace("{M}", f"(?-i:[{LETTER}-{LAST}])")
     return re.compile(form, re.IGNORECASE)
 
 
@@ -118,7 +122,7 @@ _REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
 _OWN_LABEL = re.compile(
     r"\s*(?:[(\[]\s*([A-Za-zА-Еа-е]|\d{1,2})\s*[)\]]|([A-Za-zА-Еа-е]|\d{1,2})\s*[.):、](?!\d))\s*(?=\S)"
 )
-_CASED, _WORD = re.compile(f"[{EDGE}]"), re.compile(r"[^\W_]")
+_WORD = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
 _FORMULA = re.compile(r"[=^+*/<>|\\-]")
 
@@ -252,7 +256,7 @@ class Options:
             else:
                 parts.append((len(text), position, _searched_text(self.normalised[position])))
         parts += [
-            (0, i, rf"(?<![{EDGE}.:\-])(?<!\d,){re.escape(n)}(?![\d]|[.,:]\d)")
+            (0, i, rf"{_AT_START}(?<![.:\-])(?<!\d,){re.escape(n)}(?![\d]|[.,:]\d)")
             for i, n in enumerate(self.numbers)
         ]
         parts.sort(key=lambda part: -part[0])
@@ -330,10 +334,10 @@ def _searched_text(text: str) -> str:
     for previous, word in pairwise(words):
         # A unit may stand at its number: '6Ω' is '6 Ω'.
         pattern += (r"[\s\W_]{0,3}" if previous[-1].isdigit() else r"[\s\W_]{1,3}(?:(?:an?|the)\s+)?") + word
-    start = rf"(?<![{EDGE}])(?<!\w-)(?:{_phrases(words_of('articles'))}\s*)?" if _CASED.match(text[0]) else ""
+    start = rf"{_AT_START}(?<!\w-)(?:{_phrases(words_of('articles'))}\s*)?" if _CASED.match(text[0]) else ""
     if re.match(r"[\d.-]", text):
-        start = rf"(?<![{EDGE}.:\-])(?<!\d,)"
-    end = rf"(?![{EDGE}]|[.,:]\d|['’]s\b)" if _CASED.match(text[-1]) else ""
+        start = rf"{_AT_START}(?<![.:\-])(?<!\d,)"
+    end = rf"{_AT_END}(?![.,:]\d|['’]s\b)" if _CASED.match(text[-1]) else ""
     if re.search(r"[a-z]{3}$", text):
         end = r"(?:e?s)?" + end  # a plural
     if len(text) == 1 and not _CASED.match(text):
@@ -387,7 +391,7 @@ class Marked(NamedTuple):
 
 
 def mark(response: str, options: Options) -> Marked:
-    plain = plain_text(response)
+    plain = MENTION.sub(" ", plain_text(response))
     languages = languages_of(plain)
     text = _SUPPOSED.sub("だ", _QUOTED_QUESTION.sub(" ", _URL.sub(" ", plain)))
     if options.have_plain_forms:
