@@ -80,6 +80,7 @@ def test_packages_import_only_what_stands_below_them() -> None:
     assert upward == set()
 
 
+@pytest.mark.slow
 def test_only_the_listed_registries_name_a_package_above() -> None:
     above = {
         (file.relative_to(ROOT).as_posix(), _part(name))
@@ -90,6 +91,7 @@ def test_only_the_listed_registries_name_a_package_above() -> None:
     assert above == set(REGISTERED_ABOVE)
 
 
+@pytest.mark.slow
 def test_only_registries_import_by_name() -> None:
     found = {
         file.relative_to(ROOT).as_posix()

@@ -333,6 +333,7 @@ def test_the_command_writes_the_same_folders_as_the_python_functions(tmp_path: P
     assert refused.returncode == 2
 
 
+@pytest.mark.slow
 def test_the_data_of_the_quickstart_are_what_the_generators_draw() -> None:
     drawn = quickstart_files()
     with files("sightline.data").joinpath("quickstart.zip").open("rb") as file, ZipFile(file) as archive:

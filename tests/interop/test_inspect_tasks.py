@@ -229,6 +229,7 @@ def test_iibench_gives_the_numbers_of_run(
     assert 0 < counted(log)["accuracy"] < 100
 
 
+@pytest.mark.slow
 def test_a_groups_file_gives_the_numbers_of_run(groups: Path) -> None:
     log = evaluate("groups", file=groups, set_embedder="none")
     run = sightline.run(f"groups:{groups}", model="inspect/pure/m", set={"embedder": "none"}, store="s.db")

@@ -144,6 +144,7 @@ def test_the_prior_is_a_vote_in_each_cell_and_a_second_one_on_the_diagonal() -> 
     assert yes == pytest.approx([(1 + 1) / (6 + 3), (5 + 2) / (6 + 3)], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_of_few_votes_the_labels_are_better_with_the_prior_and_about_as_good_as_the_majority() -> None:
     """60 draws of 60 items, and three annotators who are right in 0.8 of them."""
     with_prior, without, by_majority = 0, 0, 0

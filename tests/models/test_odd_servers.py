@@ -79,7 +79,9 @@ def _results(play: Callable[[bytes], Any]) -> list[Answer | Failure]:
     return ask(handler, *requests, requests[0])
 
 
-@pytest.mark.parametrize("mode", COUNTS_AS)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=[pytest.mark.slow] * (mode == "one_at_a_time")) for mode in COUNTS_AS]
+)
 def test_no_reply_of_an_odd_server_is_an_empty_answer(odd: ModuleType, mode: str) -> None:
     odd.state.update(start=None, seen={}, lock=None)
     if COUNTS_AS[mode] == "event stream":

