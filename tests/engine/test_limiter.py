@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from sightline.engine.limits import PATIENCE, TRIAL_PAUSES, HostUnavailableError, Limiter
+from sightline.engine.limits import FEW, PATIENCE, TRIAL_PAUSES, HostUnavailableError, Limiter
+from sightline.engine.runner import limiter_of
+from sightline.models.registry import ModelOptions, resolve
 
 Host = Callable[[], Awaitable[float | str]]
 """One call to a host: 'ok', 'fails', 'refused', or the seconds after which a refused call may come again."""
@@ -48,13 +50,15 @@ async def _drive(limiter: Limiter, calls: int, host: Host, workers: int) -> Seen
                 queue.put_nowait(call)
                 continue
             seen.sent += 1
-            seen.times.append(loop.time())
+            began = loop.time()
+            seen.times.append(began)
             seen.levels.append(limiter.in_flight)
             came = await host()
+            seconds = loop.time() - began
             wait = came if isinstance(came, float) else chance.uniform(0.1, 0.2)
             if came == "ok":
                 seen.answered += 1
-                limiter.record_success()
+                limiter.record_success(seconds)
                 if seen.answered == calls:
                     over.set()
                 continue
@@ -276,3 +280,69 @@ def test_whoever_is_cancelled_while_waiting_passes_the_place_on(in_no_time: Any)
         assert limiter.in_flight == 0
 
     in_no_time(run())
+
+
+def _one_at_a_time(seconds: float, longest: list[float]) -> Host:
+    """A host with one slot: calls wait in turn. Appends the seconds that each call took to `longest`."""
+    turn = asyncio.Lock()
+
+    async def call() -> float | str:
+        began = asyncio.get_running_loop().time()
+        async with turn:
+            await asyncio.sleep(seconds)
+        longest.append(asyncio.get_running_loop().time() - began)
+        return "ok"
+
+    return call
+
+
+@pytest.mark.parametrize("seconds", [0.2, 2.0, 15.0, 120.0])
+def test_a_local_host_that_answers_one_call_at_a_time_is_not_given_so_many_that_they_time_out(
+    in_no_time: Any, seconds: float
+) -> None:
+    """The default time limit of a call is 600 seconds."""
+    waits: list[float] = []
+
+    async def run() -> Seen:
+        limiter = Limiter("127.0.0.1:80", 64, may_queue=True)
+        return await _drive(limiter, 300, _one_at_a_time(seconds, waits), 64)
+
+    seen = in_no_time(run())
+    assert seen.answered == 300
+    assert seen.levels[:FEW] == [1, 2, 3, 4]
+    assert max(waits) <= max(4 * seconds, 110)
+
+
+@pytest.mark.parametrize(("seconds", "spread"), [(0.3, 0.0), (1.0, 0.6), (40.0, 0.6), (120.0, 0.3)])
+def test_a_local_host_that_answers_in_parallel_gets_all_calls_within_a_few_rounds(
+    in_no_time: Any, seconds: float, spread: float
+) -> None:
+    """Slow ones too: an answer of a reasoning model may take minutes."""
+
+    async def run() -> Seen:
+        host = _width(0, seconds, spread=spread)
+        return await _drive(Limiter("127.0.0.1:80", 64, may_queue=True), 1000, host, 64)
+
+    seen = in_no_time(run())
+    reached = next(at for at, level in zip(seen.times, seen.levels, strict=True) if level == 64)
+    assert reached <= 6 * seconds
+
+
+@pytest.mark.parametrize(
+    ("url", "concurrency", "first"),
+    [
+        ("http://127.0.0.1:8000/v1", None, 4),
+        ("http://localhost:8000/v1", None, 4),
+        ("http://[::1]:8000/v1", None, 4),
+        ("http://127.0.0.1:8000/v1", 64, 64),
+        ("http://127.0.0.1:8000/v1", 2, 2),
+        ("http://gpu1:8000/v1", None, 64),
+        ("http://10.0.0.1:8000/v1", None, 64),
+        ("https://127.0.0.1.example.com/v1", None, 64),
+    ],
+)
+def test_only_a_server_on_this_machine_gets_few_calls_at_first_unless_the_user_names_how_many(
+    url: str, concurrency: int | None, first: int
+) -> None:
+    (model,) = resolve(f"{url}#m", ModelOptions())
+    assert limiter_of(model, concurrency).limit == first

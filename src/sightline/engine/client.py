@@ -11,14 +11,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.config import load_config
-from sightline.engine.limits import Account, Counts, Limiter
+from sightline.engine.limits import CONCURRENCY, Account, Counts
 from sightline.engine.runner import (
     NAMED_REMEDY,
     CheckPolicy,
     EndpointCheck,
     Runner,
     RunnerOptions,
-    calls_at_a_time,
+    limiter_of,
 )
 from sightline.engine.selector import OpenModels
 from sightline.errors import UserError
@@ -43,7 +43,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True):
     model_arg: Mapping[str, Any] = field(default_factory=dict)
     model_id: str | None = None
     store: str = "sightline.db"
-    concurrency: int = 64
+    concurrency: int | None = None
     max_requests: int | None = None
     max_cost: float | None = None
     retry_errors: bool = False
@@ -78,7 +78,7 @@ class ModelClient:
         config = load_config(options.config)
         model_options = ModelOptions(config, options.model_arg, options.model_id, keyless=options.keyless)
         self._models: Sequence[Model] = resolve_on(
-            options.on, options.model, model_options, options.concurrency
+            options.on, options.model, model_options, options.concurrency or CONCURRENCY
         )
         if options.on is not None:
             check_place(options.on, self._models)
@@ -96,10 +96,7 @@ class ModelClient:
         self.counts = Counts()
         self.account = Account()
         self._budget = Budget(options.max_requests, options.max_cost, config.price(options.model))
-        self._limiters = {
-            model.host: Limiter(model.host, calls_at_a_time(model, options.concurrency))
-            for model in self._models
-        }
+        self._limiters = {model.host: limiter_of(model, options.concurrency) for model in self._models}
 
     @property
     def notes(self) -> list[str]:

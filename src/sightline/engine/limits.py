@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -264,7 +265,13 @@ def complete_usage(keyed: KeyedRequest, answer: Answer) -> Usage:
 
 # -- The concurrency limit of one host, which finds the number of parallel calls that the host accepts
 
+CONCURRENCY = 64
+"""The maximum number of calls where the user names none."""
 START = 64
+FEW = 4
+"""The first calls to a server on this machine where the user names no maximum: it may have one slot."""
+LONG_WAIT = 30.0
+"""Seconds of a call from which it may have waited for others."""
 RAMP_SECONDS = 0.05
 RAMP_FACTOR = 1.5
 MEMORY = 128
@@ -292,18 +299,22 @@ class Limiter:
     it falls to what the host accepted, and then grows by one per round; fewer refusals are treated as noise.
     A host that refuses everything gets no calls for as long as it asks. A host that fails twenty times in a
     row is tried with single calls (circuit breaker), and is unavailable if these fail too.
+
+    Time-outs in the same share halve it. If the host `may_queue`, the limit starts at 4, and each answer adds
+    one, so that it doubles per round, unless calls wait for each other.
     """
 
-    def __init__(self, host: str, maximum: int) -> None:
+    def __init__(self, host: str, maximum: int, *, may_queue: bool = False) -> None:
         self.host = host
         self.in_flight = 0
         self.given_up = False
         self.successes = 0
         self._maximum = maximum
-        self._limit = float(min(maximum, START))
-        self._steady = self._limit
+        self._steady = float(min(maximum, START))
+        self._limit = min(self._steady, FEW) if may_queue else self._steady
         self._peak = self._limit
-        self._ramping = True
+        self._ramping = not may_queue
+        self._fastest = math.inf
         self._refusals = 0.0
         self._failures = 0
         self._open = False
@@ -359,8 +370,11 @@ class Limiter:
         self.in_flight -= 1
         self._wake()
 
-    def record_success(self) -> None:
-        """Give a slot back: the host accepted the call, and answered or rejected the request itself."""
+    def record_success(self, seconds: float = 0.0) -> None:
+        """Give a slot back: the host accepted the call, and answered or rejected the request itself.
+
+        `seconds`: the time until its answer.
+        """
         self.in_flight -= 1
         self.successes += 1
         self._alive()
@@ -368,7 +382,7 @@ class Limiter:
         if self._limit < self._maximum:
             slow_start = self._limit < self._steady and not self._ramping
             if slow_start:
-                self._limit += 1.0
+                self._limit += 0.0 if self._has_waited(seconds) else 1.0
             elif self._refusals <= TOLERATED:
                 self._limit += 1.0 / max(self._limit, 8.0)
             self._peak = max(self._peak, self._limit)
@@ -378,14 +392,10 @@ class Limiter:
         """Give a slot back: the host refused the call (429); `retry_after` is in seconds."""
         self.in_flight -= 1
         self._alive()
-        self._refusals += 1 / MEMORY
-        if self._refusals > TOLERATED:
-            self._ramping = False
-            self._limit = self._steady = float(max(1, min(self.limit, self.in_flight)))
-            if self.in_flight == 0:
-                # A quota, not a lack of capacity: pause, then double the limit up to half of the peak.
-                self._steady, self._peak = self._peak / 2, 1.0
-                self._wait_for_quota(retry_after)
+        if self._lower(min(self.limit, self.in_flight)) and self.in_flight == 0:
+            # A quota, not a lack of capacity: pause, then double the limit up to half of the peak.
+            self._steady, self._peak = self._peak / 2, 1.0
+            self._wait_for_quota(retry_after)
         self._wake()
 
     def record_time_out(self, *, is_answering: bool) -> None:
@@ -398,10 +408,7 @@ class Limiter:
             self._alive()
         else:
             self.record_failure()
-        self._refusals += 1 / MEMORY
-        if self._refusals > TOLERATED:
-            self._ramping = False
-            self._limit = self._steady = float(max(1, self.limit // 2))
+        self._lower(self.limit // 2)
         self._wake()
 
     def record_failure(self) -> None:
@@ -419,6 +426,24 @@ class Limiter:
             self._steady, self._limit = self._peak / 2, 1.0
             self._rest_before_trial()
         self._wake()
+
+    def _lower(self, limit: int) -> bool:
+        """Count a call too many, and lower the limit if these are more than noise; returns whether."""
+        self._refusals += 1 / MEMORY
+        if self._refusals <= TOLERATED:
+            return False
+        self._ramping = False
+        self._limit = self._steady = float(max(1, limit))
+        return True
+
+    def _has_waited(self, seconds: float) -> bool:
+        """Whether a call took long, and half the time that it takes if calls are answered one by one.
+
+        The first calls, which start together, do not show it.
+        """
+        self._fastest = min(self._fastest, seconds)
+        in_turn = self.successes <= FEW or seconds > self._limit / 2 * self._fastest
+        return seconds > LONG_WAIT and in_turn
 
     def _wait_for_quota(self, retry_after: float | None) -> None:
         rest = self._rest if retry_after is None else retry_after

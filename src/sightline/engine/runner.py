@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.engine.limits import (
+    CONCURRENCY,
     Account,
     Counts,
     HostUnavailableError,
@@ -42,7 +43,7 @@ from sightline.engine.selector import (
     retry_delay,
 )
 from sightline.errors import UserError, some_of
-from sightline.models.base import Model, ServerReport
+from sightline.models.base import Model, ServerReport, is_loopback
 from sightline.store.answers import Attempt, CachedAnswer, CheckResult, EndpointRecord, KeyedRequest, storable
 from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
@@ -54,7 +55,7 @@ from sightline.types import Answer, Failure, Request
 class RunnerOptions(Struct, frozen=True):
     """How requests are sent; `check_budget` has the price of checks of endpoints, None: `budget`."""
 
-    concurrency: int
+    concurrency: int | None
     budget: Budget = field(default_factory=Budget)
     account: Account = field(default_factory=Account)
     retry_errors: bool = False
@@ -404,8 +405,15 @@ def _remedy(message: str) -> str:
     return next((remedy for word, remedy in _REMEDIES if word in said), other)
 
 
-def calls_at_a_time(model: Model, concurrency: int) -> int:
-    return concurrency * max(1, model.capabilities.replicas)
+def calls_at_a_time(model: Model, concurrency: int | None) -> int:
+    """The most calls to a model; `concurrency` is None where the user names none."""
+    return (concurrency or CONCURRENCY) * max(1, model.capabilities.replicas)
+
+
+def limiter_of(model: Model, concurrency: int | None) -> Limiter:
+    """The limiter of the host of a model, which is careful with a server on this machine by default."""
+    may_queue = concurrency is None and is_loopback(model.host.rpartition(":")[0])
+    return Limiter(model.host, calls_at_a_time(model, concurrency), may_queue=may_queue)
 
 
 def _first_error(group: BaseExceptionGroup[Exception]) -> Exception:

@@ -19,7 +19,7 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import foreign_samples, published
 from sightline.config import Config, load_config
-from sightline.engine.limits import token_limit
+from sightline.engine.limits import CONCURRENCY, token_limit
 from sightline.errors import UserError
 from sightline.evaluation.folder import ResultsFolder, refuse_other_run
 from sightline.evaluation.image_texts import (
@@ -190,7 +190,7 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
         answer_files=benchmark.answer_files,
     )
     check_caption_options(spec)
-    models = resolve_on(spec.on, spec.model, options, spec.concurrency)
+    models = resolve_on(spec.on, spec.model, options, spec.concurrency or CONCURRENCY)
     replacement = None if spec.augment is None else image_replacement(spec, spec.augment, keyless=keyless)
     return PreparedModels(models=models, replacement=replacement)
 
@@ -200,7 +200,7 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     options = ModelOptions(config, seed=spec.seed, keyless=keyless, batch=spec.batch)
     return PreparedJudges(
         models={
-            judge: resolve_on(spec.on, judge, options, spec.concurrency)
+            judge: resolve_on(spec.on, judge, options, spec.concurrency or CONCURRENCY)
             for judge, kind in kinds.items()
             if kind == "model"
         },

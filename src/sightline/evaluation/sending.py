@@ -32,7 +32,7 @@ from sightline.engine.runner import (
     EndpointCheck,
     Runner,
     RunnerOptions,
-    calls_at_a_time,
+    limiter_of,
 )
 from sightline.engine.selector import OpenModels, RequestFeed
 from sightline.errors import EnvironmentFailedError, UserError
@@ -241,8 +241,7 @@ class RequestSender:
         return self._opened_judges if models[0].capabilities.endpoint else None
 
     def _new_limiters(self, models: Iterable[Model]) -> dict[str, Limiter]:
-        concurrency = self._prepared.spec.concurrency
-        return {model.host: Limiter(model.host, calls_at_a_time(model, concurrency)) for model in models}
+        return {model.host: limiter_of(model, self._prepared.spec.concurrency) for model in models}
 
     def _runner(self, name: str, models: Sequence[Model], counts: Counts) -> Runner:
         """What sends to a model within the budget; prices go by `name`."""

@@ -107,8 +107,14 @@ class EvaluationOptions(TaskOptions):
         Argument("send sampling options with unknown names too, to model and judges", "requests"),
     ] = False
     concurrency: Annotated[
-        int, Argument("maximum number of requests in flight at one host", "requests", "N")
-    ] = 64
+        int | None,
+        Argument(
+            "maximum number of requests in flight at one host (default: 64; without this option, a server on"
+            " this machine gets 4 at first)",
+            "requests",
+            "N",
+        ),
+    ] = None
     max_requests: Annotated[
         int | None,
         Argument("stop this run after N requests; every attempt counts (exit status 4)", "requests", "N"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -185,8 +186,20 @@ CACHE_NAMES = ("prompt_cache_key",)
 """Sampling options with the name of a secret that are none."""
 
 
-def check_request_limits(concurrency: int, max_requests: int | None, max_cost: float | None) -> None:
-    if concurrency < 1:
+def is_loopback(hostname: str) -> bool:
+    """Whether a host is this machine.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("10.0.0.1")
+    (True, True, True, False)
+    """
+    try:
+        return hostname == "localhost" or ipaddress.ip_address(hostname).is_loopback
+    except ValueError:
+        return False
+
+
+def check_request_limits(concurrency: int | None, max_requests: int | None, max_cost: float | None) -> None:
+    if concurrency is not None and concurrency < 1:
         raise UserError(f"--concurrency {concurrency} is too small", expected="at least 1")
     for name, number in (("--max-requests", max_requests), ("--max-cost", max_cost)):
         if number is not None and not number >= 0:

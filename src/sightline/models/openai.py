@@ -19,6 +19,7 @@ from sightline.models.base import (
     Capabilities,
     Model,
     ServerReport,
+    is_loopback,
     read_server_report,
 )
 from sightline.models.chat import (
@@ -43,7 +44,6 @@ from sightline.types import TIMED_OUT, Answer, Failure, Request
 if TYPE_CHECKING:
     import aiohttp
 
-LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 COMPLETIONS = "/chat/completions"
 MODELS = "/models"
@@ -110,7 +110,7 @@ class OpenAICompatible(Model):
         self.host = f"{self._hostname}:{self._port}"
         self._key = endpoint.key
         self._proxy = endpoint.proxy
-        self.uses_environment_proxy = not (endpoint.is_direct or self._hostname in LOOPBACK)
+        self.uses_environment_proxy = not (endpoint.is_direct or is_loopback(self._hostname))
         self._timeout = args.timeout
         self._detail = args.detail
         self._encoder = ChatRequestEncoder(endpoint.model)
