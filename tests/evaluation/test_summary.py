@@ -130,3 +130,10 @@ def test_prompt_tokens_that_say_nothing_of_images_are_not_noted(outcomes: Sequen
 
 def test_single_requests_among_others_with_image_tokens_are_not_noted() -> None:
     assert notes([with_images(26), *[with_images(602)] * 2]) == []
+
+
+def test_the_text_takes_a_token_for_each_word_and_for_signs_at_their_end() -> None:
+    text = 'Look (at this): "a kite", isn\'t it?\n\n'
+    usage = Usage(prompt_tokens=40)
+    (note,) = notes([[outcome("s", usage=usage, prompt=text, image_sizes=(LARGE,))]])
+    assert "a text of at least 11:" in note  # Look at this ): a kite ", isn t it ?
