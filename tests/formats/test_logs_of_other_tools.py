@@ -140,3 +140,47 @@ def test_an_empty_response_is_an_answer_where_the_file_counts_no_tokens(tmp_path
     file = tmp_path / "samples.jsonl"
     file.write_text(json.dumps(line))
     assert read_predictions(file, AnswerFiles(), setting="v") == [Prediction("q0", "v", "")]
+
+
+def renamed(folder: Path, field: str) -> Path:
+    """The log of lm-eval where the documents of a task have their ids in another field; '' for none."""
+    file = folder / "log.jsonl"
+    lines = [json.loads(line) for line in LM_EVAL.open()]
+    for line in lines:
+        found = line["doc"].pop("id")
+        line["doc"] |= {field: found} if field else {}
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+@pytest.mark.parametrize("field", ["question_id", "ind", "sample", ""])
+def test_documents_of_lm_eval_without_an_id_are_refused_with_the_remedy(tmp_path: Path, field: str) -> None:
+    with pytest.raises(UserError, match=r"which sample it answers; .*--columns id=doc\.FIELD"):
+        read_predictions(renamed(tmp_path, field), AnswerFiles(), setting="v")
+
+
+@pytest.mark.parametrize("field", ["question_id", "ind", "sample"])
+def test_columns_name_a_field_of_the_documents_of_lm_eval(tmp_path: Path, field: str) -> None:
+    columns = {"id": f"doc.{field}"}
+    found = read_predictions(renamed(tmp_path, field), AnswerFiles(), setting="v", columns=columns)
+    assert found == read_predictions(LM_EVAL, AnswerFiles(), setting="v")
+
+
+def test_columns_can_name_the_row_of_lm_eval(tmp_path: Path) -> None:
+    rows = {str(json.loads(line)["doc_id"]) for line in LM_EVAL.open()}
+    found = read_predictions(renamed(tmp_path, ""), AnswerFiles(), setting="v", columns={"id": "doc_id"})
+    assert {one.sample for one in found} == rows
+
+
+def test_columns_that_a_document_does_not_have_are_named_with_those_that_it_has(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"no column or field 'doc\.qid', did you mean 'doc\.id'.*doc\.answer"
+    ):
+        read_predictions(LM_EVAL, AnswerFiles(), setting="v", columns={"id": "doc.qid"})
+
+
+def test_columns_can_name_what_a_filter_extracted(tmp_path: Path) -> None:
+    columns = {"response": "filtered_resps"}
+    first = json.loads(LM_EVAL.read_text().splitlines()[0])
+    found = read_predictions(LM_EVAL, AnswerFiles(), setting="v", columns=columns)
+    assert found[0].response == first["filtered_resps"][0] != first["resps"][0][0]

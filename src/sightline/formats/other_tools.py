@@ -203,7 +203,9 @@ def _token_counts(record: Mapping[str, Any]) -> list[Any]:
 def _record(
     record: dict[str, Any], named: str, prompt: object, where: str, source: PredictionFile
 ) -> list[Prediction]:
-    objects = [entry for entry in (record.get("doc"), *record.values()) if isinstance(entry, dict)]
+    # --columns names fields of the record itself, which come first.
+    objects = [entry for entry in (record, record.get("doc"), *record.values()) if isinstance(entry, dict)]
+    named = "response" if "response" in record else named
     sample = _lmms_eval_sample(record, objects, source.at(where), source.conventions)
     location = source.at(sample)
     question_in = source.conventions.question_in
@@ -232,7 +234,7 @@ def _lmms_eval_sample(
     ids = [entry["id"] for entry in objects if "id" in entry]
     if conventions.sample_id is None:
         if not ids:
-            expected = "an id in 'doc' or in a metric"
+            expected = f"an id in 'doc' or in a metric; or {NAMED_COLUMNS.format('id=doc.FIELD')}"
             raise location.error("does not say which sample it answers", field="doc.id", expected=expected)
         return identifier(ids[0], "doc.id", location)
     sample = conventions.sample_id([*ids, *(entry.get("local_path") for entry in objects)])
@@ -242,7 +244,8 @@ def _lmms_eval_sample(
             field="submission.id",
             found=ids[0] if ids else f"only doc_id {record['doc_id']}, a row of an unnamed split",
             expected=f"{conventions.sample_ids} in submission.id, doc.id or doc.local_path"
-            " (lmms-eval logs the first unless --predict_only is given)",
+            " (lmms-eval logs the first unless --predict_only is given);"
+            f" or {NAMED_COLUMNS.format('id=doc.FIELD')}",
         )
     return sample
 
@@ -399,8 +402,8 @@ def _named(rows: Records, columns: Mapping[str, str], path: Path) -> Records:
     for role, column in columns.items():
         if role not in ROLES:
             raise unknown_name("name in --columns", role, ROLES)
-        if rows and not any(column in record for _, record in rows):
-            known = list(rows[0][1])
+        if rows and not any(_has(record, column) for _, record in rows):
+            known = _fields(rows[0][1])
             raise UserError(
                 f"has no column or field '{column}'{did_you_mean(column, known)}",
                 file=path,
@@ -410,14 +413,32 @@ def _named(rows: Records, columns: Mapping[str, str], path: Path) -> Records:
     return [(where, _renamed(record, columns)) for where, record in rows] if columns else rows
 
 
+def _holder(record: Mapping[str, Any], column: str) -> tuple[Any, str]:
+    """Where a column is: in the record, or as `doc.question_id` in an object of it."""
+    outer, _, inner = column.partition(".")
+    return (record, column) if column in record or not inner else (record.get(outer), inner)
+
+
+def _has(record: Mapping[str, Any], column: str) -> bool:
+    holder, name = _holder(record, column)
+    return isinstance(holder, dict) and name in holder
+
+
+def _fields(record: Mapping[str, Any]) -> list[str]:
+    """The names that --columns takes: fields, and those of the document that a log answers."""
+    doc = record.get("doc")
+    return [*record, *(f"doc.{name}" for name in doc)] if isinstance(doc, dict) else list(record)
+
+
 def _renamed(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     renamed = dict(record)
     for role, column in columns.items():
         names = [role, *(name for name in ROLES[role] if name in record)]
         for name in names:
             renamed.pop(name, None)
-        if column in record:
-            renamed.update(dict.fromkeys(names, record[column]))
+        if _has(record, column):
+            holder, name = _holder(record, column)
+            renamed.update(dict.fromkeys(names, holder[name]))
     return renamed
 
 
